@@ -1,0 +1,186 @@
+//! Access lists: who may do what with a znode.
+
+use bytes::Bytes;
+
+use crate::{
+    error::DecodeError,
+    jute::{self, Reader, Ustring},
+};
+
+/// A set of permissions. Unknown bits are kept, as the original keeps them.
+///
+/// Source: reference section 3.6.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Perms(pub i32);
+
+impl Perms {
+    /// Read data, list children, check a version.
+    pub const READ: Self = Self(1);
+    /// Set data.
+    pub const WRITE: Self = Self(2);
+    /// Create children.
+    pub const CREATE: Self = Self(4);
+    /// Delete children.
+    pub const DELETE: Self = Self(8);
+    /// Set the access list.
+    pub const ADMIN: Self = Self(16);
+    /// Everything.
+    pub const ALL: Self = Self(31);
+}
+
+/// One entry of an access list.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Acl {
+    /// What is permitted.
+    pub perms: Perms,
+    /// How the identity is proven: `world`, `auth`, `digest`, `ip`, ...
+    pub scheme: Option<Ustring>,
+    /// Whose identity.
+    pub id: Option<Ustring>,
+}
+
+impl Acl {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            perms: Perms(reader.int()?),
+            scheme: reader.ustring()?,
+            id: reader.ustring()?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        jute::put_int(out, self.perms.0);
+        jute::put_ustring(out, self.scheme.as_ref());
+        jute::put_ustring(out, self.id.as_ref());
+    }
+}
+
+/// A whole access list, kept in its wire form: checked when decoded, taken apart when needed.
+///
+/// Nearly every create carries `world:anyone:all`; comparing and storing the wire form spares
+/// a vector and two strings for each of them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct AclList {
+    /// The vector as on the wire, its count included; `None` is the null vector.
+    wire: Option<Bytes>,
+}
+
+const WORLD_ALL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
+const WORLD_READ: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
+
+impl AclList {
+    /// Everybody may do everything: `world:anyone` with all permissions.
+    #[must_use]
+    pub const fn world_all() -> Self {
+        Self {
+            wire: Some(Bytes::from_static(WORLD_ALL)),
+        }
+    }
+
+    /// Everybody may read: the list of `/zookeeper/config`.
+    #[must_use]
+    pub const fn world_read() -> Self {
+        Self {
+            wire: Some(Bytes::from_static(WORLD_READ)),
+        }
+    }
+
+    /// The null vector, which no znode can have.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self { wire: None }
+    }
+
+    /// A list of these entries, in this order.
+    #[must_use]
+    pub fn new(entries: &[Acl]) -> Self {
+        let mut wire = Vec::new();
+        jute::put_length(&mut wire, entries.len());
+        for entry in entries {
+            entry.encode(&mut wire);
+        }
+        Self {
+            wire: Some(wire.into()),
+        }
+    }
+
+    /// Whether this is the null vector.
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        self.wire.is_none()
+    }
+
+    /// Whether there is no entry: the null vector, or one without elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries().next().is_none()
+    }
+
+    /// The list as on the wire, its count included; `None` is the null vector.
+    #[must_use]
+    pub fn as_wire(&self) -> Option<&[u8]> {
+        self.wire.as_deref()
+    }
+
+    /// A copy that does not keep the buffer alive it was read from.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self {
+            wire: self.wire.as_deref().map(Bytes::copy_from_slice),
+        }
+    }
+
+    /// The entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = Acl> + '_ {
+        let mut reader = self.wire.as_ref().map(Reader::new);
+        let count = reader
+            .as_mut()
+            .and_then(|reader| reader.count().ok().flatten())
+            .unwrap_or(0);
+        // The wire form was checked when the list was made, so no entry fails.
+        (0..count).map_while(move |_| reader.as_mut().and_then(|reader| Acl::decode(reader).ok()))
+    }
+
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// When an entry is malformed or the message ends first.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let start = reader.position();
+        let Some(count) = reader.count()? else {
+            return Ok(Self::null());
+        };
+        for _ in 0..count {
+            Acl::decode(reader)?;
+        }
+        let wire = reader.since(start);
+        // The original reads a count below -1 as an empty list; keep one form for it.
+        if count == 0 {
+            return Ok(Self::new(&[]));
+        }
+        Ok(Self { wire: Some(wire) })
+    }
+
+    /// Appends the list.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match &self.wire {
+            Some(wire) => out.extend_from_slice(wire),
+            None => jute::put_int(out, -1),
+        }
+    }
+}
+
+impl Default for AclList {
+    fn default() -> Self {
+        Self::world_all()
+    }
+}
+
+impl std::fmt::Debug for AclList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_null() {
+            return f.write_str("null");
+        }
+        f.debug_list().entries(self.entries()).finish()
+    }
+}

@@ -1,0 +1,68 @@
+//! The numbers that name things on the wire, each its own type so that they cannot be mixed up.
+
+use std::fmt;
+
+/// A client's number for one of its requests; the reply echoes it.
+///
+/// Negative numbers are reserved (reference section 3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Xid(pub i32);
+
+impl Xid {
+    /// Carried by every watch event.
+    pub const EVENT: Self = Self(-1);
+    /// Carried by a ping and by its reply.
+    pub const PING: Self = Self(-2);
+    /// Carried by auth packets.
+    pub const AUTH: Self = Self(-4);
+    /// Carried by setWatches and setWatches2.
+    pub const SET_WATCHES: Self = Self(-8);
+}
+
+impl fmt::Display for Xid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a state change. Printed in hexadecimal, as the original does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Zxid(pub i64);
+
+impl Zxid {
+    /// In replies to unknown operations and in events made by setWatches.
+    pub const NONE: Self = Self(-1);
+}
+
+impl fmt::Display for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zxid({self})")
+    }
+}
+
+/// The name of a session. Zero means "none yet". Printed in hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct SessionId(pub i64);
+
+impl SessionId {
+    /// What a client sends to ask for a new session, and a server to refuse an old one.
+    pub const NONE: Self = Self(0);
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionId({self})")
+    }
+}

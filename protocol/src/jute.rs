@@ -1,0 +1,292 @@
+//! The primitive encodings of jute, ZooKeeper's record format. All integers are big-endian.
+//!
+//! Source: reference section 2.2; the original's `BinaryInputArchive`.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::error::DecodeError;
+
+/// A jute string: UTF-8 by promise of the sender, kept as the bytes that came.
+///
+/// The bytes are not checked when decoded. A malformed string can be looked up (nothing has that
+/// name) but never stored, because [`crate::path::validate`] refuses it, so the check would only
+/// repeat work on every read.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Ustring(Bytes);
+
+impl Ustring {
+    /// A string that lives as long as the program.
+    #[must_use]
+    pub const fn from_static(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// The bytes as they are on the wire.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, malformed sequences replaced by U+FFFD as the original's decoder does.
+    #[must_use]
+    pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
+    /// The shared bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<Bytes> for Ustring {
+    fn from(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<&str> for Ustring {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
+
+impl From<String> for Ustring {
+    fn from(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+}
+
+impl PartialEq<str> for Ustring {
+    fn eq(&self, other: &str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Ustring {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl fmt::Debug for Ustring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_str_lossy(), f)
+    }
+}
+
+impl fmt::Display for Ustring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.to_str_lossy(), f)
+    }
+}
+
+/// Reads primitives off a message, front to back.
+///
+/// A reader sees a window of a shared buffer; what it returns are slices of that buffer.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    buffer: &'a Bytes,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads all of `buffer`.
+    #[must_use]
+    pub fn new(buffer: &'a Bytes) -> Self {
+        Self {
+            buffer,
+            at: 0,
+            end: buffer.len(),
+        }
+    }
+
+    /// Reads the part `window` of `buffer`, so that one buffer can hold a batch of messages.
+    ///
+    /// # Panics
+    /// If the window does not lie inside the buffer.
+    #[must_use]
+    pub fn window(buffer: &'a Bytes, window: std::ops::Range<usize>) -> Self {
+        assert!(
+            window.start <= window.end && window.end <= buffer.len(),
+            "window inside buffer"
+        );
+        Self {
+            buffer,
+            at: window.start,
+            end: window.end,
+        }
+    }
+
+    /// How many bytes are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.end - self.at
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let bytes = self.buffer[self.at..self.end]
+            .first_chunk::<N>()
+            .ok_or_else(|| DecodeError::Truncated {
+                missing: N - self.remaining(),
+            })?;
+        self.at += N;
+        Ok(*bytes)
+    }
+
+    /// One byte; any value but zero is true.
+    ///
+    /// # Errors
+    /// When the message ends first.
+    pub fn bool(&mut self) -> Result<bool, DecodeError> {
+        self.take::<1>().map(|[byte]| byte != 0)
+    }
+
+    /// Four bytes, two's complement.
+    ///
+    /// # Errors
+    /// When the message ends first.
+    pub fn int(&mut self) -> Result<i32, DecodeError> {
+        self.take().map(i32::from_be_bytes)
+    }
+
+    /// Eight bytes, two's complement.
+    ///
+    /// # Errors
+    /// When the message ends first.
+    pub fn long(&mut self) -> Result<i64, DecodeError> {
+        self.take().map(i64::from_be_bytes)
+    }
+
+    /// A length and that many bytes; length -1 is null, which is not the same as empty.
+    ///
+    /// # Errors
+    /// When the length is below -1 or the message ends first.
+    pub fn buffer(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let length = self.int()?;
+        if length == -1 {
+            return Ok(None);
+        }
+        let Ok(length) = usize::try_from(length) else {
+            return Err(DecodeError::NegativeLength { length });
+        };
+        if length > self.remaining() {
+            return Err(DecodeError::Truncated {
+                missing: length - self.remaining(),
+            });
+        }
+        let start = self.at;
+        self.at += length;
+        // An empty slice must not keep the read buffer alive.
+        if length == 0 {
+            return Ok(Some(Bytes::new()));
+        }
+        Ok(Some(self.buffer.slice(start..self.at)))
+    }
+
+    /// As [`Reader::buffer`], but holding text.
+    ///
+    /// # Errors
+    /// As [`Reader::buffer`].
+    pub fn ustring(&mut self) -> Result<Option<Ustring>, DecodeError> {
+        Ok(self.buffer()?.map(Ustring))
+    }
+
+    /// The count in front of a vector; `None` is the null vector.
+    ///
+    /// Other negative counts read as empty, as the original does. The count is a claim: do not
+    /// allocate by it.
+    ///
+    /// # Errors
+    /// When the message ends first.
+    pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {
+        let count = self.int()?;
+        Ok(if count == -1 {
+            None
+        } else {
+            Some(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
+    /// A vector of strings; `None` is the null vector. A null string reads as an empty one.
+    ///
+    /// # Errors
+    /// When an element is malformed or the message ends first.
+    pub fn ustrings(&mut self) -> Result<Option<Vec<Ustring>>, DecodeError> {
+        let Some(count) = self.count()? else {
+            return Ok(None);
+        };
+        // A string takes four bytes at least, so the bytes left bound what is believed.
+        let mut strings = Vec::with_capacity(count.min(self.remaining() / 4));
+        for _ in 0..count {
+            strings.push(self.ustring()?.unwrap_or_default());
+        }
+        Ok(Some(strings))
+    }
+
+    /// Everything that was read since `start`, a position taken with [`Reader::position`].
+    pub(crate) fn since(&self, start: usize) -> Bytes {
+        self.buffer.slice(start..self.at)
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+}
+
+/// Appends a bool.
+pub fn put_bool(out: &mut Vec<u8>, value: bool) {
+    out.push(u8::from(value));
+}
+
+/// Appends an int.
+pub fn put_int(out: &mut Vec<u8>, value: i32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Appends a long.
+pub fn put_long(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Appends a length or count.
+///
+/// # Panics
+/// If the length does not fit the wire's 31 bits; every caller's buffers are bounded far below.
+pub fn put_length(out: &mut Vec<u8>, length: usize) {
+    put_int(
+        out,
+        i32::try_from(length).expect("lengths on the wire have 31 bits"),
+    );
+}
+
+/// Appends a buffer or string; `None` is null.
+pub fn put_buffer(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        None => put_int(out, -1),
+        Some(bytes) => {
+            put_length(out, bytes.len());
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Appends a string; `None` is null.
+pub fn put_ustring(out: &mut Vec<u8>, value: Option<&Ustring>) {
+    put_buffer(out, value.map(Ustring::as_bytes));
+}
+
+/// Appends a vector of strings; `None` is the null vector.
+pub fn put_ustrings(out: &mut Vec<u8>, value: Option<&[Ustring]>) {
+    let Some(strings) = value else {
+        return put_int(out, -1);
+    };
+    put_length(out, strings.len());
+    for string in strings {
+        put_ustring(out, Some(string));
+    }
+}

@@ -1,0 +1,64 @@
+//! The ZooKeeper 3.9 client protocol: frames, records and error codes, in both directions.
+//!
+//! The crate turns bytes into values and values into bytes, and does nothing else: no sockets,
+//! no async, no rules about what a request means. The same records serve the server (decode a
+//! [`Request`], encode a [`ReplyRef`]) and a client (encode a [`Request`], decode a [`Reply`]).
+//!
+//! Strings and data are counted slices ([`bytes::Bytes`]) of the buffer they were read from, so
+//! decoding copies nothing, and no count in the input makes the decoder allocate ahead of the
+//! bytes that were really received.
+//!
+//! ```
+//! use minikeeper_protocol::{Reader, Request, RequestHeader, Xid, frame};
+//!
+//! let request = Request::GetData { path: Some("/app/config".into()), watch: true };
+//! let mut out = Vec::new();
+//! request.encode(Xid(7), &mut out);
+//!
+//! let body = frame::next(&out, frame::BYTES_MAX_DEFAULT)?.expect("a whole frame was written");
+//! let wire = bytes::Bytes::copy_from_slice(&out[body]);
+//! let mut reader = Reader::new(&wire);
+//! let header = RequestHeader::decode(&mut reader)?;
+//! assert_eq!(header.xid, Xid(7));
+//! let op = header.op.try_into().expect("getData is a known operation");
+//! assert_eq!(Request::decode(op, &mut reader)?, request);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`jute`] | the primitive encodings: int, long, bool, buffer, ustring, vector |
+//! | [`frame`] | the length prefix around every message |
+//! | [`path`] | [`ZnodePath`] and the path rules |
+//! | [`request`], [`reply`], [`multi`], [`event`], [`connect`] | the records |
+//! | [`op`], [`error`], [`acl`], [`stat`], [`ids`] | the vocabulary the records use |
+
+pub mod acl;
+pub mod connect;
+pub mod error;
+pub mod event;
+pub mod frame;
+pub mod ids;
+pub mod jute;
+pub mod multi;
+pub mod op;
+pub mod path;
+pub mod reply;
+pub mod request;
+pub mod stat;
+
+pub use acl::{Acl, AclList, Perms};
+pub use connect::{ConnectRequest, ConnectResponse};
+pub use error::{DecodeError, ErrorCode};
+pub use event::{EventKind, WatcherEvent};
+pub use frame::FrameError;
+pub use ids::{SessionId, Xid, Zxid};
+pub use jute::{Reader, Ustring};
+pub use multi::{MultiOp, MultiReadOp, MultiResult};
+pub use op::OpCode;
+pub use path::{PathError, ZnodePath};
+pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyRef};
+pub use request::{
+    AddWatchMode, Create, CreateMode, CreateOp, Request, RequestHeader, WatcherType,
+};
+pub use stat::Stat;

@@ -1,0 +1,318 @@
+//! multi and multiRead: several operations in one request, and their outcomes.
+//!
+//! Source: reference section 13; the original's `MultiOperationRecord` and `MultiResponse`.
+
+use bytes::Bytes;
+
+use crate::{
+    error::{DecodeError, ErrorCode},
+    jute::{self, Reader, Ustring},
+    op::OpCode,
+    request::{Create, CreateOp},
+    stat::Stat,
+};
+
+/// One operation of a multi.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the fields are the wire's own: path, data, version"
+)]
+pub enum MultiOp {
+    /// create, create2, createContainer, createTTL.
+    Create(Create),
+    /// delete.
+    Delete { path: Option<Ustring>, version: i32 },
+    /// setData.
+    SetData {
+        path: Option<Ustring>,
+        data: Option<Bytes>,
+        version: i32,
+    },
+    /// check: fails the multi unless the version matches.
+    Check { path: Option<Ustring>, version: i32 },
+}
+
+impl MultiOp {
+    /// The operation code.
+    #[must_use]
+    pub const fn op(&self) -> OpCode {
+        match self {
+            Self::Create(create) => create.op.op(),
+            Self::Delete { .. } => OpCode::Delete,
+            Self::SetData { .. } => OpCode::SetData,
+            Self::Check { .. } => OpCode::Check,
+        }
+    }
+}
+
+/// One operation of a multiRead. Servers ignore the watch flag.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the fields are the wire's own: path, watch")]
+pub enum MultiReadOp {
+    /// getData.
+    GetData { path: Option<Ustring>, watch: bool },
+    /// getChildren.
+    GetChildren { path: Option<Ustring>, watch: bool },
+}
+
+/// The outcome of one operation of a multi or multiRead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the fields are the wire's own: path, data, stat"
+)]
+pub enum MultiResult {
+    /// create.
+    Create { path: Ustring },
+    /// create2, createContainer, createTTL.
+    Create2 { path: Ustring, stat: Stat },
+    /// delete.
+    Delete,
+    /// setData; the stat is as of this operation, not of the end of the multi.
+    SetData { stat: Stat },
+    /// check.
+    Check,
+    /// getData in a multiRead.
+    GetData { data: Option<Bytes>, stat: Stat },
+    /// getChildren in a multiRead.
+    GetChildren { names: Vec<Ustring> },
+    /// Failed, or belongs to a multi that failed: zero before the failed operation, its code,
+    /// [`ErrorCode::RuntimeInconsistency`] after it.
+    Error(Option<ErrorCode>),
+}
+
+struct MultiHeader {
+    op: i32,
+    done: bool,
+    error: i32,
+}
+
+impl MultiHeader {
+    const END: Self = Self {
+        op: -1,
+        done: true,
+        error: -1,
+    };
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            op: reader.int()?,
+            done: reader.bool()?,
+            error: reader.int()?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        jute::put_int(out, self.op);
+        jute::put_bool(out, self.done);
+        jute::put_int(out, self.error);
+    }
+}
+
+/// Reads the operations of a multi.
+///
+/// # Errors
+/// When an operation is malformed or may not stand in a multi, or the end marker is missing.
+pub fn decode_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiOp>, DecodeError> {
+    let mut ops = Vec::new();
+    loop {
+        let header = MultiHeader::decode(reader)?;
+        if header.done {
+            return Ok(ops);
+        }
+        ops.push(match OpCode::from_code(header.op) {
+            Some(OpCode::Create) => MultiOp::Create(Create::decode(CreateOp::Create, reader)?),
+            Some(OpCode::Create2) => MultiOp::Create(Create::decode(CreateOp::Create2, reader)?),
+            Some(OpCode::CreateContainer) => {
+                MultiOp::Create(Create::decode(CreateOp::Container, reader)?)
+            }
+            Some(OpCode::CreateTtl) => MultiOp::Create(Create::decode(CreateOp::Ttl, reader)?),
+            Some(OpCode::Delete) => MultiOp::Delete {
+                path: reader.ustring()?,
+                version: reader.int()?,
+            },
+            Some(OpCode::SetData) => MultiOp::SetData {
+                path: reader.ustring()?,
+                data: reader.buffer()?,
+                version: reader.int()?,
+            },
+            Some(OpCode::Check) => MultiOp::Check {
+                path: reader.ustring()?,
+                version: reader.int()?,
+            },
+            _ => return Err(DecodeError::MultiOp { op: header.op }),
+        });
+    }
+}
+
+/// Appends the operations of a multi and the end marker.
+pub fn encode_ops(ops: &[MultiOp], out: &mut Vec<u8>) {
+    for op in ops {
+        MultiHeader {
+            op: op.op().code(),
+            done: false,
+            error: -1,
+        }
+        .encode(out);
+        match op {
+            MultiOp::Create(create) => create.encode(out),
+            MultiOp::Delete { path, version } | MultiOp::Check { path, version } => {
+                jute::put_ustring(out, path.as_ref());
+                jute::put_int(out, *version);
+            }
+            MultiOp::SetData {
+                path,
+                data,
+                version,
+            } => {
+                jute::put_ustring(out, path.as_ref());
+                jute::put_buffer(out, data.as_deref());
+                jute::put_int(out, *version);
+            }
+        }
+    }
+    MultiHeader::END.encode(out);
+}
+
+/// Reads the operations of a multiRead.
+///
+/// # Errors
+/// When an operation is malformed or may not stand in a multiRead, or the end marker is missing.
+pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, DecodeError> {
+    let mut ops = Vec::new();
+    loop {
+        let header = MultiHeader::decode(reader)?;
+        if header.done {
+            return Ok(ops);
+        }
+        ops.push(match OpCode::from_code(header.op) {
+            Some(OpCode::GetData) => MultiReadOp::GetData {
+                path: reader.ustring()?,
+                watch: reader.bool()?,
+            },
+            Some(OpCode::GetChildren) => MultiReadOp::GetChildren {
+                path: reader.ustring()?,
+                watch: reader.bool()?,
+            },
+            _ => return Err(DecodeError::MultiOp { op: header.op }),
+        });
+    }
+}
+
+/// Appends the operations of a multiRead and the end marker.
+pub fn encode_read_ops(ops: &[MultiReadOp], out: &mut Vec<u8>) {
+    for op in ops {
+        let (code, path, watch) = match op {
+            MultiReadOp::GetData { path, watch } => (OpCode::GetData, path, watch),
+            MultiReadOp::GetChildren { path, watch } => (OpCode::GetChildren, path, watch),
+        };
+        MultiHeader {
+            op: code.code(),
+            done: false,
+            error: -1,
+        }
+        .encode(out);
+        jute::put_ustring(out, path.as_ref());
+        jute::put_bool(out, *watch);
+    }
+    MultiHeader::END.encode(out);
+}
+
+/// Appends the outcomes and the end marker.
+pub fn encode_results(results: &[MultiResult], out: &mut Vec<u8>) {
+    let header = |op: OpCode, out: &mut Vec<u8>| {
+        MultiHeader {
+            op: op.code(),
+            done: false,
+            error: 0,
+        }
+        .encode(out);
+    };
+    for result in results {
+        match result {
+            MultiResult::Create { path } => {
+                header(OpCode::Create, out);
+                jute::put_ustring(out, Some(path));
+            }
+            MultiResult::Create2 { path, stat } => {
+                header(OpCode::Create2, out);
+                jute::put_ustring(out, Some(path));
+                stat.encode(out);
+            }
+            MultiResult::Delete => header(OpCode::Delete, out),
+            MultiResult::SetData { stat } => {
+                header(OpCode::SetData, out);
+                stat.encode(out);
+            }
+            MultiResult::Check => header(OpCode::Check, out),
+            MultiResult::GetData { data, stat } => {
+                header(OpCode::GetData, out);
+                jute::put_buffer(out, data.as_deref());
+                stat.encode(out);
+            }
+            MultiResult::GetChildren { names } => {
+                header(OpCode::GetChildren, out);
+                jute::put_ustrings(out, Some(names));
+            }
+            MultiResult::Error(error) => {
+                let code = error.map_or(0, ErrorCode::code);
+                MultiHeader {
+                    op: -1,
+                    done: false,
+                    error: code,
+                }
+                .encode(out);
+                jute::put_int(out, code);
+            }
+        }
+    }
+    MultiHeader::END.encode(out);
+}
+
+/// Reads the outcomes of a multi or multiRead.
+///
+/// # Errors
+/// When an outcome is malformed or the end marker is missing.
+pub fn decode_results(reader: &mut Reader<'_>) -> Result<Vec<MultiResult>, DecodeError> {
+    let mut results = Vec::new();
+    loop {
+        let header = MultiHeader::decode(reader)?;
+        if header.done {
+            return Ok(results);
+        }
+        if header.op == -1 {
+            let code = reader.int()?;
+            results.push(MultiResult::Error(
+                (code != 0).then(|| ErrorCode::from_code(code)),
+            ));
+            continue;
+        }
+        results.push(match OpCode::from_code(header.op) {
+            Some(OpCode::Create) => MultiResult::Create {
+                path: path(reader)?,
+            },
+            Some(OpCode::Create2) => MultiResult::Create2 {
+                path: path(reader)?,
+                stat: Stat::decode(reader)?,
+            },
+            Some(OpCode::Delete) => MultiResult::Delete,
+            Some(OpCode::SetData) => MultiResult::SetData {
+                stat: Stat::decode(reader)?,
+            },
+            Some(OpCode::Check) => MultiResult::Check,
+            Some(OpCode::GetData) => MultiResult::GetData {
+                data: reader.buffer()?,
+                stat: Stat::decode(reader)?,
+            },
+            Some(OpCode::GetChildren) => MultiResult::GetChildren {
+                names: reader.ustrings()?.unwrap_or_default(),
+            },
+            _ => return Err(DecodeError::MultiOp { op: header.op }),
+        });
+    }
+}
+
+fn path(reader: &mut Reader<'_>) -> Result<Ustring, DecodeError> {
+    reader.ustring()?.ok_or(DecodeError::Null { field: "path" })
+}

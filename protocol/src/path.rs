@@ -1,0 +1,243 @@
+//! Paths: what names a znode, and which names are allowed.
+//!
+//! Source: reference section 8.1; the original's `PathUtils.validatePath`.
+
+use std::fmt;
+
+use crate::jute::Ustring;
+
+/// A path that keeps every rule; no other way to make one.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ZnodePath(Ustring);
+
+impl ZnodePath {
+    /// Checks a path.
+    ///
+    /// # Errors
+    /// The first rule it breaks, and where.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_protocol::ZnodePath;
+    /// let path = ZnodePath::new("/locks/printer")?;
+    /// assert_eq!(path.name(), "printer");
+    /// assert_eq!(path.parent().unwrap().as_str(), "/locks");
+    /// let error = ZnodePath::new("/a//b").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"path "/a//b": empty component at byte 3"#);
+    /// # Ok::<(), minikeeper_protocol::PathError>(())
+    /// ```
+    pub fn new(path: impl Into<Ustring>) -> Result<Self, PathError> {
+        let path = path.into();
+        validate(path.as_bytes())?;
+        Ok(Self(path))
+    }
+
+    /// The path of the root.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(Ustring::from_static("/"))
+    }
+
+    /// The text.
+    ///
+    /// # Panics
+    /// Never: a valid path is UTF-8.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.0.as_bytes()).expect("a valid path is UTF-8")
+    }
+
+    /// The wire form.
+    #[must_use]
+    pub const fn as_ustring(&self) -> &Ustring {
+        &self.0
+    }
+
+    /// The last component; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.as_str().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path of the parent; `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let bytes = self.0.as_bytes();
+        if bytes.len() == 1 {
+            return None;
+        }
+        let parent = parent_of(bytes)?;
+        Some(if parent == b"/" {
+            Self::root()
+        } else {
+            Self(self.0.clone().into_bytes().slice(..parent.len()).into())
+        })
+    }
+
+    /// The path of a child.
+    ///
+    /// # Errors
+    /// When the name is not one component, or has a forbidden character.
+    pub fn join(&self, name: &str) -> Result<Self, PathError> {
+        let slash = if self.0.as_bytes().len() == 1 {
+            ""
+        } else {
+            "/"
+        };
+        Self::new(format!("{}{slash}{name}", self.as_str()))
+    }
+}
+
+impl From<ZnodePath> for Ustring {
+    fn from(path: ZnodePath) -> Self {
+        path.0
+    }
+}
+
+impl std::str::FromStr for ZnodePath {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Debug for ZnodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for ZnodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A path that breaks a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathError {
+    /// The path, malformed UTF-8 replaced.
+    pub path: String,
+    /// The rule it breaks.
+    pub fault: PathFault,
+    /// Where, in bytes from the start.
+    pub at: usize,
+}
+
+/// The rule a path breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PathFault {
+    /// The path is empty.
+    Empty,
+    /// The path does not start with a slash.
+    NotAbsolute,
+    /// The path ends with a slash.
+    TrailingSlash,
+    /// Two slashes follow each other.
+    EmptyComponent,
+    /// A component is `.` or `..`.
+    Relative,
+    /// A control, surrogate, private-use or special character, or one beyond U+FFFF.
+    ForbiddenCharacter(char),
+    /// Not UTF-8.
+    Malformed,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "path {:?}: ", self.path)?;
+        match self.fault {
+            PathFault::Empty => return f.write_str("empty; a path starts with a slash"),
+            PathFault::NotAbsolute => return f.write_str("does not start with a slash"),
+            PathFault::TrailingSlash => f.write_str("ends with a slash")?,
+            PathFault::EmptyComponent => f.write_str("empty component")?,
+            PathFault::Relative => f.write_str("relative component")?,
+            PathFault::ForbiddenCharacter(c) => {
+                write!(f, "forbidden character U+{:04X}", u32::from(c))?;
+            }
+            PathFault::Malformed => f.write_str("malformed UTF-8")?,
+        }
+        write!(f, " at byte {}", self.at)
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Checks a path without keeping it.
+///
+/// # Errors
+/// The first rule it breaks, and where.
+pub fn validate(path: &[u8]) -> Result<(), PathError> {
+    match find_fault(path) {
+        None => Ok(()),
+        Some((fault, at)) => Err(PathError {
+            path: String::from_utf8_lossy(path).into_owned(),
+            fault,
+            at,
+        }),
+    }
+}
+
+/// Whether [`validate`] would accept the path; builds no error text.
+#[must_use]
+pub fn is_valid(path: &[u8]) -> bool {
+    find_fault(path).is_none()
+}
+
+/// The path up to the last slash; `/` for a top-level path, `None` without any slash.
+///
+/// The parent of `/` is `/` here: the caller knows the root.
+#[must_use]
+pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
+    let slash = path.iter().rposition(|&byte| byte == b'/')?;
+    Some(if slash == 0 { b"/" } else { &path[..slash] })
+}
+
+/// The text behind the last slash.
+#[must_use]
+pub fn name_of(path: &[u8]) -> &[u8] {
+    let start = path
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    &path[start..]
+}
+
+fn find_fault(path: &[u8]) -> Option<(PathFault, usize)> {
+    match path {
+        [] => return Some((PathFault::Empty, 0)),
+        [b'/'] => return None,
+        [b'/', ..] => {}
+        _ => return Some((PathFault::NotAbsolute, 0)),
+    }
+    if path.iter().any(|&byte| !(0x20..0x7f).contains(&byte))
+        && let Some(fault) = find_forbidden_character(path)
+    {
+        return Some(fault);
+    }
+    let mut start = 1;
+    for component in path[1..].split(|&byte| byte == b'/') {
+        match component {
+            [] if start == path.len() => return Some((PathFault::TrailingSlash, start - 1)),
+            [] => return Some((PathFault::EmptyComponent, start)),
+            [b'.'] | [b'.', b'.'] => return Some((PathFault::Relative, start)),
+            _ => start += component.len() + 1,
+        }
+    }
+    None
+}
+
+fn find_forbidden_character(path: &[u8]) -> Option<(PathFault, usize)> {
+    let text = match std::str::from_utf8(path) {
+        Ok(text) => text,
+        Err(error) => return Some((PathFault::Malformed, error.valid_up_to())),
+    };
+    text.char_indices().find_map(|(at, c)| {
+        // The original works on UTF-16 units: characters beyond U+FFFF are surrogates there.
+        let forbidden = matches!(c, '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
+            || c >= '\u{fff0}';
+        forbidden.then_some((PathFault::ForbiddenCharacter(c), at))
+    })
+}
