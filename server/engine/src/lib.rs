@@ -1,1 +1,384 @@
-//! Placeholder.
+//! A ZooKeeper server's state as a pure state machine.
+//!
+//! [`Engine::apply`] takes the time and one [`Input`] and calls [`Effects`] for everything that
+//! follows: replies, watch events, connections to close. There is no socket, clock, thread or
+//! randomness in here, so a run is a list of `(Now, Input)`: it can be recorded, repeated and
+//! shrunk, and the same list gives the same effects and the same [`Engine::dump`].
+//!
+//! ```
+//! use minikeeper_engine::{ConnId, Effects, Engine, Event, Input, Limit, Now, Settings, CloseReason};
+//! use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyHeader, ReplyRef};
+//!
+//! #[derive(Default)]
+//! struct Sessions(Vec<ConnectResponse>);
+//! impl Effects for Sessions {
+//!     fn connected(&mut self, _: ConnId, response: &ConnectResponse) { self.0.push(response.clone()); }
+//!     fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
+//!     fn event(&mut self, _: ConnId, _: &Event<'_>) {}
+//!     fn close(&mut self, _: ConnId, _: CloseReason) {}
+//!     fn limit_hit(&mut self, _: Limit, _: usize) {}
+//! }
+//!
+//! let mut engine = Engine::new(Settings::default());
+//! let mut sessions = Sessions::default();
+//! let hello = Input::Connect { conn: ConnId(0), hello: ConnectRequest::new(10_000) };
+//! engine.apply(Now::default(), &hello, &mut sessions);
+//! assert_eq!(sessions.0[0].timeout_ms, 10_000);
+//! assert_eq!(engine.next_deadline_ms(), Some(12_000)); // rounded up to the next tick of 3 s
+//! ```
+
+mod acl;
+mod answer;
+mod check;
+mod dump;
+mod effects;
+mod expiry_wheel;
+mod input;
+mod ops;
+#[cfg(feature = "planted")]
+pub mod planted;
+mod sessions;
+mod state;
+mod tell;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod undo;
+mod watches;
+mod znode;
+
+use minikeeper_protocol::{ErrorCode, ReplyHeader, ReplyRef, Request, SessionId, Stat, Xid, Zxid};
+
+use crate::{
+    answer::Answer,
+    ops::watch::WatchLists,
+    state::{Caller, State},
+};
+pub use crate::{
+    check::Broken,
+    effects::{CloseReason, Effects, Event, Limit},
+    input::{ConnId, Input, Now, Settings},
+};
+
+/// The state of one server. See the crate's documentation.
+#[derive(Debug)]
+pub struct Engine {
+    state: State,
+    /// The time of the newest input.
+    elapsed_ms: u64,
+}
+
+/// How much of everything there is, for status reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Znodes, the four built-in ones included.
+    pub znodes: usize,
+    /// Ephemerals among them.
+    pub ephemerals: usize,
+    /// What the tree is counted with against `tree_bytes_max`, in bytes.
+    pub tree_bytes: usize,
+    /// Sessions, connected or not.
+    pub sessions: usize,
+    /// Pairs of connection and watched path.
+    pub watches: usize,
+}
+
+impl Engine {
+    /// The state of a server that has just been started.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            state: State::new(settings),
+            elapsed_ms: 0,
+        }
+    }
+
+    /// Lets one thing happen.
+    ///
+    /// # Panics
+    /// If time runs backwards, or by a bug in here: then the state must not be used any more.
+    pub fn apply(&mut self, now: Now, input: &Input, effects: &mut impl Effects) {
+        assert!(
+            now.elapsed_ms >= self.elapsed_ms,
+            "elapsed time never decreases"
+        );
+        self.elapsed_ms = now.elapsed_ms;
+        let state = &mut self.state;
+        match input {
+            Input::Request { conn, xid, request } => {
+                let Some(caller) = admit(state, *conn, now) else {
+                    return;
+                };
+                serve(
+                    state,
+                    caller,
+                    request,
+                    Answer {
+                        conn: *conn,
+                        xid: *xid,
+                        effects,
+                    },
+                );
+                if let Some(limit) = state.limit_hit.take() {
+                    effects.limit_hit(limit, limit_max(&state.settings, limit));
+                }
+            }
+            Input::Connect { conn, hello } => {
+                ops::session::connect(state, *conn, now, hello, effects);
+            }
+            Input::Undecodable {
+                conn,
+                xid,
+                consumes_zxid,
+            } => {
+                if admit(state, *conn, now).is_none() {
+                    return;
+                }
+                let zxid = if *consumes_zxid {
+                    state.next_zxid()
+                } else {
+                    state.zxid
+                };
+                Answer {
+                    conn: *conn,
+                    xid: *xid,
+                    effects,
+                }
+                .refuse(zxid, ErrorCode::MarshallingError);
+            }
+            Input::UnknownOp { conn, xid } => {
+                if admit(state, *conn, now).is_some() {
+                    refuse_unknown(state, *conn, *xid, effects);
+                }
+            }
+            Input::Disconnect { conn } => state.detach(*conn),
+            Input::Tick => ops::session::expire_due(state, now, effects),
+            Input::Expire { session } => {
+                if let Some(session) = state.sessions.find(*session) {
+                    ops::session::expire(state, session, effects);
+                }
+            }
+        }
+    }
+
+    /// When the next session may expire, in milliseconds since the start: the time of the next
+    /// [`Input::Tick`].
+    #[must_use]
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        self.state.sessions.next_deadline_ms()
+    }
+
+    /// The number of the newest change.
+    #[must_use]
+    pub const fn zxid(&self) -> Zxid {
+        self.state.zxid
+    }
+
+    /// How much of everything there is.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let State {
+            tree,
+            sessions,
+            watches,
+            ..
+        } = &self.state;
+        Counts {
+            znodes: tree.len(),
+            ephemerals: tree.ephemerals(),
+            tree_bytes: tree.bytes(),
+            sessions: sessions.len(),
+            watches: watches.len(),
+        }
+    }
+
+    /// The settings the engine was started with.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.state.settings
+    }
+
+    /// The data and stat of a znode.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<(Option<&[u8]>, Stat)> {
+        let znode = &self.state.tree[self.state.tree.find(path.as_bytes())?];
+        Some((znode.data(), znode.stat()))
+    }
+
+    /// The names of a znode's children, oldest first.
+    #[must_use]
+    pub fn children(&self, path: &str) -> Option<Vec<String>> {
+        let tree = &self.state.tree;
+        let id = tree.find(path.as_bytes())?;
+        let name = |child| String::from_utf8_lossy(tree[child].name()).into_owned();
+        Some(tree.children(id).map(name).collect())
+    }
+
+    /// Every session: its id, its timeout in milliseconds, and its connection if it has one.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, u32, Option<ConnId>)> + '_ {
+        self.state
+            .sessions
+            .iter()
+            .map(|(_, session)| (session.id, session.timeout_ms, session.conn))
+    }
+
+    /// Verifies every invariant of the whole state.
+    ///
+    /// # Errors
+    /// The first one that does not hold: a bug in here.
+    pub fn check(&self) -> Result<(), Broken> {
+        check::check(&self.state)
+    }
+
+    /// The whole state as text: the same state gives the same text.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        dump::dump(&self.state)
+    }
+}
+
+/// A request is heard only on a connection with a living session, and keeps that alive.
+fn admit(state: &mut State, conn: ConnId, now: Now) -> Option<Caller> {
+    let session = state.session_of(conn)?;
+    state.sessions.touch(session, now);
+    Some(Caller { conn, session, now })
+}
+
+fn serve(
+    state: &mut State,
+    caller: Caller,
+    request: &Request,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    match request {
+        Request::GetData { path, watch } => {
+            ops::read::get_data(state, caller, path.as_ref(), *watch, answer);
+        }
+        Request::SetData {
+            path,
+            data,
+            version,
+        } => {
+            ops::set::set_data(
+                state,
+                caller,
+                path.as_ref(),
+                data.as_ref(),
+                *version,
+                answer,
+            );
+        }
+        Request::Create(create) => ops::create::create(state, caller, create, answer),
+        Request::Delete { path, version } => {
+            ops::delete::delete(state, path.as_ref(), *version, answer);
+        }
+        Request::Exists { path, watch } => {
+            ops::read::exists(state, caller, path.as_ref(), *watch, answer);
+        }
+        Request::GetChildren { path, watch } => {
+            ops::read::get_children(state, caller, path.as_ref(), *watch, false, answer);
+        }
+        Request::GetChildren2 { path, watch } => {
+            ops::read::get_children(state, caller, path.as_ref(), *watch, true, answer);
+        }
+        Request::Ping => {
+            answer.xid = Xid::PING;
+            answer.send(state.zxid, ReplyRef::Empty);
+        }
+        Request::Multi(requests) => ops::multi::multi(state, caller, requests, answer),
+        Request::MultiRead(requests) => ops::multi::multi_read(state, requests, answer),
+        Request::GetAcl { path } => ops::read::get_acl(state, caller, path.as_ref(), answer),
+        Request::SetAcl { path, acl, version } => {
+            ops::set::set_acl(state, path.as_ref(), acl, *version, answer);
+        }
+        Request::Sync { path } => ops::read::sync(state, path.as_ref(), answer),
+        Request::GetEphemerals { prefix } => {
+            ops::read::get_ephemerals(state, caller, prefix.as_ref(), answer);
+        }
+        Request::GetAllChildrenNumber { path } => {
+            ops::read::get_all_children_number(state, caller, path.as_ref(), answer);
+        }
+        Request::SetWatches {
+            relative_zxid,
+            data,
+            exist,
+            child,
+        } => {
+            let lists = WatchLists {
+                relative_zxid: *relative_zxid,
+                data,
+                exist,
+                child,
+                persistent: &[],
+                persistent_recursive: &[],
+            };
+            ops::watch::set_watches(state, caller, &lists, answer);
+        }
+        Request::SetWatches2 {
+            relative_zxid,
+            data,
+            exist,
+            child,
+            persistent,
+            persistent_recursive,
+        } => {
+            let relative_zxid = *relative_zxid;
+            let lists = WatchLists {
+                relative_zxid,
+                data,
+                exist,
+                child,
+                persistent,
+                persistent_recursive,
+            };
+            ops::watch::set_watches(state, caller, &lists, answer);
+        }
+        Request::AddWatch { path, mode } => {
+            ops::watch::add_watch(state, caller, path.as_ref(), *mode, answer);
+        }
+        Request::CheckWatches { path, kind } => {
+            ops::watch::check_watches(state, caller, path.as_ref(), *kind, answer);
+        }
+        Request::RemoveWatches { path, kind } => {
+            ops::watch::remove_watches(state, caller, path.as_ref(), *kind, answer);
+        }
+        // As the original answers with its default settings; a failed write uses up a zxid.
+        Request::Reconfig { .. } => {
+            let zxid = state.next_zxid();
+            answer.refuse(zxid, ErrorCode::ReconfigDisabled);
+        }
+        // As the original answers without a SASL login: success that adds no identity.
+        Request::Sasl { .. } => answer.send(Zxid(0), ReplyRef::Token(None)),
+        Request::CloseSession => ops::session::close_session(state, caller, answer),
+        // Alone a check is unknown since 3.9.3; the internal operations are not for clients
+        // (reference section 26); auth and whoAmI are not served yet.
+        Request::Check { .. }
+        | Request::CreateSession
+        | Request::DeleteContainer { .. }
+        | Request::Auth { .. }
+        | Request::WhoAmI => refuse_unknown(state, caller.conn, answer.xid, answer.effects),
+    }
+}
+
+/// Answers an operation that does not exist, and closes the connection.
+///
+/// The session lives on, but the connection is parted from it: whatever the client has sent
+/// after is not served.
+fn refuse_unknown(state: &mut State, conn: ConnId, xid: Xid, effects: &mut impl Effects) {
+    let header = ReplyHeader {
+        xid,
+        zxid: Zxid::NONE,
+        error: Some(ErrorCode::Unimplemented),
+    };
+    effects.reply(conn, header, ReplyRef::Empty);
+    state.detach(conn);
+    effects.close(conn, CloseReason::UnknownOp);
+}
+
+const fn limit_max(settings: &Settings, limit: Limit) -> usize {
+    match limit {
+        Limit::Sessions => settings.sessions_max,
+        Limit::Watches => settings.watches_max,
+        Limit::TreeBytes => settings.tree_bytes_max,
+    }
+}

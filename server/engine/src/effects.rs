@@ -1,0 +1,95 @@
+//! Everything that leaves the engine.
+
+use minikeeper_protocol::{ConnectResponse, EventKind, ReplyHeader, ReplyRef, SessionId, Zxid};
+
+use crate::input::ConnId;
+
+/// A watch event on its way out.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What happened.
+    pub kind: EventKind,
+    /// The znode it happened to.
+    pub path: &'a [u8],
+    /// The change that caused it; [`Zxid::NONE`] when setWatches made it up.
+    pub zxid: Zxid,
+}
+
+/// Why the engine wants a connection closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// The client closed its session.
+    SessionClosed,
+    /// The session expired.
+    SessionExpired,
+    /// The session went on over another connection.
+    SessionMoved,
+    /// The client named a session that does not exist, or a wrong password.
+    SessionRefused,
+    /// The client has seen a newer state than this server has.
+    ZxidAhead,
+    /// The operation does not exist.
+    UnknownOp,
+    /// An auth packet was refused.
+    AuthFailed,
+    /// `sessions_max` is reached.
+    SessionsMax,
+}
+
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::SessionClosed => "session closed by its client",
+            Self::SessionExpired => "session expired",
+            Self::SessionMoved => "session moved to another connection",
+            Self::SessionRefused => "session unknown or password wrong",
+            Self::ZxidAhead => "client has seen a newer zxid than this server",
+            Self::UnknownOp => "operation unknown",
+            Self::AuthFailed => "authentication failed",
+            Self::SessionsMax => "sessions_max reached",
+        })
+    }
+}
+
+/// A limit that a request ran into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// [`crate::Settings::sessions_max`].
+    Sessions,
+    /// [`crate::Settings::watches_max`].
+    Watches,
+    /// [`crate::Settings::tree_bytes_max`].
+    TreeBytes,
+}
+
+impl Limit {
+    /// The name of the setting.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions_max",
+            Self::Watches => "watches_max",
+            Self::TreeBytes => "tree_bytes_max",
+        }
+    }
+}
+
+/// What the shell must carry out, in the order of the calls.
+///
+/// Called while the engine is borrowed, so an implementation only notes things down.
+pub trait Effects {
+    /// The answer to a handshake.
+    fn connected(&mut self, to: ConnId, response: &ConnectResponse);
+    /// The answer to a request; the body is [`ReplyRef::Empty`] when the header has an error.
+    fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>);
+    /// A watch fired.
+    fn event(&mut self, to: ConnId, event: &Event<'_>);
+    /// Closes a connection once everything before is sent.
+    fn close(&mut self, conn: ConnId, why: CloseReason);
+    /// A request was refused because of a limit; it has been answered.
+    fn limit_hit(&mut self, limit: Limit, max: usize);
+    /// A session began.
+    fn session_opened(&mut self, _session: SessionId, _timeout_ms: u32) {}
+    /// A session ended.
+    fn session_ended(&mut self, _session: SessionId, _expired: bool) {}
+}

@@ -1,0 +1,147 @@
+//! create, create2, createContainer, createTTL.
+//!
+//! Source: reference sections 10.1 to 10.3 and 11.
+
+use minikeeper_protocol::{Create, CreateMode, CreateOp, ErrorCode, ReplyRef, Zxid, path};
+
+use crate::{
+    acl,
+    answer::Answer,
+    effects::Effects,
+    state::{Caller, State},
+    tell,
+    tree::ZNODE_BYTES,
+    znode::{Owner, ZnodeId},
+};
+
+pub(crate) fn create(
+    state: &mut State,
+    caller: Caller,
+    request: &Create,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let zxid = state.next_zxid();
+    match change(state, caller, zxid, request) {
+        Err(error) => answer.refuse(zxid, error),
+        Ok(id) => {
+            let mut path = std::mem::take(&mut state.scratch);
+            path.clear();
+            path.extend_from_slice(state.tree[id].path());
+            tell::created(state, &path, zxid, answer.effects);
+            match request.op {
+                CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),
+                _ => answer.send(zxid, ReplyRef::PathStat(&path, &state.tree[id].stat())),
+            }
+            state.scratch = path;
+        }
+    }
+}
+
+/// Checks in the original's order, then creates.
+///
+/// # Errors
+/// The first check that fails; nothing has changed then.
+pub(crate) fn change(
+    state: &mut State,
+    caller: Caller,
+    zxid: Zxid,
+    request: &Create,
+) -> Result<ZnodeId, ErrorCode> {
+    let path = request
+        .path
+        .as_ref()
+        .ok_or(ErrorCode::MarshallingError)?
+        .as_bytes();
+    let mode = CreateMode::from_flags(request.flags).ok_or(ErrorCode::BadArguments)?;
+    if mode.has_ttl() {
+        // As the original answers while extended types are off, its default.
+        return Err(ErrorCode::Unimplemented);
+    }
+    if request.op == CreateOp::Ttl {
+        return Err(ErrorCode::BadArguments);
+    }
+    if !path.contains(&b'/') || path.contains(&0) {
+        return Err(ErrorCode::BadArguments);
+    }
+    let acl = acl::fix_up(&request.acl)?;
+    let parent_path = path::parent_of(path).ok_or(ErrorCode::BadArguments)?;
+    let parent = state.tree.find(parent_path).ok_or(ErrorCode::NoNode)?;
+    if !mode.is_sequential() {
+        return create_at(state, caller, zxid, request, mode, parent, path, &acl);
+    }
+    let mut final_path = std::mem::take(&mut state.scratch);
+    final_path.clear();
+    final_path.extend_from_slice(path);
+    push_suffix(&mut final_path, state.tree[parent].created_children());
+    let created = create_at(
+        state,
+        caller,
+        zxid,
+        request,
+        mode,
+        parent,
+        &final_path,
+        &acl,
+    );
+    state.scratch = final_path;
+    created
+}
+
+#[expect(clippy::too_many_arguments, reason = "the second half of one function")]
+fn create_at(
+    state: &mut State,
+    caller: Caller,
+    zxid: Zxid,
+    request: &Create,
+    mode: CreateMode,
+    parent: ZnodeId,
+    path: &[u8],
+    acl: &minikeeper_protocol::AclList,
+) -> Result<ZnodeId, ErrorCode> {
+    if !path::is_valid(path) {
+        return Err(ErrorCode::BadArguments);
+    }
+    if state.tree.find(path).is_some() {
+        return Err(ErrorCode::NodeExists);
+    }
+    if state.tree[parent].owner.is_ephemeral() {
+        return Err(ErrorCode::NoChildrenForEphemerals);
+    }
+    let data = request.data.as_deref();
+    if !state.has_room(path.len() + data.map_or(0, <[u8]>::len) + ZNODE_BYTES) {
+        return Err(ErrorCode::QuotaExceeded);
+    }
+    // The operation decides about containers, not the flags: a plain create with the container
+    // flag makes a persistent znode (reference section 10.2).
+    let owner = match request.op {
+        CreateOp::Container => Owner::CONTAINER,
+        _ if mode.is_ephemeral() => Owner::session(state.sessions[caller.session].id),
+        _ => Owner::PERSISTENT,
+    };
+    let acl = state.acls.acquire(acl);
+    Ok(state.create(parent, path, data, owner, acl, zxid, caller.now))
+}
+
+/// Appends the number: ten digits at least, the sign counted among them as Java's `%010d` does.
+fn push_suffix(path: &mut Vec<u8>, number: i32) {
+    use std::io::Write as _;
+    write!(path, "{number:010}").expect("writing to a vector cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn suffix_has_ten_characters() {
+        for (number, suffix) in [
+            (0, "0000000000"),
+            (42, "0000000042"),
+            (i32::MAX, "2147483647"),
+            (-5, "-000000005"),
+            (i32::MIN, "-2147483648"),
+        ] {
+            let mut path = Vec::new();
+            super::push_suffix(&mut path, number);
+            assert_eq!(String::from_utf8(path).unwrap(), suffix);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One file a family of operations. Each operation reads as: check, change, tell, answer.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod multi;
+pub(crate) mod read;
+pub(crate) mod session;
+pub(crate) mod set;
+pub(crate) mod watch;

@@ -1,0 +1,212 @@
+//! multi and multiRead.
+//!
+//! Source: reference section 13.
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult, ReplyRef, Ustring,
+    Zxid,
+};
+
+use crate::{
+    answer::Answer,
+    effects::Effects,
+    ops::{create, delete, set},
+    state::{Caller, State},
+    tell, undo,
+};
+
+/// A change that waits until the whole multi has succeeded before it is told.
+enum Untold {
+    Created(Vec<u8>),
+    Deleted(Vec<u8>),
+    DataChanged(Vec<u8>),
+}
+
+pub(crate) fn multi(
+    state: &mut State,
+    caller: Caller,
+    ops: &[MultiOp],
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let ops = match ops
+        .iter()
+        .map(as_decoded_by_the_original)
+        .collect::<Result<Vec<_>, _>>()
+    {
+        Ok(ops) => ops,
+        Err(NotDecodable::NullAcl) => {
+            return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+        }
+        Err(NotDecodable::Other) => {
+            let zxid = state.next_zxid();
+            return answer.refuse(zxid, ErrorCode::MarshallingError);
+        }
+    };
+    let zxid = state.next_zxid();
+    state.undo = Some(Vec::new());
+    let mut results = Vec::with_capacity(ops.len());
+    let mut untold = Vec::new();
+    for op in &ops {
+        match apply(state, caller, zxid, op, &mut untold) {
+            Ok(result) => results.push(result),
+            Err(error) => {
+                roll_back(state);
+                let results = failed(ops.len(), results.len(), error);
+                // The header says success: clients find out from the results.
+                return answer.send(zxid, ReplyRef::Multi(&results));
+            }
+        }
+    }
+    undo::commit(state);
+    for change in &untold {
+        match change {
+            Untold::Created(path) => tell::created(state, path, zxid, answer.effects),
+            Untold::Deleted(path) => tell::deleted(state, path, zxid, answer.effects),
+            Untold::DataChanged(path) => tell::data_changed(state, path, zxid, answer.effects),
+        }
+    }
+    answer.send(zxid, ReplyRef::Multi(&results));
+}
+
+fn roll_back(state: &mut State) {
+    #[cfg(feature = "planted")]
+    if state.planted(crate::planted::Planted::MultiNotRolledBack) {
+        return undo::commit(state);
+    }
+    undo::roll_back(state);
+}
+
+fn apply(
+    state: &mut State,
+    caller: Caller,
+    zxid: Zxid,
+    op: &MultiOp,
+    untold: &mut Vec<Untold>,
+) -> Result<MultiResult, ErrorCode> {
+    let is_watched = !state.watches.is_empty();
+    Ok(match op {
+        MultiOp::Create(request) => {
+            let id = create::change(state, caller, zxid, request)?;
+            let znode = &state.tree[id];
+            if is_watched {
+                untold.push(Untold::Created(znode.path().to_vec()));
+            }
+            let path = Ustring::from(Bytes::copy_from_slice(znode.path()));
+            match request.op {
+                CreateOp::Create => MultiResult::Create { path },
+                _ => MultiResult::Create2 {
+                    path,
+                    stat: znode.stat(),
+                },
+            }
+        }
+        MultiOp::Delete { path, version } => {
+            let path = delete::change(state, zxid, path.as_ref(), *version)?;
+            if is_watched {
+                untold.push(Untold::Deleted(path.to_vec()));
+            }
+            MultiResult::Delete
+        }
+        MultiOp::SetData {
+            path,
+            data,
+            version,
+        } => {
+            let (path, stat) =
+                set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
+            if is_watched {
+                untold.push(Untold::DataChanged(path.to_vec()));
+            }
+            MultiResult::SetData { stat }
+        }
+        MultiOp::Check { path, version } => {
+            set::check(state, path.as_ref(), *version)?;
+            MultiResult::Check
+        }
+    })
+}
+
+/// Zero before the failed operation, its code, "not tried" after it.
+fn failed(count: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult> {
+    (0..count)
+        .map(|index| {
+            MultiResult::Error(match index.cmp(&failed) {
+                std::cmp::Ordering::Less => None,
+                std::cmp::Ordering::Equal => Some(error),
+                std::cmp::Ordering::Greater => Some(ErrorCode::RuntimeInconsistency),
+            })
+        })
+        .collect()
+}
+
+enum NotDecodable {
+    /// Found so early that no zxid is used up.
+    NullAcl,
+    Other,
+}
+
+/// The original's decoder turns creates inside a multi into other ones, or fails the whole
+/// request over them. Source: reference section 13.1.
+fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
+    let (MultiOp::Create(Create { path, .. })
+    | MultiOp::Delete { path, .. }
+    | MultiOp::SetData { path, .. }
+    | MultiOp::Check { path, .. }) = op;
+    let MultiOp::Create(create) = op else {
+        return if path.is_none() {
+            Err(NotDecodable::Other)
+        } else {
+            Ok(op.clone())
+        };
+    };
+    if create.acl.is_null() {
+        return Err(NotDecodable::NullAcl);
+    }
+    let mode = CreateMode::from_flags(create.flags).ok_or(NotDecodable::Other)?;
+    if path.is_none() || (mode.has_ttl() && create.op != CreateOp::Ttl) {
+        return Err(NotDecodable::Other);
+    }
+    let op = match (create.op, mode) {
+        (CreateOp::Ttl, mode) if mode.has_ttl() => CreateOp::Ttl,
+        (_, CreateMode::Container) | (CreateOp::Container, _) => CreateOp::Container,
+        (CreateOp::Ttl | CreateOp::Create, _) => CreateOp::Create,
+        (CreateOp::Create2, _) => CreateOp::Create2,
+    };
+    Ok(MultiOp::Create(Create {
+        op,
+        ..create.clone()
+    }))
+}
+
+pub(crate) fn multi_read(state: &State, ops: &[MultiReadOp], mut answer: Answer<'_, impl Effects>) {
+    let results: Vec<_> = ops
+        .iter()
+        .map(|op| read(state, op).unwrap_or_else(|error| MultiResult::Error(Some(error))))
+        .collect();
+    answer.send(state.zxid, ReplyRef::Multi(&results));
+}
+
+/// The watch flag is ignored, as the original does.
+fn read(state: &State, op: &MultiReadOp) -> Result<MultiResult, ErrorCode> {
+    let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
+    let path = path.as_ref().ok_or(ErrorCode::MarshallingError)?;
+    let id = state
+        .tree
+        .find_for_read(path.as_bytes())
+        .ok_or(ErrorCode::NoNode)?;
+    let znode = &state.tree[id];
+    Ok(match op {
+        MultiReadOp::GetData { .. } => MultiResult::GetData {
+            data: znode.data().map(Bytes::copy_from_slice),
+            stat: znode.stat(),
+        },
+        MultiReadOp::GetChildren { .. } => MultiResult::GetChildren {
+            names: state
+                .tree
+                .children(id)
+                .map(|child| Bytes::copy_from_slice(state.tree[child].name()).into())
+                .collect(),
+        },
+    })
+}

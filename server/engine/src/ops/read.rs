@@ -1,0 +1,210 @@
+//! exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
+//! getAllChildrenNumber: what changes nothing, save that a watch may be left.
+//!
+//! Source: reference sections 10.6 to 10.12, 10.21 and 10.22.
+
+use std::borrow::Cow;
+
+use minikeeper_protocol::{ErrorCode, ReplyRef, Ustring};
+
+use crate::{
+    answer::Answer,
+    effects::{Effects, Limit},
+    state::{Caller, State},
+    watches::Registration,
+    znode::ZnodeId,
+};
+
+pub(crate) fn exists(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    watch: bool,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let Some(path) = path.map(Ustring::as_bytes) else {
+        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+    };
+    if path.contains(&0) {
+        return answer.refuse(state.zxid, ErrorCode::BadArguments);
+    }
+    let found = state.tree.find_for_read(path);
+    // Unlike the other reads, exists leaves its watch on a missing znode too.
+    if watch && let Err(error) = leave_watch(state, caller, path, found, Registration::DATA) {
+        return answer.refuse(state.zxid, error);
+    }
+    match found {
+        Some(id) => answer.send(state.zxid, ReplyRef::Stat(&state.tree[id].stat())),
+        None => answer.refuse(state.zxid, ErrorCode::NoNode),
+    }
+}
+
+pub(crate) fn get_data(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    watch: bool,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    match find(state, caller, path, watch.then_some(Registration::DATA)) {
+        Err(error) => answer.refuse(state.zxid, error),
+        Ok(id) => {
+            let znode = &state.tree[id];
+            answer.send(state.zxid, ReplyRef::Data(znode.data(), &znode.stat()));
+        }
+    }
+}
+
+/// getChildren, and getChildren2 if the stat is wanted.
+pub(crate) fn get_children(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    watch: bool,
+    with_stat: bool,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    match find(state, caller, path, watch.then_some(Registration::CHILD)) {
+        Err(error) => answer.refuse(state.zxid, error),
+        Ok(id) => {
+            let tree = &state.tree;
+            let stat = with_stat.then(|| tree[id].stat());
+            let mut names = tree.children(id).map(|child| tree[child].name());
+            answer.send(state.zxid, ReplyRef::Children(&mut names, stat.as_ref()));
+        }
+    }
+}
+
+pub(crate) fn get_acl(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    match find(state, caller, path, None) {
+        Err(error) => answer.refuse(state.zxid, error),
+        Ok(id) => {
+            let znode = &state.tree[id];
+            answer.send(
+                state.zxid,
+                ReplyRef::Acl(state.acls.get(znode.acl), &znode.stat()),
+            );
+        }
+    }
+}
+
+pub(crate) fn get_all_children_number(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    match find(state, caller, path, None) {
+        Err(error) => answer.refuse(state.zxid, error),
+        Ok(id) => {
+            let count = i32::try_from(state.tree.count_descendants(id)).unwrap_or(i32::MAX);
+            answer.send(state.zxid, ReplyRef::Count(count));
+        }
+    }
+}
+
+/// The ephemerals of the asking session whose path starts with the prefix, as plain text.
+pub(crate) fn get_ephemerals(
+    state: &State,
+    caller: Caller,
+    prefix: Option<&Ustring>,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let prefix = prefix.map(Ustring::as_bytes).unwrap_or_default();
+    let prefix = if prefix.trim_ascii().is_empty() {
+        b"/"
+    } else {
+        prefix
+    };
+    let paths: Vec<_> = state.sessions[caller.session]
+        .ephemerals
+        .iter()
+        .map(|&(_, id)| state.tree[id].path())
+        .filter(|path| path.starts_with(prefix))
+        .collect();
+    answer.send(state.zxid, ReplyRef::Ephemerals(&mut paths.into_iter()));
+}
+
+/// Echoes any string: there is no other server to wait for.
+pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_, impl Effects>) {
+    let echo = path.map(|path| through_java(path.as_bytes()));
+    answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
+}
+
+/// A string as the original gives it back: malformed sequences replaced, and characters beyond
+/// U+FFFF as two three-byte sequences. Source: reference section 2.2.
+fn through_java(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for unit in String::from_utf8_lossy(text).encode_utf16() {
+        let byte = |shift: u16, marker: u16| ((unit >> shift) & 0x3f | marker).to_be_bytes()[1];
+        match unit {
+            0..0x80 => out.push(unit.to_be_bytes()[1]),
+            0x80..0x800 => out.extend([byte(6, 0xc0), byte(0, 0x80)]),
+            _ => out.extend([
+                (unit >> 12 | 0xe0).to_be_bytes()[1],
+                byte(6, 0x80),
+                byte(0, 0x80),
+            ]),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The znode a read is about; a watch is left only if it is there.
+fn find(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    watch: Option<Registration>,
+) -> Result<ZnodeId, ErrorCode> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
+    let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
+    if let Some(what) = watch {
+        leave_watch(state, caller, path, Some(id), what)?;
+    }
+    Ok(id)
+}
+
+/// Registers a watch, unless there are too many.
+pub(crate) fn leave_watch(
+    state: &mut State,
+    caller: Caller,
+    path: &[u8],
+    found: Option<ZnodeId>,
+    what: Registration,
+) -> Result<(), ErrorCode> {
+    if state.watches.len() >= state.settings.watches_max {
+        state.limit_hit = Some(Limit::Watches);
+        return Err(ErrorCode::QuotaExceeded);
+    }
+    // The empty path reads the root, but a watch on it is keyed by it and never fires.
+    let found = found.filter(|_| !path.is_empty());
+    state
+        .watches
+        .add(&mut state.tree, caller.conn, path, found, what);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::through_java;
+
+    #[test]
+    fn characters_beyond_the_bmp_become_two_sequences() {
+        // Observed on a live server: reference section 2.2.
+        assert_eq!(
+            *through_java("/😀".as_bytes()),
+            *b"\x2f\xed\xa0\xbd\xed\xb8\x80"
+        );
+        assert_eq!(*through_java("/é€".as_bytes()), *"/é€".as_bytes());
+        assert_eq!(*through_java(b"/\xff"), *"/\u{fffd}".as_bytes());
+    }
+}

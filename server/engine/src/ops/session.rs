@@ -1,0 +1,144 @@
+//! The handshake, closeSession and expiry: how sessions begin, move and end.
+//!
+//! Source: reference sections 6.2 to 6.4 and 14.
+
+use bytes::Bytes;
+use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, Zxid};
+
+use crate::{
+    answer::Answer,
+    effects::{CloseReason, Effects, Limit},
+    input::{ConnId, Now},
+    sessions::{self, SessionKey},
+    state::{Caller, State},
+    tell,
+};
+
+/// A connection's first message: a new session, or one that goes on.
+pub(crate) fn connect(
+    state: &mut State,
+    conn: ConnId,
+    now: Now,
+    hello: &ConnectRequest,
+    effects: &mut impl Effects,
+) {
+    if hello.last_zxid_seen > state.zxid {
+        return effects.close(conn, CloseReason::ZxidAhead);
+    }
+    let timeout_ms = negotiate(state, hello.timeout_ms);
+    let session = if hello.session_id == SessionId::NONE {
+        if state.sessions.len() >= state.settings.sessions_max {
+            effects.limit_hit(Limit::Sessions, state.settings.sessions_max);
+            return effects.close(conn, CloseReason::SessionsMax);
+        }
+        state.next_zxid();
+        state.sessions.open(now, timeout_ms, conn)
+    } else {
+        let found = state.sessions.find(hello.session_id);
+        // The connection that has the session goes first, before the password is looked at.
+        if let Some(old) = found.and_then(|key| state.sessions[key].conn) {
+            state.detach(old);
+            effects.close(old, CloseReason::SessionMoved);
+        }
+        let Some(session) = found.filter(|_| may_resume(state, hello)) else {
+            effects.connected(
+                conn,
+                &ConnectResponse::refused(hello.read_only.map(|_| false)),
+            );
+            return effects.close(conn, CloseReason::SessionRefused);
+        };
+        state.sessions[session].timeout_ms = timeout_ms;
+        state.sessions.touch(session, now);
+        session
+    };
+    state.attach(conn, session);
+    let id = state.sessions[session].id;
+    effects.session_opened(id, timeout_ms);
+    let response = ConnectResponse {
+        protocol_version: 0,
+        timeout_ms: timeout_ms.cast_signed(),
+        session_id: id,
+        password: Some(Bytes::copy_from_slice(&sessions::password(id))),
+        read_only: hello.read_only.map(|_| false),
+    };
+    effects.connected(conn, &response);
+}
+
+fn may_resume(state: &State, hello: &ConnectRequest) -> bool {
+    #[cfg(feature = "planted")]
+    if state.planted(crate::planted::Planted::PasswordIgnored) {
+        return true;
+    }
+    let _ = state;
+    hello.password.as_deref() == Some(&sessions::password(hello.session_id)[..])
+}
+
+/// Clamps silently; zero and negative wishes get the minimum.
+fn negotiate(state: &State, wish_ms: i32) -> u32 {
+    let settings = &state.settings;
+    u32::try_from(wish_ms).unwrap_or(0).clamp(
+        settings.session_timeout_min_ms,
+        settings.session_timeout_max_ms,
+    )
+}
+
+/// The client is done: its ephemerals go, it is answered, and the connection closes.
+pub(crate) fn close_session(
+    state: &mut State,
+    caller: Caller,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let zxid = state.next_zxid();
+    end(state, caller.session, zxid, false, answer.effects);
+    answer.send(zxid, ReplyRef::Empty);
+    answer
+        .effects
+        .close(caller.conn, CloseReason::SessionClosed);
+}
+
+/// Ends every session whose time is up, each with a zxid of its own.
+pub(crate) fn expire_due(state: &mut State, now: Now, effects: &mut impl Effects) {
+    while let Some(session) = state.sessions.first_due(now) {
+        expire(state, session, effects);
+    }
+}
+
+/// Ends a session without its client.
+pub(crate) fn expire(state: &mut State, session: SessionKey, effects: &mut impl Effects) {
+    let zxid = state.next_zxid();
+    let conn = state.sessions[session].conn;
+    end(state, session, zxid, true, effects);
+    if let Some(conn) = conn {
+        effects.close(conn, CloseReason::SessionExpired);
+    }
+}
+
+/// Deletes the ephemerals under one zxid, then forgets session and watches.
+///
+/// Events come first, so that the session's own watches on its own ephemerals still fire.
+fn end(
+    state: &mut State,
+    session: SessionKey,
+    zxid: Zxid,
+    expired: bool,
+    effects: &mut impl Effects,
+) {
+    let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
+    let mut path = std::mem::take(&mut state.scratch);
+    for (_, id) in ephemerals {
+        #[cfg(feature = "planted")]
+        if expired && state.planted(crate::planted::Planted::EphemeralKept) {
+            break;
+        }
+        path.clear();
+        path.extend_from_slice(state.tree[id].path());
+        state.delete(id, zxid);
+        tell::deleted(state, &path, zxid, effects);
+    }
+    state.scratch = path;
+    if let Some(conn) = state.sessions[session].conn {
+        state.detach(conn);
+    }
+    let ended = state.sessions.close(session);
+    effects.session_ended(ended.id, expired);
+}

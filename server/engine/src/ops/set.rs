@@ -1,0 +1,124 @@
+//! setData, setACL, and check: what looks at one znode's version.
+//!
+//! Source: reference sections 10.8, 10.10 and 13.2.
+
+use bytes::Bytes;
+use minikeeper_protocol::{AclList, ErrorCode, ReplyRef, Stat, Ustring, Zxid, path};
+
+use crate::{
+    acl,
+    answer::Answer,
+    effects::Effects,
+    state::{Caller, State},
+    tell,
+    znode::ZnodeId,
+};
+
+pub(crate) fn set_data(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    data: Option<&Bytes>,
+    version: i32,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let zxid = state.next_zxid();
+    match change_data(state, caller, zxid, path, data, version) {
+        Err(error) => answer.refuse(zxid, error),
+        Ok((path, stat)) => {
+            tell::data_changed(state, path, zxid, answer.effects);
+            answer.send(zxid, ReplyRef::Stat(&stat));
+        }
+    }
+}
+
+/// Checks in the original's order, then sets; gives back the path, to be told, and the stat.
+///
+/// # Errors
+/// The first check that fails; nothing has changed then.
+pub(crate) fn change_data<'a>(
+    state: &mut State,
+    caller: Caller,
+    zxid: Zxid,
+    path: Option<&'a Ustring>,
+    data: Option<&Bytes>,
+    version: i32,
+) -> Result<(&'a [u8], Stat), ErrorCode> {
+    let (path, id) = find_valid(state, path)?;
+    let znode = &state.tree[id];
+    let growth = data
+        .map_or(0, Bytes::len)
+        .saturating_sub(znode.data().map_or(0, <[u8]>::len));
+    let found = znode.version;
+    if growth > 0 && !state.has_room(growth) {
+        return Err(ErrorCode::QuotaExceeded);
+    }
+    if version != -1 && version != found {
+        return Err(ErrorCode::BadVersion);
+    }
+    state.set_data(id, data.map(AsRef::as_ref), zxid, caller.now);
+    Ok((path, state.tree[id].stat()))
+}
+
+/// Looks, and changes nothing.
+///
+/// # Errors
+/// The first check that fails.
+pub(crate) fn check(state: &State, path: Option<&Ustring>, version: i32) -> Result<(), ErrorCode> {
+    let (_, id) = find_valid(state, path)?;
+    if version != -1 && version != state.tree[id].version {
+        return Err(ErrorCode::BadVersion);
+    }
+    Ok(())
+}
+
+pub(crate) fn set_acl(
+    state: &mut State,
+    path: Option<&Ustring>,
+    acl: &AclList,
+    version: i32,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let zxid = state.next_zxid();
+    match change_acl(state, path, acl, version) {
+        Err(error) => answer.refuse(zxid, error),
+        Ok(stat) => answer.send(zxid, ReplyRef::Stat(&stat)),
+    }
+}
+
+/// No event, and neither mzxid nor version moves: only aversion does.
+fn change_acl(
+    state: &mut State,
+    path: Option<&Ustring>,
+    acl: &AclList,
+    version: i32,
+) -> Result<Stat, ErrorCode> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
+    if !path::is_valid(path) {
+        return Err(ErrorCode::BadArguments);
+    }
+    let acl = acl::fix_up(acl)?;
+    let id = state.tree.find(path).ok_or(ErrorCode::NoNode)?;
+    if version != -1 && version != state.tree[id].aversion {
+        return Err(ErrorCode::BadVersion);
+    }
+    let acl = state.acls.acquire(&acl);
+    let znode = &mut state.tree[id];
+    znode.aversion = znode.aversion.wrapping_add(1);
+    let before = std::mem::replace(&mut znode.acl, acl);
+    state.acls.release(before);
+    Ok(state.tree[id].stat())
+}
+
+fn find_valid<'a>(
+    state: &State,
+    path: Option<&'a Ustring>,
+) -> Result<(&'a [u8], ZnodeId), ErrorCode> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
+    // Every path in the tree is valid, so one that is found needs no look of its own.
+    match state.tree.find(path) {
+        Some(id) => Ok((path, id)),
+        None if path::is_valid(path) => Err(ErrorCode::NoNode),
+        None => Err(ErrorCode::BadArguments),
+    }
+}

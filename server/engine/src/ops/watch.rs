@@ -1,0 +1,187 @@
+//! setWatches, setWatches2, addWatch, checkWatches, removeWatches.
+//!
+//! Source: reference sections 10.17 to 10.20 and 12.8.
+
+use minikeeper_protocol::{
+    AddWatchMode, ErrorCode, EventKind, ReplyRef, Ustring, WatcherType, Zxid,
+};
+
+use crate::{
+    answer::Answer,
+    effects::{Effects, Event},
+    ops::read::leave_watch,
+    state::{Caller, State},
+    watches::Registration,
+    znode::ZnodeId,
+};
+
+/// The lists a client sends after a reconnect, in the order they are worked through.
+pub(crate) struct WatchLists<'a> {
+    pub(crate) relative_zxid: Zxid,
+    pub(crate) data: &'a [Ustring],
+    pub(crate) exist: &'a [Ustring],
+    pub(crate) child: &'a [Ustring],
+    pub(crate) persistent: &'a [Ustring],
+    pub(crate) persistent_recursive: &'a [Ustring],
+}
+
+/// Registers again what a client watched before it reconnected, and tells it what it missed.
+pub(crate) fn set_watches(
+    state: &mut State,
+    caller: Caller,
+    lists: &WatchLists<'_>,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let outcome = register_lists(state, caller, lists, answer.effects);
+    answer.done(state.zxid, outcome);
+}
+
+fn register_lists(
+    state: &mut State,
+    caller: Caller,
+    lists: &WatchLists<'_>,
+    effects: &mut impl Effects,
+) -> Result<(), ErrorCode> {
+    let since = lists.relative_zxid;
+    register(
+        state,
+        caller,
+        lists.data,
+        Registration::DATA,
+        effects,
+        |state, found| match found {
+            None => Some(EventKind::Deleted),
+            Some(id) => (state.tree[id].mzxid > since).then_some(EventKind::DataChanged),
+        },
+    )?;
+    register(
+        state,
+        caller,
+        lists.exist,
+        Registration::DATA,
+        effects,
+        |_, found| found.map(|_| EventKind::Created),
+    )?;
+    register(
+        state,
+        caller,
+        lists.child,
+        Registration::CHILD,
+        effects,
+        |state, found| match found {
+            None => Some(EventKind::Deleted),
+            Some(id) => (state.tree[id].pzxid() > since).then_some(EventKind::ChildrenChanged),
+        },
+    )?;
+    // Changes that persistent watches missed are not told.
+    register(
+        state,
+        caller,
+        lists.persistent,
+        Registration::PERSISTENT,
+        effects,
+        |_, _| None,
+    )?;
+    register(
+        state,
+        caller,
+        lists.persistent_recursive,
+        Registration::RECURSIVE,
+        effects,
+        |_, _| None,
+    )
+}
+
+/// For each path either the event it missed, or the watch.
+fn register(
+    state: &mut State,
+    caller: Caller,
+    paths: &[Ustring],
+    what: Registration,
+    effects: &mut impl Effects,
+    missed: impl Fn(&State, Option<ZnodeId>) -> Option<EventKind>,
+) -> Result<(), ErrorCode> {
+    for path in paths {
+        let found = state.tree.find(path.as_bytes());
+        match missed(state, found) {
+            Some(kind) => {
+                let event = Event {
+                    kind,
+                    path: path.as_bytes(),
+                    zxid: Zxid::NONE,
+                };
+                effects.event(caller.conn, &event);
+            }
+            None => leave_watch(state, caller, path.as_bytes(), found, what)?,
+        }
+    }
+    Ok(())
+}
+
+/// Registers a watch that stays; neither the path nor its znode is looked at.
+pub(crate) fn add_watch(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    mode: i32,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let what = match AddWatchMode::from_code(mode) {
+        Some(AddWatchMode::Persistent) => Registration::PERSISTENT,
+        Some(AddWatchMode::PersistentRecursive) => Registration::RECURSIVE,
+        None => return answer.refuse(state.zxid, ErrorCode::MarshallingError),
+    };
+    // The original registers a null path; nothing depends on it (reference section 26).
+    let Some(path) = path.map(Ustring::as_bytes) else {
+        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+    };
+    let found = state.tree.find(path);
+    match leave_watch(state, caller, path, found, what) {
+        Ok(()) => answer.send(state.zxid, ReplyRef::WatchAdded),
+        Err(error) => answer.refuse(state.zxid, error),
+    }
+}
+
+pub(crate) fn check_watches(
+    state: &State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    kind: i32,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
+        if state.watches.has(&state.tree, caller.conn, path, kind) {
+            Ok(())
+        } else {
+            Err(ErrorCode::NoWatcher)
+        }
+    });
+    answer.done(state.zxid, outcome);
+}
+
+/// Removes watches of the connection; no event is sent for it.
+pub(crate) fn remove_watches(
+    state: &mut State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    kind: i32,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
+        if state
+            .watches
+            .remove(&mut state.tree, caller.conn, path, kind)
+        {
+            Ok(())
+        } else {
+            Err(ErrorCode::NoWatcher)
+        }
+    });
+    answer.done(state.zxid, outcome);
+}
+
+fn watcher_type(path: Option<&Ustring>, kind: i32) -> Result<(&[u8], WatcherType), ErrorCode> {
+    let kind = WatcherType::from_code(kind).ok_or(ErrorCode::MarshallingError)?;
+    let path = path.ok_or(ErrorCode::NoWatcher)?;
+    Ok((path.as_bytes(), kind))
+}

@@ -1,0 +1,16 @@
+//! Deliberate bugs. A test switches one on and shows that the suite turns red.
+
+/// A bug that can be switched on. `tests/planted.md` says which test catches it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planted {
+    /// A sequential name uses a number again after a delete.
+    SequenceReused,
+    /// Ephemerals stay when their session expires.
+    EphemeralKept,
+    /// A one-shot watch stays after it has fired.
+    WatchFiredTwice,
+    /// A failed multi leaves its first operation in place.
+    MultiNotRolledBack,
+    /// A reconnect does not need the password.
+    PasswordIgnored,
+}

@@ -1,0 +1,203 @@
+//! The session table: who is alive, over which connection, owning which ephemerals.
+//!
+//! Source: reference sections 6 and 14.
+
+use std::{collections::BTreeSet, hash::BuildHasher};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use minikeeper_protocol::{SessionId, Zxid, connect::PASSWORD_BYTES};
+use slab::Slab;
+
+use crate::{
+    expiry_wheel::ExpiryWheel,
+    input::{ConnId, Now},
+    znode::ZnodeId,
+};
+
+/// The place of a session in the table; used again after the session has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SessionKey(pub(crate) u32);
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    /// As negotiated by the handshake that attached the current connection.
+    pub(crate) timeout_ms: u32,
+    /// The connection the session goes over; `None` between two connections.
+    pub(crate) conn: Option<ConnId>,
+    /// The tick at which it is due.
+    pub(crate) bucket: u64,
+    pub(crate) bucket_prev: Option<SessionKey>,
+    pub(crate) bucket_next: Option<SessionKey>,
+    /// Its ephemerals in the order of their creation, so that they go in that order too.
+    pub(crate) ephemerals: BTreeSet<(Zxid, ZnodeId)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    table: Slab<Session>,
+    /// By id; never iterated.
+    index: HashTable<SessionKey>,
+    hasher: FixedState,
+    wheel: ExpiryWheel,
+    next_id: SessionId,
+}
+
+impl std::ops::Index<SessionKey> for Sessions {
+    type Output = Session;
+
+    fn index(&self, key: SessionKey) -> &Session {
+        &self.table[key.0 as usize]
+    }
+}
+
+impl std::ops::IndexMut<SessionKey> for Sessions {
+    fn index_mut(&mut self, key: SessionKey) -> &mut Session {
+        &mut self.table[key.0 as usize]
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(tick_ms: u32, first_id: SessionId) -> Self {
+        Self {
+            table: Slab::new(),
+            index: HashTable::new(),
+            hasher: FixedState::with_seed(0x7365_7373_696f_6e73),
+            wheel: ExpiryWheel::new(tick_ms),
+            next_id: first_id,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn find(&self, id: SessionId) -> Option<SessionKey> {
+        self.index
+            .find(self.hasher.hash_one(id), |key| self[*key].id == id)
+            .copied()
+    }
+
+    /// Opens a session with the next id.
+    pub(crate) fn open(&mut self, now: Now, timeout_ms: u32, conn: ConnId) -> SessionKey {
+        let id = self.next_id;
+        self.next_id = SessionId(id.0 + 1);
+        let key = SessionKey(
+            u32::try_from(self.table.insert(Session {
+                id,
+                timeout_ms,
+                conn: Some(conn),
+                bucket: 0,
+                bucket_prev: None,
+                bucket_next: None,
+                ephemerals: BTreeSet::new(),
+            }))
+            .expect("sessions_max is far below"),
+        );
+        let (table, hasher) = (&self.table, &self.hasher);
+        self.index.insert_unique(hasher.hash_one(id), key, |key| {
+            hasher.hash_one(table[key.0 as usize].id)
+        });
+        let bucket = self.wheel.bucket(now.elapsed_ms, timeout_ms);
+        self.wheel.insert(&mut self.table, key, bucket);
+        key
+    }
+
+    /// Moves the deadline: the client has been heard.
+    pub(crate) fn touch(&mut self, key: SessionKey, now: Now) {
+        let session = &self[key];
+        let bucket = self.wheel.bucket(now.elapsed_ms, session.timeout_ms);
+        if bucket == session.bucket {
+            return;
+        }
+        self.wheel.remove(&mut self.table, key);
+        self.wheel.insert(&mut self.table, key, bucket);
+    }
+
+    /// Forgets a session. Its ephemerals are the caller's to delete first.
+    pub(crate) fn close(&mut self, key: SessionKey) -> Session {
+        self.wheel.remove(&mut self.table, key);
+        let id = self[key].id;
+        self.index
+            .find_entry(self.hasher.hash_one(id), |other| *other == key)
+            .expect("every session is in the index")
+            .remove();
+        self.table.remove(key.0 as usize)
+    }
+
+    pub(crate) fn first_due(&self, now: Now) -> Option<SessionKey> {
+        self.wheel.first_due(now.elapsed_ms)
+    }
+
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.wheel.next_deadline_ms()
+    }
+
+    pub(crate) fn deadline_ms(&self, key: SessionKey) -> u64 {
+        self.wheel.deadline_ms(self[key].bucket)
+    }
+
+    /// Every session, in the order of the table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Session)> {
+        self.table.iter().map(|(key, session)| {
+            (
+                SessionKey(u32::try_from(key).expect("keys are made from u32")),
+                session,
+            )
+        })
+    }
+
+    pub(crate) const fn wheel(&self) -> &ExpiryWheel {
+        &self.wheel
+    }
+}
+
+/// The password of a session: a fixed function of its id, so that nothing has to be stored and
+/// a session imported from the original keeps working.
+///
+/// Source: reference section 6.7, the original's `java.util.Random` seeded with the id.
+pub(crate) fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = ((id.0.cast_unsigned() ^ 0xB341_5C00) ^ MULTIPLIER) & MASK;
+    let mut password = [0; PASSWORD_BYTES];
+    for chunk in password.chunks_exact_mut(4) {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        chunk.copy_from_slice(&(state >> 16).to_le_bytes()[..4]);
+    }
+    password
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_equals_the_captured_one() {
+        // Captured from a live server (reference section 6.7).
+        let hex: String = password(SessionId(0x0100_000d_6068_0000))
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        assert_eq!(hex, "2ae5e00d6f80f2711835f9b3d07391de");
+    }
+
+    #[test]
+    fn touched_session_is_due_later() {
+        let mut sessions = Sessions::new(1000, SessionId(1));
+        let at = |elapsed_ms| Now {
+            elapsed_ms,
+            wall_ms: 0,
+        };
+        let first = sessions.open(at(0), 2000, ConnId(0));
+        let second = sessions.open(at(0), 2000, ConnId(1));
+        assert_eq!(sessions.next_deadline_ms(), Some(3000));
+        sessions.touch(first, at(1500));
+        assert_eq!(sessions.first_due(at(2999)), None);
+        assert_eq!(sessions.first_due(at(3000)), Some(second));
+        sessions.close(second);
+        assert_eq!(sessions.next_deadline_ms(), Some(4000));
+        assert_eq!(sessions.deadline_ms(first), 4000);
+    }
+}

@@ -1,0 +1,1 @@
+//! Scenario tables and unit tests too long for the file they test.
