@@ -79,12 +79,20 @@ impl ZnodePath {
     /// # Errors
     /// When the name is not one component, or has a forbidden character.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
-        let slash = if self.0.as_bytes().len() == 1 {
+        let parent = if self.0.as_bytes().len() == 1 {
             ""
         } else {
-            "/"
+            self.as_str()
         };
-        Self::new(format!("{}{slash}{name}", self.as_str()))
+        let path = format!("{parent}/{name}");
+        let name_at = parent.len() + 1;
+        // The joined path may be valid all the same: that of the root, or of a grandchild.
+        let (fault, at) = match name.find('/') {
+            Some(slash) => (PathFault::ForbiddenCharacter('/'), name_at + slash),
+            None if path == "/" => (PathFault::EmptyComponent, name_at),
+            None => return Self::new(path),
+        };
+        Err(PathError { path, fault, at })
     }
 }
 

@@ -233,7 +233,10 @@ impl Reply {
             OpCode::Multi | OpCode::MultiRead => Self::Multi(multi::decode_results(reader)?),
             OpCode::GetEphemerals => Self::Ephemerals(names(reader)?),
             OpCode::GetAllChildrenNumber => Self::Count(reader.int()?),
-            OpCode::AddWatch => Self::WatchAdded,
+            OpCode::AddWatch => {
+                let _error = reader.int()?;
+                Self::WatchAdded
+            }
             OpCode::Sasl => Self::Token(reader.buffer()?),
             OpCode::WhoAmI => {
                 let count = reader.count()?.unwrap_or(0);
