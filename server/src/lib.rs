@@ -1,1 +1,54 @@
-//! Placeholder.
+//! An in-memory server that speaks the ZooKeeper wire protocol.
+//!
+//! Stock ZooKeeper clients of any language connect to it as to an Apache ZooKeeper: one node, in
+//! memory, up in a millisecond. Tests embed it and own its time, sessions and connections:
+//!
+//! ```
+//! use std::time::Duration;
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let server = minikeeper::Server::builder().manual_clock().start().await?;
+//! let address = server.connect_string(); // give it to any ZooKeeper client
+//! # drop(address);
+//! server.advance(Duration::from_secs(60)); // sessions that kept silent have expired now
+//! for session in server.sessions() {
+//!     server.expire_session(session.id); // or end one by hand
+//! }
+//! println!("{}", server.dump()); // the whole state, as stable text
+//! server.shutdown().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | what | where |
+//! | --- | --- |
+//! | a server on the calling runtime | [`Server`], [`Builder`] |
+//! | a server for tests without a runtime | [`blocking::Server`] |
+//! | a connection without a socket | [`Server::local`], [`LocalStream`] |
+//! | every setting and limit | [`Config`] |
+//!
+//! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
+//! logs. Embedders take `default-features = false`. The library writes logs with `tracing` and
+//! nowhere else; it reads no environment and keeps no global state.
+
+mod admin;
+pub mod blocking;
+mod clock;
+mod config;
+mod connection;
+mod expiry;
+mod listener;
+mod local;
+mod outbox;
+#[cfg(feature = "planted")]
+pub mod planted;
+mod scratch;
+mod server;
+mod socket;
+mod turn;
+
+pub use config::{Config, ConfigError};
+pub use local::LocalStream;
+pub use minikeeper_engine::Broken;
+pub use minikeeper_protocol::{SessionId, Stat, Zxid};
+pub use server::{Builder, Server, SessionInfo, StartError};

@@ -1,2 +1,178 @@
-//! Placeholder.
-fn main() {}
+//! The program: arguments, logs, signals, exit code. Everything else is the library's.
+#![allow(
+    clippy::print_stderr,
+    reason = "a program reports its failure on stderr"
+)]
+
+mod args;
+
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpStream, ToSocketAddrs as _},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Parser as _;
+use minikeeper::{Server, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{Args, Command, ServeArgs};
+
+/// How long a stop waits for connections that do not let go.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a health check waits, for each step.
+const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.command {
+        Some(Command::Healthcheck { address }) => healthcheck(&address),
+        Some(Command::Serve(serve_args)) => run(&serve_args),
+        None => run(&args.serve),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("minikeeper: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &ServeArgs) -> Result<(), String> {
+    if let Some(filter) = &args.log {
+        use tracing_subscriber::layer::SubscriberExt as _;
+        let format = tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(false);
+        let subscriber = tracing_subscriber::registry()
+            .with(format)
+            .with(filter.clone());
+        tracing::subscriber::set_global_default(subscriber)
+            .map_err(|error| format!("cannot start the log: {error}"))?;
+    }
+    raise_open_files_limit();
+    let mut runtime = match args.workers.get() {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        workers => {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            runtime.worker_threads(workers);
+            runtime
+        }
+    };
+    runtime
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?
+        .block_on(serve(args))
+}
+
+async fn serve(args: &ServeArgs) -> Result<(), String> {
+    let cannot_listen = |error| format!("cannot listen for signals: {error}");
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
+    let mut server = Server::start(args.config())
+        .await
+        .map_err(|error| explain(&error))?;
+    if let Some(path) = &args.address_file {
+        write_address(path, server.addr())
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    announce(&server);
+    // Whole turns run on this task's runtime, so it waits for nothing but the end.
+    let outcome = tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        () = server.closed() => Err("stopped by an internal error; please report it".to_owned()),
+    };
+    if tokio::time::timeout(STOP_TIMEOUT, server.stop())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some connections did not close in time");
+    }
+    if outcome.is_ok() {
+        // Millions of znodes need not be freed one by one.
+        std::process::exit(0);
+    }
+    outcome
+}
+
+/// Says where the server listens. The first line is stable: `minikeeper VERSION listening on
+/// ADDRESS`.
+fn announce(server: &Server) {
+    let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
+    // Nobody may be reading; that is no reason to stop.
+    let _ = writeln!(
+        io::stdout(),
+        "minikeeper {version} listening on {address}\n\
+         connect with\n  \
+         Java, Curator  CuratorFrameworkFactory.newClient(\"{address}\", new RetryOneTime(100))\n  \
+         Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
+         shell          zkCli.sh -server {address}"
+    );
+}
+
+/// Written beside and renamed, so that a reader sees all of it or nothing.
+fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    fs::write(&beside, format!("{address}\n"))?;
+    fs::rename(&beside, path)
+}
+
+fn explain(error: &StartError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    if let StartError::Listen { source, .. } = error
+        && source.kind() == io::ErrorKind::AddrInUse
+    {
+        text.push_str("; another server may be running: try --port 0 for any free port");
+    }
+    text
+}
+
+/// Thousands of clients need thousands of files; the soft limit is often 1,024.
+fn raise_open_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
+}
+
+fn healthcheck(address: &str) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{address} is not healthy: {error}");
+    let socket = address
+        .to_socket_addrs()
+        .map_err(failed)?
+        .next()
+        .ok_or_else(|| format!("{address} is not healthy: no such address"))?;
+    let mut stream = TcpStream::connect_timeout(&socket, HEALTHCHECK_TIMEOUT).map_err(failed)?;
+    stream
+        .set_read_timeout(Some(HEALTHCHECK_TIMEOUT))
+        .map_err(failed)?;
+    stream.write_all(b"ruok").map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.take(64).read_to_end(&mut answer).map_err(failed)?;
+    if answer == b"imok" {
+        let _ = writeln!(io::stdout(), "{address} is healthy");
+        return Ok(());
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    Err(format!(
+        "{address} is not healthy: it answered {answer:?} to ruok instead of \"imok\""
+    ))
+}

@@ -1,0 +1,3 @@
+//! Looking at a running server from outside.
+
+pub(crate) mod four_letter;

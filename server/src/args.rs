@@ -1,0 +1,140 @@
+//! The command line.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroUsize,
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{Parser, Subcommand};
+use minikeeper::Config;
+use tracing_subscriber::filter::Targets;
+
+/// An in-memory coordination server for development and test that speaks the ZooKeeper wire
+/// protocol.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  minikeeper                                serve on 127.0.0.1:2181
+  minikeeper --port 0 --address-file addr   serve on any free port, written to the file addr
+  minikeeper --tick-time 200                let sessions be as short as 400 ms
+  minikeeper --log info                     log sessions as they come and go
+  minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
+
+Exit codes: 0 done, 1 could not run, 2 wrong usage."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Serve until interrupted (the default)
+    #[command(after_help = "Example:
+  minikeeper serve --port 0 --address-file addr")]
+    Serve(Box<ServeArgs>),
+    /// Ask a running server whether it is well
+    ///
+    /// Sends the four-letter word ruok. Exit code 0 if the answer is imok, 1 otherwise.
+    #[command(after_help = "Example:
+  minikeeper healthcheck 127.0.0.1:2181")]
+    Healthcheck {
+        /// The server's address
+        #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
+        address: String,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Port to listen on; 0 takes any free one
+    #[arg(long, default_value_t = 2181)]
+    port: u16,
+    /// Write the real address to this file once the server listens
+    #[arg(long, value_name = "FILE")]
+    pub(crate) address_file: Option<PathBuf>,
+    /// Unit of session expiry, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 3000)]
+    tick_time: u32,
+    /// Shortest session timeout granted, in milliseconds [default: 2 ticks]
+    #[arg(long, value_name = "MS")]
+    min_session_timeout: Option<u32>,
+    /// Longest session timeout granted, in milliseconds [default: 20 ticks]
+    #[arg(long, value_name = "MS")]
+    max_session_timeout: Option<u32>,
+    /// Log to stderr: error, warn, info, debug, trace, or target=level pairs
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<Targets>,
+    /// Threads that serve; one is fastest on few cores
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) workers: NonZeroUsize,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Largest request accepted, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().frame_bytes_max)]
+    jute_maxbuffer: usize,
+    /// Time to finish a handshake, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    handshake_timeout: u64,
+    /// Most connections at a time
+    #[arg(long, value_name = "N", default_value_t = Config::default().connections_max)]
+    max_connections: usize,
+    /// Most connections from one address; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_client_cnxns: usize,
+    /// Most sessions at a time
+    #[arg(long, value_name = "N", default_value_t = Config::default().sessions_max)]
+    max_sessions: usize,
+    /// Most watches at a time
+    #[arg(long, value_name = "N", default_value_t = Config::default().watches_max)]
+    max_watches: usize,
+    /// Most memory for the tree, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().tree_bytes_max)]
+    max_tree_bytes: usize,
+    /// Most unread events of one connection, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().outbox_bytes_max)]
+    max_outbox_bytes: usize,
+    /// Unwritten replies beyond which a connection is not served, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().write_backlog_bytes_max)]
+    max_write_backlog_bytes: usize,
+    /// Most requests served in one turn
+    #[arg(long, value_name = "N", default_value_t = Config::default().turn_requests_max)]
+    max_turn_requests: usize,
+}
+
+impl ServeArgs {
+    pub(crate) fn config(&self) -> Config {
+        let limits = &self.limits;
+        Config {
+            listen: SocketAddr::new(self.listen, self.port),
+            tick_time_ms: self.tick_time,
+            session_timeout_min_ms: self.min_session_timeout,
+            session_timeout_max_ms: self.max_session_timeout,
+            frame_bytes_max: limits.jute_maxbuffer,
+            handshake_timeout: Duration::from_millis(limits.handshake_timeout),
+            connections_max: limits.max_connections,
+            connections_per_address_max: limits.max_client_cnxns,
+            sessions_max: limits.max_sessions,
+            watches_max: limits.max_watches,
+            tree_bytes_max: limits.max_tree_bytes,
+            outbox_bytes_max: limits.max_outbox_bytes,
+            write_backlog_bytes_max: limits.max_write_backlog_bytes,
+            turn_requests_max: limits.max_turn_requests,
+            ..Config::default()
+        }
+    }
+}

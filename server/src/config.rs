@@ -1,0 +1,214 @@
+//! Every setting of a server, with its default. Read once, at the start.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// What a [`Server`](crate::Server) is started with.
+///
+/// Limits protect memory and are generous: a test suite should never meet one. Each is named in
+/// the log line or error that it causes.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen. Default: 127.0.0.1, port 0 (any free port).
+    pub listen: SocketAddr,
+    /// The unit of session expiry. Unit: milliseconds. Default: 3,000.
+    /// Source: `tickTime` of the original.
+    pub tick_time_ms: u32,
+    /// The shortest session timeout granted. Unit: milliseconds. Default: 2 ticks.
+    pub session_timeout_min_ms: Option<u32>,
+    /// The longest session timeout granted. Unit: milliseconds. Default: 20 ticks.
+    pub session_timeout_max_ms: Option<u32>,
+    /// The largest request accepted; a larger one closes the connection. Unit: bytes.
+    /// Default: 1,048,575. Source: `jute.maxbuffer` of the original.
+    pub frame_bytes_max: usize,
+    /// How long a connection may take to finish its handshake. Default: 10 s.
+    /// Source: `nio.sessionlessCnxnTimeout` of the original.
+    pub handshake_timeout: Duration,
+    /// The most connections at a time; one more is reset. Default: 100,000.
+    pub connections_max: usize,
+    /// The most connections from one address; 0 is no limit. Default: 0.
+    /// Source: `maxClientCnxns` of the original, which refuses the 61st by default.
+    pub connections_per_address_max: usize,
+    /// The most sessions at a time; beyond it handshakes are not answered. Default: 1,000,000.
+    pub sessions_max: usize,
+    /// The most watches at a time; beyond it requests that set one are answered with
+    /// QUOTAEXCEEDED. Default: 20,000,000.
+    pub watches_max: usize,
+    /// The most memory the tree may take; beyond it writes are answered with QUOTAEXCEEDED.
+    /// Unit: bytes of paths and data, and 128 for each znode. Default: 8 GiB.
+    pub tree_bytes_max: usize,
+    /// The most events that may wait for a client that does not read; beyond it the connection
+    /// is closed, and the session lives on. Unit: bytes. Default: 16 MiB.
+    pub outbox_bytes_max: usize,
+    /// How much may wait to be written before no further request is served. Unit: bytes.
+    /// Default: 1 MiB. One reply may exceed it by its own size.
+    pub write_backlog_bytes_max: usize,
+    /// The most requests served in one turn of the lock. Default: 64.
+    pub turn_requests_max: usize,
+    /// Whether time stands still until [`Server::advance`](crate::Server::advance). Default: no.
+    pub manual_clock: bool,
+    /// The zxid before the first change. Default: derived from the time, so that a restarted
+    /// server is ahead of what clients have seen; 0 with a manual clock.
+    pub initial_zxid: Option<i64>,
+    /// The bug that tests switched on.
+    #[cfg(feature = "planted")]
+    pub planted: Option<crate::planted::Planted>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            tick_time_ms: 3_000,
+            session_timeout_min_ms: None,
+            session_timeout_max_ms: None,
+            frame_bytes_max: minikeeper_protocol::frame::BYTES_MAX_DEFAULT,
+            handshake_timeout: Duration::from_secs(10),
+            connections_max: 100_000,
+            connections_per_address_max: 0,
+            sessions_max: 1_000_000,
+            watches_max: 20_000_000,
+            tree_bytes_max: 8 << 30,
+            outbox_bytes_max: 16 << 20,
+            write_backlog_bytes_max: 1 << 20,
+            turn_requests_max: 64,
+            manual_clock: false,
+            initial_zxid: None,
+            #[cfg(feature = "planted")]
+            planted: None,
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting must not be zero.
+    #[error("{setting} is 0; it must be at least 1")]
+    Zero {
+        /// Its name.
+        setting: &'static str,
+    },
+    /// The session timeouts cross.
+    #[error("session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}")]
+    TimeoutsCross {
+        /// The shortest timeout, in milliseconds.
+        min_ms: u32,
+        /// The longest timeout, in milliseconds.
+        max_ms: u32,
+    },
+    /// A setting is too large for the protocol.
+    #[error("{setting} is {value}; it must be at most {max}")]
+    TooLarge {
+        /// Its name.
+        setting: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is possible.
+        max: u64,
+    },
+}
+
+impl Config {
+    pub(crate) fn timeout_min_ms(&self) -> u32 {
+        self.session_timeout_min_ms
+            .unwrap_or_else(|| self.tick_time_ms.saturating_mul(2))
+    }
+
+    pub(crate) fn timeout_max_ms(&self) -> u32 {
+        self.session_timeout_max_ms
+            .unwrap_or_else(|| self.tick_time_ms.saturating_mul(20))
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        for (setting, value) in [
+            ("tick_time_ms", self.tick_time_ms as usize),
+            ("frame_bytes_max", self.frame_bytes_max),
+            ("connections_max", self.connections_max),
+            ("sessions_max", self.sessions_max),
+            ("write_backlog_bytes_max", self.write_backlog_bytes_max),
+            ("turn_requests_max", self.turn_requests_max),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::Zero { setting });
+            }
+        }
+        // Connections, sessions and watches are numbered with 32 bits, lengths and timeouts
+        // with 31; each leaves a number for "none".
+        const NUMBERED_MAX: u64 = u32::MAX as u64 - 1;
+        const SIGNED_MAX: u64 = i32::MAX as u64;
+        for (setting, value, max) in [
+            (
+                "frame_bytes_max",
+                self.frame_bytes_max as u64,
+                SIGNED_MAX - 4,
+            ),
+            ("connections_max", self.connections_max as u64, NUMBERED_MAX),
+            ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
+            ("watches_max", self.watches_max as u64, NUMBERED_MAX),
+            (
+                "tree_bytes_max",
+                self.tree_bytes_max as u64,
+                NUMBERED_MAX * 128,
+            ),
+            (
+                "session_timeout_max_ms",
+                u64::from(self.timeout_max_ms()),
+                SIGNED_MAX,
+            ),
+        ] {
+            if value > max {
+                return Err(ConfigError::TooLarge {
+                    setting,
+                    value,
+                    max,
+                });
+            }
+        }
+        let (min_ms, max_ms) = (self.timeout_min_ms(), self.timeout_max_ms());
+        if min_ms > max_ms {
+            return Err(ConfigError::TimeoutsCross { min_ms, max_ms });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_is_valid_and_nonsense_is_named() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        let zero = Config {
+            tick_time_ms: 0,
+            ..Config::default()
+        };
+        assert_eq!(
+            zero.validate().unwrap_err().to_string(),
+            "tick_time_ms is 0; it must be at least 1"
+        );
+        let crossed = Config {
+            session_timeout_min_ms: Some(90_000),
+            ..Config::default()
+        };
+        assert_eq!(
+            crossed.validate().unwrap_err().to_string(),
+            "session_timeout_min_ms 90000 exceeds session_timeout_max_ms 60000"
+        );
+        let large = Config {
+            frame_bytes_max: usize::MAX,
+            ..Config::default()
+        };
+        assert!(
+            large
+                .validate()
+                .unwrap_err()
+                .to_string()
+                .starts_with("frame_bytes_max is ")
+        );
+    }
+}

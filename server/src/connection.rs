@@ -1,0 +1,252 @@
+//! One connection without its socket: bytes in, turns taken, bytes out.
+//!
+//! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
+//! ([`crate::socket`]) and the in-process stream ([`crate::local`]) are the same server.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use minikeeper_engine::{ConnId, Input};
+use minikeeper_protocol::{
+    ConnectRequest, DecodeError, FrameError, OpCode, Reader, Request, RequestHeader, frame,
+};
+
+use crate::{
+    admin::four_letter,
+    outbox::Outbox,
+    scratch::{READ_BYTES, Scratch},
+    server::Shared,
+    turn::Close,
+};
+
+/// Why the connection itself wants to close.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The length in front of a frame cannot be followed.
+    Frame(FrameError),
+    /// The handshake, a request header or an auth packet makes no sense.
+    Message(DecodeError),
+    /// A four-letter word was answered.
+    FourLetterWord,
+    /// Another turn or the engine said so.
+    Told(Close),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Frame(error) => error.fmt(f),
+            Self::Message(error) => error.fmt(f),
+            Self::FourLetterWord => f.write_str("four-letter word answered"),
+            Self::Told(why) => why.fmt(f),
+        }
+    }
+}
+
+/// Whether the connection goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// Everything that has arrived whole is served; more input is welcome.
+    Continue,
+    /// There is much to write; call [`Connection::serve_rest`] once it is written.
+    Full,
+    /// Write what there is, then close.
+    Close(Fault),
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) id: ConnId,
+    /// Whether the first frame, the handshake, has been served.
+    is_open: bool,
+    /// Input that has not been served: part of a frame, or frames that wait for the writer.
+    /// Holds no memory while empty.
+    rest: BytesMut,
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let (id, outbox) = shared.turns.register();
+        Self {
+            shared,
+            outbox,
+            id,
+            is_open: false,
+            rest: BytesMut::new(),
+        }
+    }
+
+    /// Where the next read should go: behind the rest of the last one, if there was any.
+    pub(crate) fn read_buffer<'a>(&'a mut self, scratch: &'a mut Scratch) -> &'a mut BytesMut {
+        if self.rest.is_empty() {
+            scratch.read.reserve(READ_BYTES);
+            &mut scratch.read
+        } else {
+            // Doubles as data comes: what a length prefix claims costs nothing by itself.
+            let wanted = self.rest.len().clamp(4 << 10, READ_BYTES);
+            self.rest.reserve(wanted);
+            &mut self.rest
+        }
+    }
+
+    /// Serves what a read has put into [`Connection::read_buffer`].
+    pub(crate) fn serve_read(&mut self, scratch: &mut Scratch) -> Flow {
+        if !self.rest.is_empty() {
+            return self.serve_rest(scratch);
+        }
+        let batch = std::mem::take(&mut scratch.read).freeze();
+        let (flow, served) = self.serve(&batch, scratch);
+        if served < batch.len() && !matches!(flow, Flow::Close(_)) {
+            self.rest.extend_from_slice(&batch[served..]);
+        }
+        // Nothing keeps a slice of the batch, so the buffer comes back.
+        if let Ok(mut buffer) = batch.try_into_mut() {
+            buffer.clear();
+            scratch.read = buffer;
+        }
+        flow
+    }
+
+    /// Serves what was left over: after writing, or after more input was appended to it.
+    pub(crate) fn serve_rest(&mut self, scratch: &mut Scratch) -> Flow {
+        // Part of a frame needs no second look before the frame is whole.
+        if let Ok(None) = frame::next(&self.rest, self.shared.config.frame_bytes_max)
+            && (self.is_open || self.rest.len() < 4)
+        {
+            return Flow::Continue;
+        }
+        let batch = std::mem::take(&mut self.rest).freeze();
+        let (flow, served) = self.serve(&batch, scratch);
+        if served < batch.len() && !matches!(flow, Flow::Close(_)) {
+            match batch.try_into_mut() {
+                Ok(mut buffer) => {
+                    bytes::Buf::advance(&mut buffer, served);
+                    self.rest = buffer;
+                }
+                Err(batch) => self.rest.extend_from_slice(&batch[served..]),
+            }
+        }
+        flow
+    }
+
+    /// Whether frames wait in [`Connection::serve_rest`] or part of one does.
+    pub(crate) fn has_rest(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    /// Serves the whole frames of a batch; says how many bytes are done with.
+    fn serve(&mut self, batch: &Bytes, scratch: &mut Scratch) -> (Flow, usize) {
+        let mut served = 0;
+        loop {
+            let mut fault = None;
+            let mut ends = [0_usize; ENDS];
+            let turn_max = self.shared.config.turn_requests_max.min(ENDS);
+            let mut end = served;
+            while scratch.inputs.len() < turn_max && fault.is_none() {
+                match self.next_input(batch, end, scratch) {
+                    Ok(Some((input, next))) => {
+                        ends[scratch.inputs.len()] = next;
+                        scratch.inputs.push(input);
+                        end = next;
+                    }
+                    Ok(None) => break,
+                    Err(why) => fault = Some(why),
+                }
+            }
+            if scratch.inputs.is_empty() {
+                return (fault.map_or(Flow::Continue, Flow::Close), served);
+            }
+            let out_bytes_max = self.shared.config.write_backlog_bytes_max;
+            let Scratch {
+                inputs, out, wakes, ..
+            } = scratch;
+            let leftover = self
+                .shared
+                .turns
+                .serve(self.id, inputs, out, out_bytes_max, wakes);
+            let all_applied = leftover.applied == inputs.len();
+            inputs.clear();
+            if leftover.applied > 0 {
+                served = ends[leftover.applied - 1];
+            }
+            if let Some(why) = leftover.close {
+                return (Flow::Close(Fault::Told(why)), served);
+            }
+            if !all_applied {
+                return (Flow::Full, served);
+            }
+            if let Some(why) = fault {
+                return (Flow::Close(why), served);
+            }
+            if out.len() > out_bytes_max {
+                return (Flow::Full, served);
+            }
+        }
+    }
+
+    /// Decodes the frame at `start`, if it is whole: the input and where the next frame begins.
+    fn next_input(
+        &mut self,
+        batch: &Bytes,
+        start: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Option<(Input, usize)>, Fault> {
+        if !self.is_open
+            && let Some(word) = four_letter::word(&batch[start..])
+        {
+            scratch
+                .out
+                .extend_from_slice(four_letter::answer(word, &self.shared).as_bytes());
+            return Err(Fault::FourLetterWord);
+        }
+        let bytes_max = self.shared.config.frame_bytes_max;
+        let Some(body) = frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)? else {
+            return Ok(None);
+        };
+        let (body_start, end) = (start + body.start, start + body.end);
+        let mut reader = Reader::window(batch, body_start..end);
+        let input = if self.is_open {
+            self.decode(&mut reader).map_err(Fault::Message)?
+        } else {
+            let hello = ConnectRequest::decode(&mut reader).map_err(Fault::Message)?;
+            self.is_open = true;
+            self.outbox.set_open();
+            Input::Connect {
+                conn: self.id,
+                hello,
+            }
+        };
+        Ok(Some((input, end)))
+    }
+
+    fn decode(&self, reader: &mut Reader<'_>) -> Result<Input, DecodeError> {
+        let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
+        let conn = self.id;
+        let Some(op) = OpCode::from_code(op) else {
+            return Ok(Input::UnknownOp { conn, xid });
+        };
+        match Request::decode(op, reader) {
+            // The original closes the connection over a null token.
+            Ok(Request::Sasl { token: None }) => Err(DecodeError::Null { field: "token" }),
+            Ok(request) => Ok(Input::Request { conn, xid, request }),
+            // What bypasses the queue in the original is not answered when malformed.
+            Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => Err(error),
+            Err(_) => Ok(Input::Undecodable {
+                conn,
+                xid,
+                consumes_zxid: op == OpCode::Multi,
+            }),
+        }
+    }
+}
+
+/// How many requests one turn can serve at most; `turn_requests_max` may ask for fewer.
+const ENDS: usize = 256;
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.turns.unregister(self.id);
+    }
+}

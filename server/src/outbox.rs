@@ -1,0 +1,154 @@
+//! What one connection is still to be sent that it did not ask for: events, or the word to close.
+//!
+//! Filled by other connections' turns, under the engine lock, which fixes the order; emptied by
+//! the connection itself, at the start of each of its turns or when it is woken.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    task::Waker,
+};
+
+use parking_lot::Mutex;
+
+use crate::turn::Close;
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    inner: Mutex<Inner>,
+    /// Whether the handshake is over, so that its deadline no longer counts.
+    is_open: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Whole frames, in the order they are to be sent. Freed when emptied.
+    frames: Vec<u8>,
+    /// Why the connection must close once the frames are sent.
+    close: Option<Close>,
+    /// Who is to be woken; taken by the first that puts something in.
+    waker: Option<Waker>,
+}
+
+impl Outbox {
+    pub(crate) fn set_open(&self) {
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Adds a frame. Returns who is to be woken after the engine lock is released.
+    ///
+    /// Beyond `bytes_max` nothing is added any more and the connection is told to close: its
+    /// client does not read. The client's session lives on.
+    pub(crate) fn push(
+        &self,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Option<Waker>, Overflow> {
+        let mut inner = self.inner.lock();
+        if inner.close.is_some() {
+            return Ok(None);
+        }
+        write(&mut inner.frames);
+        if inner.frames.len() > bytes_max {
+            inner.frames = Vec::new();
+            inner.close = Some(Close::OutboxFull);
+            return Err(Overflow {
+                waker: inner.waker.take(),
+            });
+        }
+        Ok(inner.waker.take())
+    }
+
+    /// Tells the connection to close. Returns who is to be woken.
+    pub(crate) fn close(&self, why: Close) -> Option<Waker> {
+        let mut inner = self.inner.lock();
+        inner.close.get_or_insert(why);
+        inner.waker.take()
+    }
+
+    /// Moves everything that waits to the end of `out`; says why to close, if it must.
+    pub(crate) fn drain(&self, out: &mut Vec<u8>) -> Option<Close> {
+        let mut inner = self.inner.lock();
+        if !inner.frames.is_empty() {
+            if out.is_empty() {
+                std::mem::swap(out, &mut inner.frames);
+                // What came in exchange may be large; the outbox keeps nothing while idle.
+                inner.frames = Vec::new();
+            } else {
+                out.append(&mut std::mem::take(&mut inner.frames));
+            }
+        }
+        inner.close
+    }
+
+    /// Says who is to be woken, unless something waits already.
+    pub(crate) fn register(&self, waker: &Waker) -> Registered {
+        let mut inner = self.inner.lock();
+        if !inner.frames.is_empty() || inner.close.is_some() {
+            return Registered::SomethingWaits;
+        }
+        if !inner
+            .waker
+            .as_ref()
+            .is_some_and(|known| known.will_wake(waker))
+        {
+            inner.waker = Some(waker.clone());
+        }
+        Registered::Quiet
+    }
+}
+
+/// The outbox is full, and its connection was told to close.
+pub(crate) struct Overflow {
+    pub(crate) waker: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Registered {
+    /// The waker is known and will be called.
+    Quiet,
+    /// Drain first.
+    SomethingWaits,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_out_in_order_and_once() {
+        let outbox = Outbox::default();
+        let mut out = b"own".to_vec();
+        for frame in [b"a", b"b"] {
+            assert!(outbox.push(10, |out| out.extend_from_slice(frame)).is_ok());
+        }
+        assert_eq!(outbox.register(Waker::noop()), Registered::SomethingWaits);
+        assert_eq!(outbox.drain(&mut out), None);
+        assert_eq!(out, b"ownab");
+        assert_eq!(outbox.drain(&mut out), None);
+        assert_eq!(out, b"ownab");
+        assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
+    }
+
+    #[test]
+    fn full_outbox_drops_everything_and_closes() {
+        let outbox = Outbox::default();
+        assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
+        let pushed = outbox.push(3, |out| out.extend_from_slice(b"four"));
+        assert!(pushed.is_err_and(|overflow| overflow.waker.is_some()));
+        let mut out = Vec::new();
+        assert_eq!(outbox.drain(&mut out), Some(Close::OutboxFull));
+        assert_eq!(out, b"");
+        // Nothing is kept for a connection that is closing.
+        assert!(
+            outbox
+                .push(3, |out| out.push(1))
+                .is_ok_and(|waker| waker.is_none())
+        );
+        assert_eq!(outbox.drain(&mut out), Some(Close::OutboxFull));
+        assert_eq!(out, b"");
+    }
+}

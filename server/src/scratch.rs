@@ -1,0 +1,71 @@
+//! Working memory that connections borrow while they have something to do, so that an idle one
+//! holds none.
+
+use std::task::Waker;
+
+use bytes::BytesMut;
+use minikeeper_engine::Input;
+use parking_lot::Mutex;
+
+/// How much one read takes at most. Unit: bytes.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// How many scratches are kept while nobody needs them.
+const KEPT_MAX: usize = 16;
+
+/// A scratch whose output grew beyond this is not kept. Unit: bytes.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// What a read brings.
+    pub(crate) read: BytesMut,
+    /// The requests of one turn.
+    pub(crate) inputs: Vec<Input>,
+    /// What is to be written.
+    pub(crate) out: Vec<u8>,
+    /// Whom to wake once the own output is written.
+    pub(crate) wakes: Vec<Waker>,
+}
+
+impl Scratch {
+    pub(crate) fn wake_all(&mut self) {
+        self.wakes.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A panic must not swallow somebody else's wake-up.
+        self.wake_all();
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ScratchPool {
+    kept: Mutex<Vec<Scratch>>,
+}
+
+impl ScratchPool {
+    pub(crate) fn take(&self) -> Scratch {
+        self.kept.lock().pop().unwrap_or_else(|| Scratch {
+            read: BytesMut::new(),
+            inputs: Vec::new(),
+            out: Vec::new(),
+            wakes: Vec::new(),
+        })
+    }
+
+    /// Takes a scratch back; it must be empty.
+    pub(crate) fn give(&self, mut scratch: Scratch) {
+        debug_assert!(scratch.out.is_empty() && scratch.inputs.is_empty());
+        scratch.wake_all();
+        if scratch.out.capacity() > KEPT_BYTES_MAX || scratch.read.capacity() > KEPT_BYTES_MAX {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        if kept.len() < KEPT_MAX {
+            kept.push(scratch);
+        }
+    }
+}

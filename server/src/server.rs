@@ -1,0 +1,424 @@
+//! A running server: start, look inside, move time, stop.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use minikeeper_engine::{Broken, Settings};
+use minikeeper_protocol::{SessionId, Stat, Zxid};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{
+    clock::Clock,
+    config::{Config, ConfigError},
+    expiry::{self, Fresh},
+    listener::{self, Live},
+    local::LocalStream,
+    scratch::ScratchPool,
+    turn::{Close, Turns},
+};
+
+/// What the listener, the connections and the handle share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) turns: Turns,
+    pub(crate) config: Config,
+    pub(crate) scratches: ScratchPool,
+    pub(crate) live: Live,
+    pub(crate) fresh: Fresh,
+}
+
+/// Why a server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address could not be bound.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A setting makes no sense.
+    #[error("invalid setting")]
+    Config(#[from] ConfigError),
+    /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
+    #[error("cannot start the server's thread")]
+    Thread(#[source] io::Error),
+}
+
+/// A server that runs until it is dropped or [shut down](Server::shutdown).
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = minikeeper::Server::builder().start().await?;
+/// println!("connect your client to {}", server.connect_string());
+/// server.shutdown().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// A session of a running server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: SessionId,
+    /// Its timeout as negotiated.
+    pub timeout: Duration,
+    /// Whether it has a connection now.
+    pub is_connected: bool,
+}
+
+impl Server {
+    /// Starts to describe a server.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Starts a server with these settings; it listens when this returns.
+    ///
+    /// Its tasks run on the calling runtime, which must have I/O and time enabled.
+    ///
+    /// # Errors
+    /// When a setting makes no sense or the address cannot be bound.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        config.validate()?;
+        let refused = |source| StartError::Listen {
+            address: config.listen,
+            source,
+        };
+        let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let clock = if config.manual_clock {
+            Clock::manual()
+        } else {
+            Clock::system()
+        };
+        let settings = settings(&config, &clock);
+        #[allow(unused_mut, reason = "planted builds change it")]
+        let mut turns = Turns::new(settings, clock, config.outbox_bytes_max);
+        #[cfg(feature = "planted")]
+        turns.plant(config.planted);
+        let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
+        let shared = Arc::new(Shared {
+            turns,
+            config,
+            scratches: ScratchPool::default(),
+            live: Live::default(),
+            fresh: Fresh::new(handshake_ms),
+        });
+        let mut tasks = vec![tokio::spawn(listener::accept(
+            listener,
+            Arc::clone(&shared),
+        ))];
+        if !shared.turns.clock().is_manual() {
+            tasks.push(tokio::spawn(expiry::run(Arc::clone(&shared))));
+        }
+        tracing::info!(%address, "listening");
+        Ok(Self {
+            shared,
+            address,
+            tasks,
+        })
+    }
+
+    /// Where the server listens, the real port included.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address as ZooKeeper clients take it.
+    #[must_use]
+    pub fn connect_string(&self) -> String {
+        let ip = match self.address.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(ip, self.address.port()).to_string()
+    }
+
+    /// A connection inside the process: the same bytes and the same turns, no socket.
+    ///
+    /// Requests are served when they are written, on the writing task itself.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let mut connection = server.local();
+    /// connection.write_all(b"ruok").await?;
+    /// let mut answer = String::new();
+    /// connection.read_to_string(&mut answer).await?;
+    /// assert_eq!(answer, "imok");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn local(&self) -> LocalStream {
+        LocalStream::new(&self.shared)
+    }
+
+    /// Moves a manual clock forward, stopping wherever something is due on the way.
+    ///
+    /// Sessions expire and unfinished handshakes end in the order of their deadlines; when this
+    /// returns, everybody concerned has been told: replies and events are on their way.
+    ///
+    /// # Panics
+    /// If the server was not started with [`Builder::manual_clock`].
+    pub fn advance(&self, by: Duration) {
+        let clock = self.shared.turns.clock();
+        assert!(
+            clock.is_manual(),
+            "time is moved by hand only with Builder::manual_clock"
+        );
+        let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        let target_ms = clock.now().elapsed_ms.saturating_add(by_ms);
+        while let Some(deadline_ms) = expiry::next_deadline_ms(&self.shared)
+            && deadline_ms <= target_ms
+        {
+            clock.set(deadline_ms);
+            expiry::tick(&self.shared);
+        }
+        clock.set(target_ms);
+    }
+
+    /// Ends a session as if its time were up: ephemerals gone, watchers told, connection closed.
+    /// Returns whether there was such a session.
+    pub fn expire_session(&self, session: SessionId) -> bool {
+        self.shared.turns.expire(session)
+    }
+
+    /// Cuts the connection of a session, which lives on. Returns whether it had one.
+    pub fn disconnect(&self, session: SessionId) -> bool {
+        let conn = self.shared.turns.inspect(|engine| {
+            engine
+                .sessions()
+                .find_map(|(id, _, conn)| if id == session { conn } else { None })
+        });
+        if let Some(conn) = conn {
+            self.shared.turns.close(Some(&[conn]), Close::Asked);
+        }
+        conn.is_some()
+    }
+
+    /// Cuts every connection; all sessions live on.
+    pub fn disconnect_all(&self) {
+        self.shared.turns.close(None, Close::Asked);
+    }
+
+    /// Every session, connected or not.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.shared.turns.inspect(|engine| {
+            engine
+                .sessions()
+                .map(|(id, timeout_ms, conn)| SessionInfo {
+                    id,
+                    timeout: Duration::from_millis(timeout_ms.into()),
+                    is_connected: conn.is_some(),
+                })
+                .collect()
+        })
+    }
+
+    /// The data and stat of a znode; null data reads as `None`.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<(Option<Vec<u8>>, Stat)> {
+        self.shared.turns.inspect(|engine| {
+            engine
+                .get(path)
+                .map(|(data, stat)| (data.map(<[u8]>::to_vec), stat))
+        })
+    }
+
+    /// The names of a znode's children, oldest first.
+    #[must_use]
+    pub fn children(&self, path: &str) -> Option<Vec<String>> {
+        self.shared.turns.inspect(|engine| engine.children(path))
+    }
+
+    /// The whole state as text; the same state gives the same text.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        self.shared.turns.inspect(minikeeper_engine::Engine::dump)
+    }
+
+    /// Verifies every invariant of the whole state.
+    ///
+    /// # Errors
+    /// The first one that does not hold: a bug of the server.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.shared.turns.inspect(minikeeper_engine::Engine::check)
+    }
+
+    /// How many connections are open, in-process ones included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.turns.connections()
+    }
+
+    /// Waits until the server has stopped serving because of a bug in it.
+    ///
+    /// A panic inside the engine closes every connection and refuses new ones: half a change may
+    /// have been made.
+    pub async fn closed(&self) {
+        self.shared.turns.broke().await;
+    }
+
+    /// Stops listening, closes every connection, and waits until their tasks have ended.
+    ///
+    /// Clients see a closed connection, as when the original stops. The state can still be looked
+    /// at; [`Server::shutdown`] drops it too.
+    pub async fn stop(&mut self) {
+        self.close();
+        for task in self.tasks.drain(..) {
+            // Aborted by `close`; waiting makes sure that the port is free again.
+            let _ = task.await;
+        }
+        self.shared.live.wait_empty().await;
+    }
+
+    /// Stops the server as [`Server::stop`] does, and drops its state.
+    pub async fn shutdown(mut self) {
+        self.stop().await;
+    }
+
+    fn close(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.shared.turns.stop();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn settings(config: &Config, clock: &Clock) -> Settings {
+    let wall_ms = clock.now().wall_ms;
+    // A million changes a millisecond would have to be made before a restarted server could
+    // fall behind what its clients have seen.
+    let zxid = config.initial_zxid.unwrap_or(if config.manual_clock {
+        0
+    } else {
+        wall_ms << 20
+    });
+    Settings {
+        tick_ms: config.tick_time_ms,
+        session_timeout_min_ms: config.timeout_min_ms(),
+        session_timeout_max_ms: config.timeout_max_ms(),
+        zxid: Zxid(zxid),
+        // As the original makes them: server number 1, then the time, then room to count.
+        first_session_id: SessionId(
+            (1 << 56) | (((wall_ms << 24).cast_unsigned() >> 8).cast_signed()),
+        ),
+        sessions_max: config.sessions_max,
+        watches_max: config.watches_max,
+        tree_bytes_max: config.tree_bytes_max,
+        #[cfg(feature = "planted")]
+        planted: match config.planted {
+            Some(crate::planted::Planted::Engine(bug)) => Some(bug),
+            _ => None,
+        },
+    }
+}
+
+/// Describes a server before it is started. [`Config`] explains each setting.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    config: Config,
+}
+
+impl Builder {
+    /// Listens here instead of on a free port of 127.0.0.1.
+    #[must_use]
+    pub const fn listen(mut self, address: SocketAddr) -> Self {
+        self.config.listen = address;
+        self
+    }
+
+    /// Lets time stand still until [`Server::advance`].
+    #[must_use]
+    pub const fn manual_clock(mut self) -> Self {
+        self.config.manual_clock = true;
+        self
+    }
+
+    /// Sets the unit of session expiry, in whole milliseconds. Default: 3 s.
+    #[must_use]
+    pub fn tick_time(mut self, tick: Duration) -> Self {
+        self.config.tick_time_ms = whole_ms(tick);
+        self
+    }
+
+    /// Sets the shortest session timeout granted, in whole milliseconds. Default: 2 ticks.
+    #[must_use]
+    pub fn session_timeout_min(mut self, timeout: Duration) -> Self {
+        self.config.session_timeout_min_ms = Some(whole_ms(timeout));
+        self
+    }
+
+    /// Sets the longest session timeout granted, in whole milliseconds. Default: 20 ticks.
+    #[must_use]
+    pub fn session_timeout_max(mut self, timeout: Duration) -> Self {
+        self.config.session_timeout_max_ms = Some(whole_ms(timeout));
+        self
+    }
+
+    /// Sets the zxid before the first change.
+    #[must_use]
+    pub const fn initial_zxid(mut self, zxid: i64) -> Self {
+        self.config.initial_zxid = Some(zxid);
+        self
+    }
+
+    /// Changes any setting.
+    ///
+    /// # Examples
+    /// ```
+    /// let builder = minikeeper::Server::builder().configure(|config| config.sessions_max = 10);
+    /// # drop(builder);
+    /// ```
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Starts the server; it listens when this returns. See [`Server::start`].
+    ///
+    /// # Errors
+    /// When a setting makes no sense or the address cannot be bound.
+    pub async fn start(self) -> Result<Server, StartError> {
+        Server::start(self.config).await
+    }
+
+    pub(crate) fn into_config(self) -> Config {
+        self.config
+    }
+}
+
+fn whole_ms(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}

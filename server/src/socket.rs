@@ -1,0 +1,171 @@
+//! One TCP connection's task: read what is there, serve it, write once.
+//!
+//! A future written by hand, because the thousands that wait must be small, and because one
+//! wake-up must cost one read and one write and nothing else.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWrite as _},
+    net::TcpStream,
+};
+
+use crate::{
+    connection::{Connection, Fault, Flow},
+    outbox::Registered,
+    scratch::Scratch,
+    server::Shared,
+};
+
+#[derive(Debug)]
+pub(crate) struct SocketTask {
+    connection: Connection,
+    stream: TcpStream,
+    /// Output the socket did not take yet; while there is any, nothing is read.
+    unsent: Vec<u8>,
+    unsent_from: usize,
+    closing: Option<End>,
+    _slot: Slot,
+}
+
+/// How the connection ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Fault(Fault),
+    /// The client closed its side.
+    Eof,
+    /// The socket failed.
+    Lost(io::ErrorKind),
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Eof => f.write_str("closed by the client"),
+            Self::Lost(kind) => kind.fmt(f),
+        }
+    }
+}
+
+/// One connection's place among `connections_max`, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Slot(pub(crate) Arc<Shared>, pub(crate) std::net::IpAddr);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.live.leave(self.1);
+    }
+}
+
+impl SocketTask {
+    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, slot: Slot) -> Self {
+        let connection = Connection::new(Arc::clone(shared));
+        shared.fresh.add(&connection.outbox, &shared.turns);
+        Self {
+            connection,
+            stream,
+            unsent: Vec::new(),
+            unsent_from: 0,
+            closing: None,
+            _slot: slot,
+        }
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<End> {
+        loop {
+            if let Err(error) = ready!(self.write(cx, scratch)) {
+                return Poll::Ready(End::Lost(error.kind()));
+            }
+            if let Some(end) = self.closing {
+                return Poll::Ready(end);
+            }
+            if self.connection.has_rest() {
+                let flow = self.connection.serve_rest(scratch);
+                self.follow(flow);
+                if !scratch.out.is_empty() || self.closing.is_some() {
+                    continue;
+                }
+            }
+            match self.read(cx, scratch) {
+                Poll::Ready(Ok(0)) => self.closing = Some(End::Eof),
+                Poll::Ready(Ok(_)) => {
+                    let flow = self.connection.serve_read(scratch);
+                    self.follow(flow);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(error.kind())),
+                Poll::Pending => {
+                    if self.connection.outbox.register(cx.waker()) == Registered::Quiet {
+                        return Poll::Pending;
+                    }
+                    let close = self.connection.outbox.drain(&mut scratch.out);
+                    self.closing = close.map(|why| End::Fault(Fault::Told(why)));
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, flow: Flow) {
+        if let Flow::Close(fault) = flow {
+            self.closing = Some(End::Fault(fault));
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<usize>> {
+        let buffer = self.connection.read_buffer(scratch);
+        pin!(self.stream.read_buf(buffer)).poll(cx)
+    }
+
+    /// Writes the output, then wakes whoever the turn has to wake: the own reply first.
+    fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
+        while self.unsent_from < self.unsent.len() {
+            let unsent = &self.unsent[self.unsent_from..];
+            self.unsent_from += ready!(Pin::new(&mut self.stream).poll_write(cx, unsent))?;
+        }
+        if self.unsent_from > 0 {
+            (self.unsent, self.unsent_from) = (Vec::new(), 0);
+        }
+        let mut written = 0;
+        let mut result = Ok(());
+        while written < scratch.out.len() {
+            match Pin::new(&mut self.stream).poll_write(cx, &scratch.out[written..]) {
+                Poll::Ready(Ok(count)) => written += count,
+                Poll::Ready(Err(error)) => {
+                    written = scratch.out.len();
+                    result = Err(error);
+                }
+                Poll::Pending => {
+                    self.unsent = scratch.out[written..].to_vec();
+                    scratch.out.clear();
+                    scratch.wake_all();
+                    return Poll::Pending;
+                }
+            }
+        }
+        scratch.out.clear();
+        scratch.wake_all();
+        Poll::Ready(result)
+    }
+}
+
+impl Future for SocketTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let shared = Arc::clone(&self.connection.shared);
+        let mut scratch = shared.scratches.take();
+        let end = self.run(cx, &mut scratch);
+        scratch.out.clear();
+        scratch.inputs.clear();
+        shared.scratches.give(scratch);
+        end.map(|end| {
+            tracing::debug!(conn = self.connection.id.0, why = %end, "connection closed");
+        })
+    }
+}
