@@ -1,0 +1,1 @@
+//! The engine against scenarios and the model.
