@@ -30,11 +30,12 @@
 //! | [`jute`] | the primitive encodings: int, long, bool, buffer, ustring, vector |
 //! | [`frame`] | the length prefix around every message |
 //! | [`path`] | [`ZnodePath`] and the path rules |
-//! | [`request`], [`reply`], [`multi`], [`event`], [`connect`] | the records |
+//! | [`request`], [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the records |
 //! | [`op`], [`error`], [`acl`], [`stat`], [`ids`] | the vocabulary the records use |
 
 pub mod acl;
 pub mod connect;
+pub mod create;
 pub mod error;
 pub mod event;
 pub mod frame;
@@ -49,6 +50,7 @@ pub mod stat;
 
 pub use acl::{Acl, AclList, Perms};
 pub use connect::{ConnectRequest, ConnectResponse};
+pub use create::{Create, CreateMode, CreateOp};
 pub use error::{DecodeError, ErrorCode};
 pub use event::{EventKind, WatcherEvent};
 pub use frame::FrameError;
@@ -58,7 +60,5 @@ pub use multi::{MultiOp, MultiReadOp, MultiResult};
 pub use op::OpCode;
 pub use path::{PathError, ZnodePath};
 pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyRef};
-pub use request::{
-    AddWatchMode, Create, CreateMode, CreateOp, Request, RequestHeader, WatcherType,
-};
+pub use request::{AddWatchMode, Request, RequestHeader, WatcherType};
 pub use stat::Stat;

@@ -5,10 +5,10 @@
 use bytes::Bytes;
 
 use crate::{
+    create::{Create, CreateOp},
     error::{DecodeError, ErrorCode},
     jute::{self, Reader, Ustring},
     op::OpCode,
-    request::{Create, CreateOp},
     stat::Stat,
 };
 

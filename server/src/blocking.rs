@@ -4,7 +4,10 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Dura
 
 use tokio::sync::oneshot;
 
-use crate::{Builder, Config, StartError, server};
+use crate::{
+    config::Config,
+    server::{self, Builder, StartError},
+};
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.
 ///

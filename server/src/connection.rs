@@ -13,10 +13,9 @@ use minikeeper_protocol::{
 
 use crate::{
     admin::four_letter,
-    outbox::Outbox,
+    outbox::{Close, Outbox},
     scratch::{READ_BYTES, Scratch},
-    server::Shared,
-    turn::Close,
+    shared::Shared,
 };
 
 /// Why the connection itself wants to close.

@@ -37,13 +37,16 @@ mod clock;
 mod config;
 mod connection;
 mod expiry;
+mod fresh;
 mod listener;
+mod live;
 mod local;
 mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod scratch;
 mod server;
+mod shared;
 mod socket;
 mod turn;
 

@@ -1,84 +1,16 @@
 //! Accepts connections, and refuses those beyond the limits.
 
-use std::{
-    collections::HashMap,
-    io,
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
-    server::Shared,
+    shared::Shared,
     socket::{Slot, SocketTask},
 };
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// The TCP connections that are open.
-#[derive(Debug, Default)]
-pub(crate) struct Live {
-    count: AtomicUsize,
-    /// Kept only while a limit for each address is set.
-    by_address: Mutex<HashMap<IpAddr, usize>>,
-    /// Called when the last one has closed.
-    empty: Notify,
-}
-
-impl Live {
-    /// Counts a connection in; says which limit forbids it.
-    fn enter(&self, shared: &Shared, address: IpAddr) -> Result<(), &'static str> {
-        if self.count.load(Ordering::Acquire) >= shared.config.connections_max {
-            return Err("connections_max");
-        }
-        let per_address_max = shared.config.connections_per_address_max;
-        if per_address_max > 0 {
-            let mut by_address = self.by_address.lock();
-            let count = by_address.entry(address).or_default();
-            if *count >= per_address_max {
-                return Err("connections_per_address_max");
-            }
-            *count += 1;
-        }
-        self.count.fetch_add(1, Ordering::AcqRel);
-        Ok(())
-    }
-
-    pub(crate) fn leave(&self, address: IpAddr) {
-        let mut by_address = self.by_address.lock();
-        if let Some(count) = by_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                by_address.remove(&address);
-            }
-        }
-        drop(by_address);
-        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.empty.notify_waiters();
-        }
-    }
-
-    /// Waits until no connection is open.
-    pub(crate) async fn wait_empty(&self) {
-        loop {
-            let empty = self.empty.notified();
-            if self.count.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            empty.await;
-        }
-    }
-}
 
 /// Accepts until dropped.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -95,7 +27,7 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 fn open(shared: &Arc<Shared>, stream: TcpStream, address: IpAddr) {
-    if let Err(setting) = shared.live.enter(shared, address) {
+    if let Err(setting) = shared.live.enter(&shared.config, address) {
         tracing::warn!(%address, setting, "limit reached: a connection is refused");
         // As the original refuses: a reset, no byte.
         let _ = stream.set_zero_linger();

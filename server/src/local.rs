@@ -14,7 +14,7 @@ use crate::{
     connection::{Connection, Flow},
     outbox::Registered,
     scratch::READ_BYTES,
-    server::Shared,
+    shared::Shared,
 };
 
 /// A client's end of a connection inside the process.

@@ -8,9 +8,38 @@ use std::{
     task::Waker,
 };
 
+use minikeeper_engine::CloseReason;
 use parking_lot::Mutex;
 
-use crate::turn::Close;
+/// Why a connection closes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Close {
+    /// The engine said so.
+    Engine(CloseReason),
+    /// `outbox_bytes_max` is reached: the client does not read its events.
+    OutboxFull,
+    /// `handshake_timeout` is over.
+    HandshakeTimeout,
+    /// A test or administrator asked for it.
+    Asked,
+    /// The server stops.
+    Shutdown,
+    /// The engine panicked; nothing is served any more.
+    Broken,
+}
+
+impl std::fmt::Display for Close {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Engine(reason) => reason.fmt(f),
+            Self::OutboxFull => f.write_str("outbox_bytes_max reached: events are not read"),
+            Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
+            Self::Asked => f.write_str("disconnected on request"),
+            Self::Shutdown => f.write_str("server stops"),
+            Self::Broken => f.write_str("server is broken by an internal error"),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {

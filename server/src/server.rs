@@ -14,22 +14,16 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
-    expiry::{self, Fresh},
-    listener::{self, Live},
+    expiry,
+    fresh::Fresh,
+    listener,
+    live::Live,
     local::LocalStream,
+    outbox::Close,
     scratch::ScratchPool,
-    turn::{Close, Turns},
+    shared::Shared,
+    turn::Turns,
 };
-
-/// What the listener, the connections and the handle share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) turns: Turns,
-    pub(crate) config: Config,
-    pub(crate) scratches: ScratchPool,
-    pub(crate) live: Live,
-    pub(crate) fresh: Fresh,
-}
 
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]

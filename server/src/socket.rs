@@ -20,7 +20,7 @@ use crate::{
     connection::{Connection, Fault, Flow},
     outbox::Registered,
     scratch::Scratch,
-    server::Shared,
+    shared::Shared,
 };
 
 #[derive(Debug)]

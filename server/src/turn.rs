@@ -17,37 +17,10 @@ use parking_lot::Mutex;
 use slab::Slab;
 use tokio::sync::Notify;
 
-use crate::{clock::Clock, outbox::Outbox};
-
-/// Why a connection closes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Close {
-    /// The engine said so.
-    Engine(CloseReason),
-    /// `outbox_bytes_max` is reached: the client does not read its events.
-    OutboxFull,
-    /// `handshake_timeout` is over.
-    HandshakeTimeout,
-    /// A test or administrator asked for it.
-    Asked,
-    /// The server stops.
-    Shutdown,
-    /// The engine panicked; nothing is served any more.
-    Broken,
-}
-
-impl std::fmt::Display for Close {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Engine(reason) => reason.fmt(f),
-            Self::OutboxFull => f.write_str("outbox_bytes_max reached: events are not read"),
-            Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
-            Self::Asked => f.write_str("disconnected on request"),
-            Self::Shutdown => f.write_str("server stops"),
-            Self::Broken => f.write_str("server is broken by an internal error"),
-        }
-    }
-}
+use crate::{
+    clock::Clock,
+    outbox::{Close, Outbox},
+};
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
 #[derive(Debug)]

@@ -6,14 +6,7 @@ use hashbrown::HashMap;
 use minikeeper_protocol::{Acl, AclList, ErrorCode};
 use slab::Slab;
 
-/// The place of a list in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct AclId(u32);
-
-impl AclId {
-    pub(crate) const WORLD_ALL: Self = Self(0);
-    pub(crate) const WORLD_READ: Self = Self(1);
-}
+use crate::keys::AclId;
 
 #[derive(Debug)]
 pub(crate) struct AclTable {

@@ -8,10 +8,10 @@ use std::{
 use minikeeper_protocol::path;
 
 use crate::{
+    keys::{WatchId, ZnodeId},
     state::State,
     tree::ZNODE_BYTES,
     watches::Place,
-    znode::{WatchId, ZnodeId},
 };
 
 /// An invariant that does not hold: a bug.
@@ -182,34 +182,22 @@ fn check_sessions(state: &State) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Every living session is in exactly one bucket, its own.
+/// Every living session is in exactly one bucket.
 fn check_wheel(state: &State) -> Result<(), Broken> {
-    let mut count = 0;
-    for (bucket, first) in state.sessions.wheel().buckets() {
-        let (mut prev, mut next) = (None, Some(first));
-        while let Some(key) = next {
-            let session = &state.sessions[key];
-            ensure!(
-                session.bucket == bucket,
-                "{}: in a foreign bucket",
-                session.id
-            );
-            ensure!(
-                session.bucket_prev == prev,
-                "{}: bucket links disagree",
-                session.id
-            );
-            (prev, next) = (next, session.bucket_next);
-            count += 1;
-            ensure!(
-                count <= state.sessions.len(),
-                "bucket {bucket}: its sessions form a ring"
-            );
-        }
-    }
+    let listed = state.sessions.wheel().sessions();
+    ensure!(listed.is_some(), "the links of an expiry bucket disagree");
+    let listed = listed.unwrap_or_default();
+    let distinct: BTreeSet<_> = listed.iter().map(|key| key.0).collect();
     ensure!(
-        count == state.sessions.len(),
-        "{count} sessions are in buckets"
+        distinct.len() == listed.len(),
+        "a session is in two buckets"
+    );
+    let living: BTreeSet<_> = state.sessions.iter().map(|(key, _)| key.0).collect();
+    ensure!(
+        distinct == living,
+        "{} sessions live, {} are in buckets",
+        living.len(),
+        listed.len()
     );
     Ok(())
 }
@@ -263,7 +251,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
             watch.conn
         );
         count += 1;
-        recursive += usize::from(watch.data.has(crate::watches::Modes::RECURSIVE));
+        recursive += usize::from(watch.data.has(crate::watch_modes::Modes::RECURSIVE));
     }
     ensure!(
         count == in_rings.len(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{sessions::SessionKey, state::State, watches::Modes, znode::Owner};
+use crate::{keys::SessionKey, state::State, znode::Owner};
 
 pub(crate) fn dump(state: &State) -> String {
     let mut out = String::new();
@@ -78,25 +78,4 @@ fn write_session(state: &State, key: SessionKey, out: &mut String) -> std::fmt::
         "session {} timeout {} ms due {deadline_ms} ms",
         session.id, session.timeout_ms
     )
-}
-
-impl std::fmt::Display for Modes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.is_empty() {
-            return f.write_str("-");
-        }
-        let names = [
-            (Self::STANDARD, "one-shot"),
-            (Self::PERSISTENT, "persistent"),
-            (Self::RECURSIVE, "recursive"),
-        ];
-        let mut separator = "";
-        for (mode, name) in names {
-            if self.has(mode) {
-                write!(f, "{separator}{name}")?;
-                separator = "+";
-            }
-        }
-        Ok(())
-    }
 }

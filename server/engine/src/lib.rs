@@ -27,6 +27,7 @@
 //! assert_eq!(engine.next_deadline_ms(), Some(12_000)); // rounded up to the next tick of 3 s
 //! ```
 
+mod absent_paths;
 mod acl;
 mod answer;
 mod check;
@@ -34,6 +35,7 @@ mod dump;
 mod effects;
 mod expiry_wheel;
 mod input;
+mod keys;
 mod ops;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -44,6 +46,7 @@ mod tell;
 mod tests;
 mod tree;
 mod undo;
+mod watch_modes;
 mod watches;
 mod znode;
 

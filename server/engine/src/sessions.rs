@@ -12,12 +12,8 @@ use slab::Slab;
 use crate::{
     expiry_wheel::ExpiryWheel,
     input::{ConnId, Now},
-    znode::ZnodeId,
+    keys::{SessionKey, ZnodeId},
 };
-
-/// The place of a session in the table; used again after the session has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SessionKey(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -26,10 +22,6 @@ pub(crate) struct Session {
     pub(crate) timeout_ms: u32,
     /// The connection the session goes over; `None` between two connections.
     pub(crate) conn: Option<ConnId>,
-    /// The tick at which it is due.
-    pub(crate) bucket: u64,
-    pub(crate) bucket_prev: Option<SessionKey>,
-    pub(crate) bucket_next: Option<SessionKey>,
     /// Its ephemerals in the order of their creation, so that they go in that order too.
     pub(crate) ephemerals: BTreeSet<(Zxid, ZnodeId)>,
 }
@@ -88,9 +80,6 @@ impl Sessions {
                 id,
                 timeout_ms,
                 conn: Some(conn),
-                bucket: 0,
-                bucket_prev: None,
-                bucket_next: None,
                 ephemerals: BTreeSet::new(),
             }))
             .expect("sessions_max is far below"),
@@ -99,25 +88,19 @@ impl Sessions {
         self.index.insert_unique(hasher.hash_one(id), key, |key| {
             hasher.hash_one(table[key.0 as usize].id)
         });
-        let bucket = self.wheel.bucket(now.elapsed_ms, timeout_ms);
-        self.wheel.insert(&mut self.table, key, bucket);
+        self.wheel.insert(key, now.elapsed_ms, timeout_ms);
         key
     }
 
     /// Moves the deadline: the client has been heard.
     pub(crate) fn touch(&mut self, key: SessionKey, now: Now) {
-        let session = &self[key];
-        let bucket = self.wheel.bucket(now.elapsed_ms, session.timeout_ms);
-        if bucket == session.bucket {
-            return;
-        }
-        self.wheel.remove(&mut self.table, key);
-        self.wheel.insert(&mut self.table, key, bucket);
+        let timeout_ms = self[key].timeout_ms;
+        self.wheel.touch(key, now.elapsed_ms, timeout_ms);
     }
 
     /// Forgets a session. Its ephemerals are the caller's to delete first.
     pub(crate) fn close(&mut self, key: SessionKey) -> Session {
-        self.wheel.remove(&mut self.table, key);
+        self.wheel.remove(key);
         let id = self[key].id;
         self.index
             .find_entry(self.hasher.hash_one(id), |other| *other == key)
@@ -135,7 +118,7 @@ impl Sessions {
     }
 
     pub(crate) fn deadline_ms(&self, key: SessionKey) -> u64 {
-        self.wheel.deadline_ms(self[key].bucket)
+        self.wheel.deadline_ms(key)
     }
 
     /// Every session, in the order of the table.

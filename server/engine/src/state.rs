@@ -1,17 +1,19 @@
 //! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
 //! watches' places and undo list; what is allowed and who is told is decided in `ops`.
 
-use minikeeper_protocol::{SessionId, Zxid};
+use minikeeper_protocol::{ErrorCode, SessionId, Zxid};
 
 use crate::{
-    acl::{AclId, AclTable},
+    acl::AclTable,
     effects::Limit,
     input::{ConnId, Now, Settings},
-    sessions::{SessionKey, Sessions},
+    keys::{AclId, SessionKey, ZnodeId},
+    sessions::Sessions,
     tree::Tree,
     undo::{Before, Undo},
+    watch_modes::Registration,
     watches::Watches,
-    znode::{Owner, Znode, ZnodeId},
+    znode::{Owner, Znode},
 };
 
 #[derive(Debug)]
@@ -136,6 +138,26 @@ impl State {
         }
     }
 
+    // Watches.
+
+    /// Registers a watch, unless there are too many.
+    pub(crate) fn leave_watch(
+        &mut self,
+        conn: ConnId,
+        path: &[u8],
+        found: Option<ZnodeId>,
+        what: Registration,
+    ) -> Result<(), ErrorCode> {
+        if self.watches.len() >= self.settings.watches_max {
+            self.limit_hit = Some(Limit::Watches);
+            return Err(ErrorCode::QuotaExceeded);
+        }
+        // The empty path reads the root, but a watch on it is keyed by it and never fires.
+        let found = found.filter(|_| !path.is_empty());
+        self.watches.add(&mut self.tree, conn, path, found, what);
+        Ok(())
+    }
+
     // Changes.
 
     /// Whether the tree may grow by so many bytes; if not, notes down the limit.
@@ -227,5 +249,66 @@ impl State {
             pzxid: parent.pzxid(),
             created_children: parent.created_children(),
         }
+    }
+
+    // The undo list of a multi.
+
+    /// From here on changes are noted down.
+    pub(crate) fn begin(&mut self) {
+        self.undo = Some(Vec::new());
+    }
+
+    /// Takes everything back that is in the list, newest first, and ends the noting down.
+    pub(crate) fn roll_back(&mut self) {
+        let list = self.undo.take().unwrap_or_default();
+        for undo in list.into_iter().rev() {
+            match undo {
+                Undo::Created { id, parent } => {
+                    self.watches.orphan(&mut self.tree, id);
+                    let znode = self.tree.remove(id);
+                    self.forget_ephemeral(id, &znode);
+                    self.acls.release(znode.acl);
+                    self.restore_counters(znode.parent, parent);
+                }
+                Undo::Deleted { id, znode, parent } => {
+                    let parent_id = znode.parent;
+                    // The znode keeps its share of the access list while it waits here.
+                    let restored = self.tree.restore(*znode);
+                    assert_eq!(
+                        restored, id,
+                        "undone in reverse, a znode gets its place back"
+                    );
+                    self.remember_ephemeral(id);
+                    self.watches.adopt(&mut self.tree, id);
+                    self.restore_counters(parent_id, parent);
+                }
+                Undo::DataSet {
+                    id,
+                    data,
+                    version,
+                    mzxid,
+                    mtime_ms,
+                } => {
+                    self.tree.set_data(id, data.as_deref());
+                    let znode = &mut self.tree[id];
+                    (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
+                }
+            }
+        }
+    }
+
+    /// Keeps everything: the multi has succeeded.
+    pub(crate) fn commit(&mut self) {
+        for undo in self.undo.take().unwrap_or_default() {
+            if let Undo::Deleted { znode, .. } = undo {
+                self.acls.release(znode.acl);
+            }
+        }
+    }
+
+    fn restore_counters(&mut self, parent: ZnodeId, before: Before) {
+        let family = self.tree[parent].family_mut();
+        family.pzxid = before.pzxid;
+        family.created_children = before.created_children;
     }
 }

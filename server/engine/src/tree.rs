@@ -11,8 +11,8 @@ use slab::Slab;
 use std::hash::BuildHasher;
 
 use crate::{
-    acl::AclId,
-    znode::{Owner, Znode, ZnodeId},
+    keys::{AclId, ZnodeId},
+    znode::{Owner, Znode},
 };
 
 /// What a znode is counted with beyond its path and data, in bytes: the arena's slot and its

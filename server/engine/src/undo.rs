@@ -5,10 +5,7 @@
 
 use minikeeper_protocol::Zxid;
 
-use crate::{
-    state::State,
-    znode::{Znode, ZnodeId},
-};
+use crate::{keys::ZnodeId, znode::Znode};
 
 /// One change, with what is needed to take it back.
 #[derive(Debug)]
@@ -36,58 +33,4 @@ pub(crate) enum Undo {
 pub(crate) struct Before {
     pub(crate) pzxid: Zxid,
     pub(crate) created_children: i32,
-}
-
-/// Takes everything back that is in the list, newest first, and ends the noting down.
-pub(crate) fn roll_back(state: &mut State) {
-    let list = state.undo.take().unwrap_or_default();
-    for undo in list.into_iter().rev() {
-        match undo {
-            Undo::Created { id, parent } => {
-                state.watches.orphan(&mut state.tree, id);
-                let znode = state.tree.remove(id);
-                state.forget_ephemeral(id, &znode);
-                state.acls.release(znode.acl);
-                restore_counters(state, znode.parent, parent);
-            }
-            Undo::Deleted { id, znode, parent } => {
-                let parent_id = znode.parent;
-                // The znode keeps its share of the access list while it waits here.
-                let restored = state.tree.restore(*znode);
-                assert_eq!(
-                    restored, id,
-                    "undone in reverse, a znode gets its place back"
-                );
-                state.remember_ephemeral(id);
-                state.watches.adopt(&mut state.tree, id);
-                restore_counters(state, parent_id, parent);
-            }
-            Undo::DataSet {
-                id,
-                data,
-                version,
-                mzxid,
-                mtime_ms,
-            } => {
-                state.tree.set_data(id, data.as_deref());
-                let znode = &mut state.tree[id];
-                (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
-            }
-        }
-    }
-}
-
-/// Keeps everything: the multi has succeeded.
-pub(crate) fn commit(state: &mut State) {
-    for undo in state.undo.take().unwrap_or_default() {
-        if let Undo::Deleted { znode, .. } = undo {
-            state.acls.release(znode.acl);
-        }
-    }
-}
-
-fn restore_counters(state: &mut State, parent: ZnodeId, before: Before) {
-    let family = state.tree[parent].family_mut();
-    family.pzxid = before.pzxid;
-    family.created_children = before.created_children;
 }

@@ -12,86 +12,16 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use minikeeper_protocol::{EventKind, WatcherType, path};
+use minikeeper_protocol::WatcherType;
 use slab::Slab;
 
 use crate::{
-    effects::{Effects, Event},
+    absent_paths::AbsentPaths,
     input::ConnId,
+    keys::{WatchId, ZnodeId},
     tree::Tree,
-    znode::{WatchId, ZnodeId},
+    watch_modes::{Modes, Registration, Table},
 };
-
-/// How a watch was registered: a set of bits, for one path may be watched in several ways.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Modes(u8);
-
-impl Modes {
-    pub(crate) const NONE: Self = Self(0);
-    pub(crate) const STANDARD: Self = Self(1);
-    pub(crate) const PERSISTENT: Self = Self(2);
-    pub(crate) const RECURSIVE: Self = Self(4);
-
-    pub(crate) const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-/// The modes a request registers, in each of the two tables. Source: reference section 12.1.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Registration {
-    data: Modes,
-    child: Modes,
-}
-
-impl Registration {
-    /// getData and exists.
-    pub(crate) const DATA: Self = Self {
-        data: Modes::STANDARD,
-        child: Modes::NONE,
-    };
-    /// getChildren.
-    pub(crate) const CHILD: Self = Self {
-        data: Modes::NONE,
-        child: Modes::STANDARD,
-    };
-    /// addWatch, persistent.
-    pub(crate) const PERSISTENT: Self = Self {
-        data: Modes::PERSISTENT,
-        child: Modes::PERSISTENT,
-    };
-    /// addWatch, persistent recursive.
-    pub(crate) const RECURSIVE: Self = Self {
-        data: Modes::RECURSIVE,
-        child: Modes::NONE,
-    };
-
-    /// What removeWatches takes away. Source: reference section 12.7.
-    const fn of_type(kind: WatcherType) -> Self {
-        match kind {
-            WatcherType::Children => Self::CHILD,
-            WatcherType::Data => Self::DATA,
-            WatcherType::Persistent => Self::PERSISTENT,
-            WatcherType::PersistentRecursive => Self::RECURSIVE,
-            WatcherType::Any => Self {
-                data: Modes(7),
-                child: Modes(7),
-            },
-        }
-    }
-}
 
 /// Where the ring of a path hangs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -106,7 +36,7 @@ pub(crate) struct Watch {
     pub(crate) place: Place,
     /// Neighbours in the ring of the path.
     path_prev: WatchId,
-    path_next: WatchId,
+    pub(crate) path_next: WatchId,
     /// Neighbours in the list of the connection.
     conn_prev: WatchId,
     conn_next: WatchId,
@@ -114,11 +44,13 @@ pub(crate) struct Watch {
     pub(crate) child: Modes,
 }
 
-/// A watched path without a znode.
-#[derive(Debug)]
-struct Absent {
-    path: Box<[u8]>,
-    head: WatchId,
+impl Watch {
+    pub(crate) const fn modes(&self, table: Table) -> Modes {
+        match table {
+            Table::Data => self.data,
+            Table::Child => self.child,
+        }
+    }
 }
 
 /// What `watches.rs` knows of a connection.
@@ -135,9 +67,7 @@ pub(crate) struct Watches {
     arena: Slab<Watch>,
     /// By connection and place; never iterated.
     index: HashTable<WatchId>,
-    absent: Slab<Absent>,
-    /// `absent` by path; never iterated.
-    absent_index: HashTable<u32>,
+    absent: AbsentPaths,
     hasher: FixedState,
     /// By connection number.
     watchers: Vec<Watcher>,
@@ -154,8 +84,7 @@ impl Watches {
         Self {
             arena: Slab::new(),
             index: HashTable::new(),
-            absent: Slab::new(),
-            absent_index: HashTable::new(),
+            absent: AbsentPaths::new(),
             hasher: FixedState::with_seed(0x7761_7463_6865_7321),
             watchers: Vec::new(),
             recursive: 0,
@@ -185,7 +114,7 @@ impl Watches {
         self.arena.is_empty()
     }
 
-    fn at(&self, id: WatchId) -> &Watch {
+    pub(crate) fn at(&self, id: WatchId) -> &Watch {
         &self.arena[id.0 as usize]
     }
 
@@ -195,56 +124,26 @@ impl Watches {
 
     // Where a path's ring hangs.
 
-    fn find_absent(&self, path: &[u8]) -> Option<u32> {
-        self.absent_index
-            .find(self.hasher.hash_one(path), |key| {
-                *self.absent[*key as usize].path == *path
-            })
-            .copied()
-    }
-
     fn place(&self, tree: &Tree, path: &[u8]) -> Option<Place> {
         match tree.find(path) {
             Some(id) => Some(Place::Znode(id)),
             None if self.absent.is_empty() => None,
-            None => self.find_absent(path).map(Place::Absent),
+            None => self.absent.find(path).map(Place::Absent),
         }
-    }
-
-    fn add_absent(&mut self, path: &[u8]) -> u32 {
-        let entry = Absent {
-            path: path.into(),
-            head: WatchId::NONE,
-        };
-        let key = u32::try_from(self.absent.insert(entry)).expect("watches_max is far below");
-        let (absent, hasher) = (&self.absent, &self.hasher);
-        self.absent_index
-            .insert_unique(hasher.hash_one(path), key, |key| {
-                hasher.hash_one(&*absent[*key as usize].path)
-            });
-        key
-    }
-
-    fn remove_absent(&mut self, key: u32) {
-        let entry = self.absent.remove(key as usize);
-        self.absent_index
-            .find_entry(self.hasher.hash_one(&*entry.path), |other| *other == key)
-            .expect("every absent path is in the index")
-            .remove();
     }
 
     fn head(&self, tree: &Tree, place: Place) -> WatchId {
         match place {
             Place::Znode(id) => tree[id].watched,
-            Place::Absent(key) => self.absent[key as usize].head,
+            Place::Absent(key) => self.absent.head(key),
         }
     }
 
     fn set_head(&mut self, tree: &mut Tree, place: Place, head: WatchId) {
         match place {
             Place::Znode(id) => tree[id].watched = head,
-            Place::Absent(key) if head == WatchId::NONE => self.remove_absent(key),
-            Place::Absent(key) => self.absent[key as usize].head = head,
+            Place::Absent(key) if head == WatchId::NONE => self.absent.remove(key),
+            Place::Absent(key) => self.absent.set_head(key, head),
         }
     }
 
@@ -253,11 +152,11 @@ impl Watches {
         if self.absent.is_empty() {
             return;
         }
-        let Some(key) = self.find_absent(tree[id].path()) else {
+        let Some(key) = self.absent.find(tree[id].path()) else {
             return;
         };
-        let head = self.absent[key as usize].head;
-        self.remove_absent(key);
+        let head = self.absent.head(key);
+        self.absent.remove(key);
         tree[id].watched = head;
         self.move_ring(head, Place::Znode(id));
     }
@@ -268,8 +167,8 @@ impl Watches {
         if head == WatchId::NONE {
             return;
         }
-        let key = self.add_absent(tree[id].path());
-        self.absent[key as usize].head = head;
+        let key = self.absent.add(tree[id].path());
+        self.absent.set_head(key, head);
         self.move_ring(head, Place::Absent(key));
     }
 
@@ -347,9 +246,9 @@ impl Watches {
     ) {
         let place = match found {
             Some(id) => Place::Znode(id),
-            None => match self.find_absent(path) {
+            None => match self.absent.find(path) {
                 Some(key) => Place::Absent(key),
-                None => Place::Absent(self.add_absent(path)),
+                None => Place::Absent(self.absent.add(path)),
             },
         };
         let id = match self.find(conn, place) {
@@ -482,129 +381,34 @@ impl Watches {
         }
     }
 
-    // Firing. Source: reference sections 12.2 and 12.3.
+    // For firing, see `tell.rs`.
 
-    /// Fires the data table: watchers of the path, then recursive watchers of its ancestors.
-    ///
-    /// Every connection reached is marked with the number of this firing.
-    pub(crate) fn fire_data(
-        &mut self,
-        tree: &mut Tree,
-        event: &Event<'_>,
-        effects: &mut impl Effects,
-    ) {
+    /// Begins a firing: each connection is reached at most once until the next one begins.
+    pub(crate) const fn begin_firing(&mut self) {
         self.firing += 1;
-        if let Some(place) = self.place(tree, event.path) {
-            self.fire_ring(tree, place, event, effects, |watch| {
-                (watch.data, Table::Data)
-            });
-        }
-        if self.recursive == 0 {
-            return;
-        }
-        let mut path = event.path;
-        while path != b"/"
-            && let Some(parent) = path::parent_of(path)
-        {
-            path = parent;
-            if let Some(place) = self.place(tree, path) {
-                self.fire_recursive(tree, place, event, effects);
-            }
-        }
     }
 
-    /// Fires the child table of the path whose children changed.
-    pub(crate) fn fire_child(
-        &mut self,
-        tree: &mut Tree,
-        event: &Event<'_>,
-        effects: &mut impl Effects,
-    ) {
-        self.firing += 1;
-        if let Some(place) = self.place(tree, event.path) {
-            self.fire_ring(tree, place, event, effects, |watch| {
-                (watch.child, Table::Child)
-            });
-        }
-    }
-
-    /// A znode went: its data watchers hear it, then those child watchers that did not just hear.
-    pub(crate) fn fire_deleted(
-        &mut self,
-        tree: &mut Tree,
-        event: &Event<'_>,
-        effects: &mut impl Effects,
-    ) {
-        debug_assert_eq!(event.kind, EventKind::Deleted);
-        self.fire_data(tree, event, effects);
-        // The same firing: who was reached by the first table is not told again by the second.
-        if let Some(place) = self.place(tree, event.path) {
-            self.fire_ring(tree, place, event, effects, |watch| {
-                (watch.child, Table::Child)
-            });
-        }
-    }
-
-    fn fire_ring(
-        &mut self,
-        tree: &mut Tree,
-        place: Place,
-        event: &Event<'_>,
-        effects: &mut impl Effects,
-        table: impl Fn(&Watch) -> (Modes, Table),
-    ) {
-        let head = self.head(tree, place);
-        if head == WatchId::NONE {
-            return;
-        }
-        let tail = self.at(head).path_prev;
-        let mut next = head;
-        loop {
-            let id = next;
-            let watch = self.at(id);
-            next = watch.path_next;
-            let (modes, table) = table(watch);
-            if !modes.is_empty() {
-                let (conn, data, child) = (watch.conn, watch.data, watch.child);
-                self.reach(conn, event, effects);
-                if modes.has(Modes::STANDARD) && !self.keeps_fired() {
-                    match table {
-                        Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),
-                        Table::Child => self.narrow(tree, id, data, child.without(Modes::STANDARD)),
-                    }
-                }
-            }
-            if id == tail {
-                return;
-            }
-        }
-    }
-
-    fn fire_recursive(
-        &mut self,
-        tree: &Tree,
-        place: Place,
-        event: &Event<'_>,
-        effects: &mut impl Effects,
-    ) {
-        let head = self.head(tree, place);
-        let mut id = head;
-        while id != WatchId::NONE {
-            let watch = self.at(id);
-            let (conn, next) = (watch.conn, watch.path_next);
-            if watch.data.has(Modes::RECURSIVE) {
-                self.reach(conn, event, effects);
-            }
-            id = if next == head { WatchId::NONE } else { next };
-        }
-    }
-
-    /// Sends the event unless this firing has reached the connection already.
-    fn reach(&mut self, conn: ConnId, event: &Event<'_>, effects: &mut impl Effects) {
+    /// Whether this firing reaches the connection for the first time.
+    pub(crate) fn reach(&mut self, conn: ConnId) -> bool {
         let firing = self.firing;
-        let reached = std::mem::replace(&mut self.watcher_mut(conn).reached, firing);
-        if reached != firing {
-            effects.event(conn, event);
+        std::mem::replace(&mut self.watcher_mut(conn).reached, firing) != firing
+    }
+
+    /// The first and the last watch on a path.
+    pub(crate) fn ends(&self, tree: &Tree, path: &[u8]) -> Option<(WatchId, WatchId)> {
+        let head = self.head(tree, self.place(tree, path)?);
+        (head != WatchId::NONE).then(|| (head, self.at(head).path_prev))
+    }
+
+    /// Uses up the one-shot modes of a watch in one of the tables.
+    pub(crate) fn use_up(&mut self, tree: &mut Tree, id: WatchId, table: Table) {
+        if self.keeps_fired() {
+            return;
+        }
+        let Watch { data, child, .. } = *self.at(id);
+        match table {
+            Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),
+            Table::Child => self.narrow(tree, id, data, child.without(Modes::STANDARD)),
         }
     }
 
@@ -624,7 +428,7 @@ impl Watches {
     fn path<'a>(&'a self, tree: &'a Tree, place: Place) -> &'a [u8] {
         match place {
             Place::Znode(id) => tree[id].path(),
-            Place::Absent(key) => &self.absent[key as usize].path,
+            Place::Absent(key) => self.absent.path(key),
         }
     }
 
@@ -663,12 +467,9 @@ impl Watches {
 
     /// The paths without a znode that are watched, with the places of their rings.
     pub(crate) fn absent_paths(&self) -> impl Iterator<Item = (Place, &[u8])> {
-        self.absent.iter().map(|(key, entry)| {
-            (
-                Place::Absent(u32::try_from(key).expect("keys are made from u32")),
-                &*entry.path,
-            )
-        })
+        self.absent
+            .iter()
+            .map(|(key, path)| (Place::Absent(key), path))
     }
 
     pub(crate) fn index_len(&self) -> usize {
@@ -678,12 +479,6 @@ impl Watches {
     pub(crate) const fn recursive(&self) -> usize {
         self.recursive
     }
-}
-
-#[derive(Clone, Copy)]
-enum Table {
-    Data,
-    Child,
 }
 
 #[cfg(test)]

@@ -5,26 +5,7 @@
 
 use minikeeper_protocol::{SessionId, Stat, Zxid};
 
-use crate::acl::AclId;
-
-/// The place of a znode in the arena.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct ZnodeId(pub(crate) u32);
-
-impl ZnodeId {
-    /// The root never moves.
-    pub(crate) const ROOT: Self = Self(0);
-    /// No znode: the end of a list, the parent of the root.
-    pub(crate) const NONE: Self = Self(u32::MAX);
-}
-
-/// The first watch on a znode, as numbered by `watches.rs`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct WatchId(pub(crate) u32);
-
-impl WatchId {
-    pub(crate) const NONE: Self = Self(u32::MAX);
-}
+use crate::keys::{AclId, WatchId, ZnodeId};
 
 /// How long a znode lives, in the form the original stores it.
 ///

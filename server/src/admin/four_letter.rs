@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// The version in the original's form, so that client tools can parse it: the protocol's
 /// version, then ours.

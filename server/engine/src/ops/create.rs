@@ -8,10 +8,11 @@ use crate::{
     acl,
     answer::Answer,
     effects::Effects,
+    keys::ZnodeId,
     state::{Caller, State},
     tell,
     tree::ZNODE_BYTES,
-    znode::{Owner, ZnodeId},
+    znode::Owner,
 };
 
 pub(crate) fn create(

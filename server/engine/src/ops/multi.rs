@@ -13,7 +13,7 @@ use crate::{
     effects::Effects,
     ops::{create, delete, set},
     state::{Caller, State},
-    tell, undo,
+    tell,
 };
 
 /// A change that waits until the whole multi has succeeded before it is told.
@@ -44,7 +44,7 @@ pub(crate) fn multi(
         }
     };
     let zxid = state.next_zxid();
-    state.undo = Some(Vec::new());
+    state.begin();
     let mut results = Vec::with_capacity(ops.len());
     let mut untold = Vec::new();
     for op in &ops {
@@ -58,7 +58,7 @@ pub(crate) fn multi(
             }
         }
     }
-    undo::commit(state);
+    state.commit();
     for change in &untold {
         match change {
             Untold::Created(path) => tell::created(state, path, zxid, answer.effects),
@@ -72,9 +72,9 @@ pub(crate) fn multi(
 fn roll_back(state: &mut State) {
     #[cfg(feature = "planted")]
     if state.planted(crate::planted::Planted::MultiNotRolledBack) {
-        return undo::commit(state);
+        return state.commit();
     }
-    undo::roll_back(state);
+    state.roll_back();
 }
 
 fn apply(

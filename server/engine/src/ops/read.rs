@@ -9,10 +9,10 @@ use minikeeper_protocol::{ErrorCode, ReplyRef, Ustring};
 
 use crate::{
     answer::Answer,
-    effects::{Effects, Limit},
+    effects::Effects,
+    keys::ZnodeId,
     state::{Caller, State},
-    watches::Registration,
-    znode::ZnodeId,
+    watch_modes::Registration,
 };
 
 pub(crate) fn exists(
@@ -30,7 +30,7 @@ pub(crate) fn exists(
     }
     let found = state.tree.find_for_read(path);
     // Unlike the other reads, exists leaves its watch on a missing znode too.
-    if watch && let Err(error) = leave_watch(state, caller, path, found, Registration::DATA) {
+    if watch && let Err(error) = state.leave_watch(caller.conn, path, found, Registration::DATA) {
         return answer.refuse(state.zxid, error);
     }
     match found {
@@ -168,29 +168,9 @@ fn find(
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
     if let Some(what) = watch {
-        leave_watch(state, caller, path, Some(id), what)?;
+        state.leave_watch(caller.conn, path, Some(id), what)?;
     }
     Ok(id)
-}
-
-/// Registers a watch, unless there are too many.
-pub(crate) fn leave_watch(
-    state: &mut State,
-    caller: Caller,
-    path: &[u8],
-    found: Option<ZnodeId>,
-    what: Registration,
-) -> Result<(), ErrorCode> {
-    if state.watches.len() >= state.settings.watches_max {
-        state.limit_hit = Some(Limit::Watches);
-        return Err(ErrorCode::QuotaExceeded);
-    }
-    // The empty path reads the root, but a watch on it is keyed by it and never fires.
-    let found = found.filter(|_| !path.is_empty());
-    state
-        .watches
-        .add(&mut state.tree, caller.conn, path, found, what);
-    Ok(())
 }
 
 #[cfg(test)]

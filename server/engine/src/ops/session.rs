@@ -9,7 +9,8 @@ use crate::{
     answer::Answer,
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
-    sessions::{self, SessionKey},
+    keys::SessionKey,
+    sessions,
     state::{Caller, State},
     tell,
 };

@@ -9,9 +9,9 @@ use crate::{
     acl,
     answer::Answer,
     effects::Effects,
+    keys::ZnodeId,
     state::{Caller, State},
     tell,
-    znode::ZnodeId,
 };
 
 pub(crate) fn set_data(

@@ -9,10 +9,9 @@ use minikeeper_protocol::{
 use crate::{
     answer::Answer,
     effects::{Effects, Event},
-    ops::read::leave_watch,
+    keys::ZnodeId,
     state::{Caller, State},
-    watches::Registration,
-    znode::ZnodeId,
+    watch_modes::Registration,
 };
 
 /// The lists a client sends after a reconnect, in the order they are worked through.
@@ -112,7 +111,7 @@ fn register(
                 };
                 effects.event(caller.conn, &event);
             }
-            None => leave_watch(state, caller, path.as_bytes(), found, what)?,
+            None => state.leave_watch(caller.conn, path.as_bytes(), found, what)?,
         }
     }
     Ok(())
@@ -136,7 +135,7 @@ pub(crate) fn add_watch(
         return answer.refuse(state.zxid, ErrorCode::MarshallingError);
     };
     let found = state.tree.find(path);
-    match leave_watch(state, caller, path, found, what) {
+    match state.leave_watch(caller.conn, path, found, what) {
         Ok(()) => answer.send(state.zxid, ReplyRef::WatchAdded),
         Err(error) => answer.refuse(state.zxid, error),
     }

@@ -1,0 +1,178 @@
+//! The record that creates a znode, shared by four operations and by multi.
+//!
+//! Source: reference sections 3.5 and 4.
+
+use bytes::Bytes;
+
+use crate::{
+    acl::AclList,
+    error::DecodeError,
+    jute::{self, Reader, Ustring},
+    op::OpCode,
+};
+
+/// How a znode lives and what its name becomes: the `flags` of a create.
+///
+/// Source: reference section 3.5.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CreateMode {
+    /// Lives until deleted.
+    Persistent,
+    /// Lives until its session ends.
+    Ephemeral,
+    /// Lives until deleted; the server appends a number to the name.
+    PersistentSequential,
+    /// Lives until its session ends; the server appends a number to the name.
+    EphemeralSequential,
+    /// Deleted by the server some time after its last child went.
+    Container,
+    /// Deleted by the server when untouched and childless for a given time.
+    PersistentWithTtl,
+    /// The same, with a number appended to the name.
+    PersistentSequentialWithTtl,
+}
+
+impl CreateMode {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn flags(self) -> i32 {
+        match self {
+            Self::Persistent => 0,
+            Self::Ephemeral => 1,
+            Self::PersistentSequential => 2,
+            Self::EphemeralSequential => 3,
+            Self::Container => 4,
+            Self::PersistentWithTtl => 5,
+            Self::PersistentSequentialWithTtl => 6,
+        }
+    }
+
+    /// The mode with this number.
+    #[must_use]
+    pub const fn from_flags(flags: i32) -> Option<Self> {
+        Some(match flags {
+            0 => Self::Persistent,
+            1 => Self::Ephemeral,
+            2 => Self::PersistentSequential,
+            3 => Self::EphemeralSequential,
+            4 => Self::Container,
+            5 => Self::PersistentWithTtl,
+            6 => Self::PersistentSequentialWithTtl,
+            _ => return None,
+        })
+    }
+
+    /// Whether the server appends a number to the name.
+    #[must_use]
+    pub const fn is_sequential(self) -> bool {
+        matches!(
+            self,
+            Self::PersistentSequential
+                | Self::EphemeralSequential
+                | Self::PersistentSequentialWithTtl
+        )
+    }
+
+    /// Whether the znode goes with its session.
+    #[must_use]
+    pub const fn is_ephemeral(self) -> bool {
+        matches!(self, Self::Ephemeral | Self::EphemeralSequential)
+    }
+
+    /// Whether the znode has a time to live.
+    #[must_use]
+    pub const fn has_ttl(self) -> bool {
+        matches!(
+            self,
+            Self::PersistentWithTtl | Self::PersistentSequentialWithTtl
+        )
+    }
+}
+
+/// Which of the four operations that create a znode a [`Create`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CreateOp {
+    /// Code 1, answered with the path alone.
+    Create,
+    /// Code 15, answered with path and stat.
+    Create2,
+    /// Code 19: whatever the flags, a container.
+    Container,
+    /// Code 21, the only one that carries a time to live.
+    Ttl,
+}
+
+impl CreateOp {
+    /// The operation code.
+    #[must_use]
+    pub const fn op(self) -> OpCode {
+        match self {
+            Self::Create => OpCode::Create,
+            Self::Create2 => OpCode::Create2,
+            Self::Container => OpCode::CreateContainer,
+            Self::Ttl => OpCode::CreateTtl,
+        }
+    }
+}
+
+/// The body of create, create2, createContainer and createTTL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Create {
+    /// Which of the four operations.
+    pub op: CreateOp,
+    /// The path wanted.
+    pub path: Option<Ustring>,
+    /// The data; null is not the same as empty.
+    pub data: Option<Bytes>,
+    /// The access list.
+    pub acl: AclList,
+    /// The raw create mode, see [`CreateMode::from_flags`].
+    pub flags: i32,
+    /// The time to live in milliseconds; on the wire with [`CreateOp::Ttl`] only.
+    pub ttl_ms: i64,
+}
+
+impl Create {
+    /// A create2 with the usual access list.
+    #[must_use]
+    pub fn new(path: &str, data: &[u8], mode: CreateMode) -> Self {
+        let op = match mode {
+            CreateMode::Container => CreateOp::Container,
+            mode if mode.has_ttl() => CreateOp::Ttl,
+            _ => CreateOp::Create2,
+        };
+        Self {
+            op,
+            path: Some(path.into()),
+            data: Some(Bytes::copy_from_slice(data)),
+            acl: AclList::world_all(),
+            flags: mode.flags(),
+            ttl_ms: 0,
+        }
+    }
+
+    pub(crate) fn decode(op: CreateOp, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            op,
+            path: reader.ustring()?,
+            data: reader.buffer()?,
+            acl: AclList::decode(reader)?,
+            flags: reader.int()?,
+            ttl_ms: if op == CreateOp::Ttl {
+                reader.long()?
+            } else {
+                0
+            },
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        jute::put_ustring(out, self.path.as_ref());
+        jute::put_buffer(out, self.data.as_deref());
+        self.acl.encode(out);
+        jute::put_int(out, self.flags);
+        if self.op == CreateOp::Ttl {
+            jute::put_long(out, self.ttl_ms);
+        }
+    }
+}

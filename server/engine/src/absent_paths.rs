@@ -1,0 +1,88 @@
+//! Watched paths that have no znode their watches could hang on.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use slab::Slab;
+
+use crate::keys::WatchId;
+
+#[derive(Debug)]
+pub(crate) struct AbsentPaths {
+    paths: Slab<AbsentPath>,
+    /// By path; never iterated.
+    index: HashTable<u32>,
+    hasher: FixedState,
+}
+
+#[derive(Debug)]
+struct AbsentPath {
+    path: Box<[u8]>,
+    /// Head of the ring of watches on it.
+    head: WatchId,
+}
+
+impl AbsentPaths {
+    pub(crate) fn new() -> Self {
+        let hasher = FixedState::with_seed(0x6162_7365_6e74_2121);
+        Self {
+            paths: Slab::new(),
+            index: HashTable::new(),
+            hasher,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    pub(crate) fn find(&self, path: &[u8]) -> Option<u32> {
+        self.index
+            .find(self.hasher.hash_one(path), |key| self.path(*key) == path)
+            .copied()
+    }
+
+    /// Adds a path that is not there, without watches yet.
+    pub(crate) fn add(&mut self, path: &[u8]) -> u32 {
+        let entry = AbsentPath {
+            path: path.into(),
+            head: WatchId::NONE,
+        };
+        let key = u32::try_from(self.paths.insert(entry)).expect("watches_max is far below");
+        let (paths, hasher) = (&self.paths, &self.hasher);
+        self.index.insert_unique(hasher.hash_one(path), key, |key| {
+            hasher.hash_one(&*paths[*key as usize].path)
+        });
+        key
+    }
+
+    pub(crate) fn remove(&mut self, key: u32) {
+        let entry = self.paths.remove(key as usize);
+        self.index
+            .find_entry(self.hasher.hash_one(&*entry.path), |other| *other == key)
+            .expect("every absent path is in the index")
+            .remove();
+    }
+
+    pub(crate) fn path(&self, key: u32) -> &[u8] {
+        &self.paths[key as usize].path
+    }
+
+    pub(crate) fn head(&self, key: u32) -> WatchId {
+        self.paths[key as usize].head
+    }
+
+    pub(crate) fn set_head(&mut self, key: u32, head: WatchId) {
+        self.paths[key as usize].head = head;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.paths.iter().map(|(key, entry)| {
+            (
+                u32::try_from(key).expect("keys are made from u32"),
+                &*entry.path,
+            )
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! The handles by which the tables refer to each other: places in arenas, stable while the thing
+//! lives, used again afterwards.
+
+/// The place of a znode in the tree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct ZnodeId(pub(crate) u32);
+
+impl ZnodeId {
+    /// The root never moves.
+    pub(crate) const ROOT: Self = Self(0);
+    /// No znode: the end of a list, the parent of the root.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// The place of a watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WatchId(pub(crate) u32);
+
+impl WatchId {
+    /// No watch: the end of a list, a path that nobody watches.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// The place of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SessionKey(pub(crate) u32);
+
+impl SessionKey {
+    /// No session: the end of a list.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// The place of an access list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct AclId(pub(crate) u32);
+
+impl AclId {
+    /// Everybody may do everything.
+    pub(crate) const WORLD_ALL: Self = Self(0);
+    /// Everybody may read.
+    pub(crate) const WORLD_READ: Self = Self(1);
+}

@@ -1,0 +1,13 @@
+//! What the listener, the connections and the server's handle have in common.
+
+use crate::{config::Config, fresh::Fresh, live::Live, scratch::ScratchPool, turn::Turns};
+
+/// What the listener, the connections and the handle share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) turns: Turns,
+    pub(crate) config: Config,
+    pub(crate) scratches: ScratchPool,
+    pub(crate) live: Live,
+    pub(crate) fresh: Fresh,
+}
