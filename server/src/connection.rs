@@ -34,6 +34,9 @@ pub(crate) enum Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Frame(error @ FrameError::TooLong { .. }) => {
+                write!(f, "{error} (frame_bytes_max)")
+            }
             Self::Frame(error) => error.fmt(f),
             Self::Message(error) => error.fmt(f),
             Self::FourLetterWord => f.write_str("four-letter word answered"),
@@ -140,13 +143,13 @@ impl Connection {
         let mut served = 0;
         loop {
             let mut fault = None;
-            let mut ends = [0_usize; ENDS];
-            let turn_max = self.shared.config.turn_requests_max.min(ENDS);
+            let turn_max = self.shared.config.turn_requests_max;
+            scratch.ends.clear();
             let mut end = served;
             while scratch.inputs.len() < turn_max && fault.is_none() {
                 match self.next_input(batch, end, scratch) {
                     Ok(Some((input, next))) => {
-                        ends[scratch.inputs.len()] = next;
+                        scratch.ends.push(next);
                         scratch.inputs.push(input);
                         end = next;
                     }
@@ -168,7 +171,7 @@ impl Connection {
             let all_applied = leftover.applied == inputs.len();
             inputs.clear();
             if leftover.applied > 0 {
-                served = ends[leftover.applied - 1];
+                served = scratch.ends[leftover.applied - 1];
             }
             if let Some(why) = leftover.close {
                 return (Flow::Close(Fault::Told(why)), served);
@@ -240,9 +243,6 @@ impl Connection {
         }
     }
 }
-
-/// How many requests one turn can serve at most; `turn_requests_max` may ask for fewer.
-const ENDS: usize = 256;
 
 impl Drop for Connection {
     fn drop(&mut self) {

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use crate::shared::Shared;
 
-/// When something is due next, in milliseconds since the start.
+/// When something is due next, in milliseconds since the start; nothing is on a broken server.
 pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
+    if shared.turns.is_broken() {
+        return None;
+    }
     let sessions = shared
         .turns
         .inspect(minikeeper_engine::Engine::next_deadline_ms);

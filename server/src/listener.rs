@@ -4,10 +4,7 @@ use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{
-    shared::Shared,
-    socket::{Slot, SocketTask},
-};
+use crate::{shared::Shared, socket::SocketTask};
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -27,13 +24,15 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 fn open(shared: &Arc<Shared>, stream: TcpStream, address: IpAddr) {
-    if let Err(setting) = shared.live.enter(&shared.config, address) {
-        tracing::warn!(%address, setting, "limit reached: a connection is refused");
-        // As the original refuses: a reset, no byte.
-        let _ = stream.set_zero_linger();
-        return;
-    }
-    let slot = Slot(Arc::clone(shared), address);
+    let slot = match shared.live.enter(&shared.config, address) {
+        Ok(slot) => slot,
+        Err(setting) => {
+            tracing::warn!(%address, setting, "limit reached: a connection is refused");
+            // As the original refuses: a reset, no byte.
+            let _ = stream.set_zero_linger();
+            return;
+        }
+    };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
     tokio::spawn(SocketTask::new(shared, stream, slot));

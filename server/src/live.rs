@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -22,12 +25,20 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Counts a connection in; says which limit forbids it.
-    pub(crate) fn enter(&self, config: &Config, address: IpAddr) -> Result<(), &'static str> {
+    /// Counts a connection in, until its slot is dropped.
+    ///
+    /// # Errors
+    /// The name of the limit that forbids it.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        config: &Config,
+        address: IpAddr,
+    ) -> Result<Slot, &'static str> {
         if self.count.load(Ordering::Acquire) >= config.connections_max {
             return Err("connections_max");
         }
         let per_address_max = config.connections_per_address_max;
+        let mut counted = None;
         if per_address_max > 0 {
             let mut by_address = self.by_address.lock();
             let count = by_address.entry(address).or_default();
@@ -35,23 +46,13 @@ impl Live {
                 return Err("connections_per_address_max");
             }
             *count += 1;
+            counted = Some(Box::new(address));
         }
         self.count.fetch_add(1, Ordering::AcqRel);
-        Ok(())
-    }
-
-    pub(crate) fn leave(&self, address: IpAddr) {
-        let mut by_address = self.by_address.lock();
-        if let Some(count) = by_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                by_address.remove(&address);
-            }
-        }
-        drop(by_address);
-        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.empty.notify_waiters();
-        }
+        Ok(Slot {
+            live: Arc::clone(self),
+            counted,
+        })
     }
 
     /// Waits until no connection is open.
@@ -62,6 +63,31 @@ impl Live {
                 return;
             }
             empty.await;
+        }
+    }
+}
+
+/// One connection's place among those that may be open, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    live: Arc<Live>,
+    /// The address it is counted for, while there is a limit for each.
+    counted: Option<Box<IpAddr>>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(address) = &self.counted {
+            let mut by_address = self.live.by_address.lock();
+            if let Some(count) = by_address.get_mut(&**address) {
+                *count -= 1;
+                if *count == 0 {
+                    by_address.remove(&**address);
+                }
+            }
+        }
+        if self.live.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.live.empty.notify_waiters();
         }
     }
 }

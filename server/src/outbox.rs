@@ -56,6 +56,29 @@ struct Inner {
     close: Option<Close>,
     /// Who is to be woken; taken by the first that puts something in.
     waker: Option<Waker>,
+    /// Whether it is woken only to close: it is busy writing and has no use for frames.
+    is_writing: bool,
+}
+
+impl Inner {
+    /// Who is to be woken because a frame was added.
+    const fn reader(&mut self) -> Option<Waker> {
+        if self.is_writing {
+            return None;
+        }
+        self.waker.take()
+    }
+
+    fn remember(&mut self, waker: &Waker, is_writing: bool) {
+        self.is_writing = is_writing;
+        if !self
+            .waker
+            .as_ref()
+            .is_some_and(|known| known.will_wake(waker))
+        {
+            self.waker = Some(waker.clone());
+        }
+    }
 }
 
 impl Outbox {
@@ -88,7 +111,7 @@ impl Outbox {
                 waker: inner.waker.take(),
             });
         }
-        Ok(inner.waker.take())
+        Ok(inner.reader())
     }
 
     /// Tells the connection to close. Returns who is to be woken.
@@ -119,14 +142,18 @@ impl Outbox {
         if !inner.frames.is_empty() || inner.close.is_some() {
             return Registered::SomethingWaits;
         }
-        if !inner
-            .waker
-            .as_ref()
-            .is_some_and(|known| known.will_wake(waker))
-        {
-            inner.waker = Some(waker.clone());
-        }
+        inner.remember(waker, false);
         Registered::Quiet
+    }
+
+    /// Says who is to be woken when the connection must close, unless it must already. Frames
+    /// can wait: the socket takes no more for now.
+    pub(crate) fn register_close(&self, waker: &Waker) -> Option<Close> {
+        let mut inner = self.inner.lock();
+        if inner.close.is_none() {
+            inner.remember(waker, true);
+        }
+        inner.close
     }
 }
 
@@ -160,6 +187,21 @@ mod tests {
         assert_eq!(outbox.drain(&mut out), None);
         assert_eq!(out, b"ownab");
         assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
+    }
+
+    #[test]
+    fn writer_is_woken_to_close_and_not_for_frames() {
+        let outbox = Outbox::default();
+        assert_eq!(outbox.register_close(Waker::noop()), None);
+        let pushed = outbox.push(10, |out| out.push(1));
+        assert!(pushed.is_ok_and(|waker| waker.is_none()));
+        assert!(outbox.close(Close::Asked).is_some());
+        assert_eq!(outbox.register_close(Waker::noop()), Some(Close::Asked));
+        // The same when the frames become too many.
+        let outbox = Outbox::default();
+        assert_eq!(outbox.register_close(Waker::noop()), None);
+        let pushed = outbox.push(3, |out| out.extend_from_slice(b"four"));
+        assert!(pushed.is_err_and(|overflow| overflow.waker.is_some()));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Scratch {
     pub(crate) read: BytesMut,
     /// The requests of one turn.
     pub(crate) inputs: Vec<Input>,
+    /// Where each of them ends in the batch they were read from.
+    pub(crate) ends: Vec<usize>,
     /// What is to be written.
     pub(crate) out: Vec<u8>,
     /// Whom to wake once the own output is written.
@@ -49,8 +51,9 @@ pub(crate) struct ScratchPool {
 impl ScratchPool {
     pub(crate) fn take(&self) -> Scratch {
         self.kept.lock().pop().unwrap_or_else(|| Scratch {
-            read: BytesMut::new(),
+            read: shareable_buffer(),
             inputs: Vec::new(),
+            ends: Vec::new(),
             out: Vec::new(),
             wakes: Vec::new(),
         })
@@ -68,4 +71,14 @@ impl ScratchPool {
             kept.push(scratch);
         }
     }
+}
+
+/// A buffer for reads that can be frozen and taken back without an allocation.
+///
+/// Freezing a buffer that never was shared allocates a counter, each time anew; splitting it
+/// once makes it counted for good.
+pub(crate) fn shareable_buffer() -> BytesMut {
+    let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    drop(buffer.split_off(READ_BYTES));
+    buffer
 }

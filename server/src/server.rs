@@ -17,7 +17,6 @@ use crate::{
     expiry,
     fresh::Fresh,
     listener,
-    live::Live,
     local::LocalStream,
     outbox::Close,
     scratch::ScratchPool,
@@ -112,7 +111,7 @@ impl Server {
             turns,
             config,
             scratches: ScratchPool::default(),
-            live: Live::default(),
+            live: Arc::default(),
             fresh: Fresh::new(handshake_ms),
         });
         let mut tasks = vec![tokio::spawn(listener::accept(

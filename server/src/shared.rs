@@ -1,5 +1,7 @@
 //! What the listener, the connections and the server's handle have in common.
 
+use std::sync::Arc;
+
 use crate::{config::Config, fresh::Fresh, live::Live, scratch::ScratchPool, turn::Turns};
 
 /// What the listener, the connections and the handle share.
@@ -8,6 +10,6 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) config: Config,
     pub(crate) scratches: ScratchPool,
-    pub(crate) live: Live,
+    pub(crate) live: Arc<Live>,
     pub(crate) fresh: Fresh,
 }

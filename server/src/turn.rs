@@ -152,7 +152,7 @@ impl Turns {
                 close: Some(Close::Broken),
             };
         }
-        let _fail_stop = FailStop { turns: self };
+        let _fail_stop = FailStop::watch(self);
         #[cfg(feature = "planted")]
         let mut late = Vec::new();
         let mut leftover = Leftover::default();
@@ -226,7 +226,7 @@ impl Turns {
         if self.is_broken() {
             return;
         }
-        let _fail_stop = FailStop { turns: self };
+        let _fail_stop = FailStop::watch(self);
         let mut core = self.core.lock();
         let now = self.clock.now();
         let wakes = serve(&mut core, now);
@@ -356,11 +356,23 @@ impl Turns {
 /// poison.
 struct FailStop<'a> {
     turns: &'a Turns,
+    /// Whether the thread was unwinding already when the turn began: an in-process connection is
+    /// dropped by its owner's panic, which is none of ours.
+    was_panicking: bool,
+}
+
+impl<'a> FailStop<'a> {
+    fn watch(turns: &'a Turns) -> Self {
+        Self {
+            turns,
+            was_panicking: std::thread::panicking(),
+        }
+    }
 }
 
 impl Drop for FailStop<'_> {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if self.was_panicking || !std::thread::panicking() {
             return;
         }
         self.turns.broken.store(true, Ordering::Release);

@@ -13,4 +13,6 @@ pub enum Planted {
     MultiNotRolledBack,
     /// A reconnect does not need the password.
     PasswordIgnored,
+    /// A sync of `/panic` panics.
+    SyncPanics,
 }

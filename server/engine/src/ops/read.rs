@@ -132,6 +132,11 @@ pub(crate) fn get_ephemerals(
 
 /// Echoes any string: there is no other server to wait for.
 pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_, impl Effects>) {
+    #[cfg(feature = "planted")]
+    if state.planted(crate::planted::Planted::SyncPanics) {
+        let is_asked_for = path.is_some_and(|path| path.as_bytes() == b"/panic");
+        assert!(!is_asked_for, "the panic that a test has planted");
+    }
     let echo = path.map(|path| through_java(path.as_bytes()));
     answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
