@@ -1,1 +1,57 @@
-//! Placeholder.
+//! Measurements of minikeeper: what the programs in `src/bin/` share.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`client`] | one blocking connection: handshake, one request at a time |
+//! | [`clock`] | the only module that reads the clock; deadlines with a reason |
+//! | [`connects`] | the loop that times new sessions |
+//! | [`drive`] | many connections driven by one thread |
+//! | [`frames`] | requests encoded ahead of time, and the sources that deal them out |
+//! | [`mix`] | the operation mix of a load |
+//! | [`points`] | what is compared, against which floor, with which goal |
+//! | [`process`] | servers as child processes: start, placement, CPU time, memory, stop |
+//! | [`record`] | what a run counted: latencies, errors, events |
+//! | [`single`] | one connection, one request outstanding, a plain blocking socket |
+//! | [`stats`] | medians, spreads, histogram summaries |
+//! | [`table`] | readable output |
+//!
+//! How the numbers are taken is told in `README.md`.
+
+pub mod client;
+pub mod clock;
+pub mod connects;
+pub mod drive;
+pub mod error;
+pub mod frames;
+pub mod mix;
+pub mod points;
+pub mod process;
+pub mod record;
+pub mod single;
+pub mod stats;
+pub mod table;
+
+pub use error::{Error, IoContext};
+
+/// Ends a program: 0 done, 1 could not run or found errors. The message goes to standard error.
+#[must_use]
+#[allow(
+    clippy::print_stderr,
+    reason = "the one place where the programs report their failure"
+)]
+pub fn exit(program: &str, done: Result<bool, Error>) -> std::process::ExitCode {
+    match done {
+        Ok(true) => std::process::ExitCode::SUCCESS,
+        Ok(false) => std::process::ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{program}: {}", error.chain());
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+/// Tells on standard error what is being done, so that a long run does not look stuck.
+#[allow(clippy::print_stderr, reason = "progress is not part of the result")]
+pub fn note(text: &str) {
+    eprintln!("{text}");
+}

@@ -1,0 +1,400 @@
+//! The comparison with the floor: every goal of speed in one run.
+//!
+//! For each point the floor and the server are loaded by turns, in the same placement, and each
+//! round gives one ratio. Ratios of neighbours in time say more than absolute numbers, because
+//! what disturbs the machine disturbs both.
+
+use std::{
+    fs,
+    io::Read as _,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+use clap::Parser;
+use minikeeper_benches::{
+    Error, IoContext as _,
+    clock::Deadline,
+    note,
+    points::{Floor, Metric, POINTS, Point},
+    process::{self, Pin, Server},
+    stats::Spread,
+    table::{Table, duration_ns, grouped, number, say},
+};
+use serde_json::{Value, json};
+
+/// Compares minikeeper with an echo server under the same load and prints the ratios.
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  cargo run --release -p minikeeper-benches --bin compare
+  compare --pin --json result.json        generator on core 0, servers on core 1
+  compare --pin shared --only latency-get everything on core 0, one point
+  compare --rounds 3 --duration-ms 500    quick look
+  compare --server 'zkServer {port}'      another server in minikeeper's place
+  compare --addr 127.0.0.1:2181           one that runs already (its CPU time is not known)
+
+Build first: cargo build --release --workspace")]
+struct Args {
+    /// Placement; without a value: split.
+    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
+    pin: Pin,
+    /// Only points whose name contains this; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Rounds a point; each loads the floor and the server once.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Timed part of each load, in milliseconds.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=600_000))]
+    duration_ms: u64,
+    /// Load before each timed part, in milliseconds.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(0..=600_000))]
+    warmup_ms: u64,
+    /// Bytes of data in every znode.
+    #[arg(long, default_value_t = 100)]
+    data_bytes: usize,
+    /// Program to measure [default: minikeeper next to this program].
+    #[arg(long, value_name = "PATH")]
+    minikeeper: Option<PathBuf>,
+    /// Further argument for minikeeper; may be repeated.
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    minikeeper_arg: Vec<String>,
+    /// Shell command of another server to measure; {port} is replaced.
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["minikeeper", "addr"])]
+    server: Option<String>,
+    /// Running server to measure.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "minikeeper")]
+    addr: Option<SocketAddr>,
+    /// Also write every round as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// End with code 1 when a goal is missed.
+    #[arg(long)]
+    strict: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    minikeeper_benches::exit("compare", run(&args))
+}
+
+fn run(args: &Args) -> Result<bool, Error> {
+    let wanted = |point: &&Point| {
+        args.only.is_empty() || args.only.iter().any(|name| point.name.contains(name))
+    };
+    let points: Vec<&Point> = POINTS.iter().filter(wanted).collect();
+    if points.is_empty() {
+        let names: Vec<_> = POINTS.iter().map(|point| point.name).collect();
+        return Err(Error::Setup(format!(
+            "no point is called {}; there are: {}",
+            args.only.join(", "),
+            names.join(", ")
+        )));
+    }
+    let bench = Bench::new(args)?;
+    let mut rows = Vec::new();
+    for point in points {
+        rows.push(bench.compare(point)?);
+    }
+    say(report(args, &rows)).context(|| "cannot print the report".into())?;
+    if let Some(path) = &args.json {
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        let json = json!({
+            "placement": args.pin.text(),
+            "rounds": args.rounds,
+            "duration_ms": args.duration_ms,
+            "data_bytes": args.data_bytes,
+            "points": rows,
+        });
+        fs::write(path, format!("{json:#}\n"))
+            .context(|| format!("cannot write {:?}", path.display()))?;
+    }
+    Ok(!args.strict || rows.iter().all(|row| row.holds() != Some(false)))
+}
+
+/// The programs a comparison starts.
+struct Bench<'a> {
+    args: &'a Args,
+    echo: PathBuf,
+    load: PathBuf,
+    minikeeper: Option<PathBuf>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(args: &'a Args) -> Result<Self, Error> {
+        let minikeeper = match (&args.minikeeper, &args.server, args.addr) {
+            (Some(path), _, _) => Some(path.clone()),
+            (None, None, None) => Some(process::sibling("minikeeper")?),
+            _ => None,
+        };
+        Ok(Self {
+            args,
+            echo: process::sibling("echo")?,
+            load: process::sibling("load")?,
+            minikeeper,
+        })
+    }
+
+    fn start_echo(&self, raw: bool) -> Result<Server, Error> {
+        let mut command = self.args.pin.server(&self.echo);
+        command.args(["--data-bytes", &self.args.data_bytes.to_string()]);
+        if raw {
+            command.arg("--raw");
+        }
+        Server::start_printing(command)
+    }
+
+    fn start_measured(&self) -> Result<Server, Error> {
+        if let Some(addr) = self.args.addr {
+            return Ok(Server::running(addr));
+        }
+        if let Some(text) = &self.args.server {
+            let port = process::free_port()?;
+            let text = text.replace("{port}", &port.to_string());
+            let mut command = self.args.pin.server("sh");
+            command.args(["-c", &format!("exec {text}")]);
+            return Server::start_at(command, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        }
+        let path = self.minikeeper.as_ref();
+        let path = path.expect("without --server and --addr the program was looked up");
+        let mut command = self.args.pin.server(path);
+        command.args(&self.args.minikeeper_arg);
+        Server::start_minikeeper(command)
+    }
+
+    /// All rounds of one point, on servers started for it.
+    fn compare(&self, point: &'static Point) -> Result<Row, Error> {
+        let raw = match point.floor {
+            Floor::RoundTrip => Some(self.start_echo(true)?),
+            Floor::Echo => None,
+        };
+        let echo = self.start_echo(false)?;
+        let measured = self.start_measured()?;
+        let mut row = Row {
+            point,
+            rounds: Vec::new(),
+        };
+        for number in 0..self.args.rounds {
+            note(&format!(
+                "{}: round {} of {}",
+                point.name,
+                number + 1,
+                self.args.rounds
+            ));
+            // Every other round goes backwards, so that a drift favours nobody.
+            let mut results = [Value::Null, Value::Null, Value::Null];
+            let mut order = [0, 1, 2];
+            if number % 2 == 1 {
+                order.reverse();
+            }
+            for at in order {
+                results[at] = match at {
+                    0 => match &raw {
+                        Some(raw) => self.load(point, "raw", raw)?,
+                        None => Value::Null,
+                    },
+                    1 => self.load(point, point.mix, &echo)?,
+                    _ => self.load(point, point.mix, &measured)?,
+                };
+            }
+            let [raw, echo, server] = results;
+            row.rounds.push(Round { raw, echo, server });
+        }
+        Ok(row)
+    }
+
+    /// One load; its result as `load` prints it.
+    fn load(&self, point: &Point, mix: &str, server: &Server) -> Result<Value, Error> {
+        let args = self.args;
+        let mut command = args.pin.generator(&self.load);
+        let addr = server.addr.to_string();
+        let numbers = [
+            ("--connections", u64::from(point.connections)),
+            ("--depth", u64::from(point.depth)),
+            ("--duration-ms", args.duration_ms),
+            ("--warmup-ms", args.warmup_ms),
+            ("--data-bytes", args.data_bytes as u64),
+        ];
+        command.args(["--addr", &addr, "--mix", mix, "--json", "-"]);
+        for (name, value) in numbers {
+            command.args([name, &value.to_string()]);
+        }
+        if let Some(pid) = server.pid {
+            command.args(["--server-pid", &pid.to_string()]);
+        }
+        let limit = Duration::from_millis(args.duration_ms * 4 + args.warmup_ms * 4) + LOAD_MARGIN;
+        let text = output(&mut command, limit, &format!("load {mix} on {addr}"))?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Unexpected(format!("load printed no result: {error}")))
+    }
+}
+
+/// Runs a command to its end and takes what it prints; its messages go where ours go.
+fn output(command: &mut Command, limit: Duration, what: &str) -> Result<String, Error> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context(|| format!("cannot start {what}"))?;
+    let deadline = Deadline::new(limit, format!("end of {what}"));
+    let ended = deadline.poll(Duration::from_millis(5), || {
+        child
+            .try_wait()
+            .context(|| format!("cannot wait for {what}"))
+    });
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error);
+        }
+    };
+    if !status.success() {
+        return Err(Error::Unexpected(format!("{what}: ended with {status}")));
+    }
+    let mut text = String::new();
+    let mut stdout = child.stdout.take().expect("standard output was piped");
+    stdout
+        .read_to_string(&mut text)
+        .context(|| format!("cannot read what {what} printed"))?;
+    Ok(text)
+}
+
+/// The results of one round.
+struct Round {
+    raw: Value,
+    echo: Value,
+    server: Value,
+}
+
+/// All rounds of a point.
+struct Row {
+    point: &'static Point,
+    rounds: Vec<Round>,
+}
+
+impl Row {
+    fn spread(&self, value: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
+        let values: Option<Vec<f64>> = self.rounds.iter().map(value).collect();
+        Spread::of(&values?)
+    }
+
+    fn floor(&self, round: &Round) -> Option<f64> {
+        match self.point.floor {
+            Floor::RoundTrip => self.point.metric.of(&round.raw),
+            Floor::Echo => self.point.metric.of(&round.echo),
+        }
+    }
+
+    fn ratio(&self) -> Option<Spread> {
+        let metric = self.point.metric;
+        self.spread(|round| Some(metric.of(&round.server)? / self.floor(round)?))
+    }
+
+    /// What the echo itself reaches against the floor, where that is not 1 by definition.
+    fn echo_ratio(&self) -> Option<Spread> {
+        let metric = self.point.metric;
+        match self.point.floor {
+            Floor::RoundTrip => {
+                self.spread(|round| Some(metric.of(&round.echo)? / self.floor(round)?))
+            }
+            Floor::Echo => None,
+        }
+    }
+
+    fn cpu_ratio(&self) -> Option<Spread> {
+        let cpu = |result: &Value| Metric::ServerCpu.of(result).filter(|ns| *ns > 0.0);
+        self.spread(|round| Some(cpu(&round.server)? / cpu(&round.echo)?))
+    }
+
+    fn holds(&self) -> Option<bool> {
+        self.ratio()
+            .map(|ratio| self.point.goal.holds(ratio.median))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let metric = self.point.metric;
+        let value = |spread: Option<Spread>| {
+            spread.map_or_else(
+                || "-".into(),
+                |spread| match metric {
+                    Metric::Rate => format!("{}/s", grouped(spread.median)),
+                    Metric::P50 | Metric::ServerCpu => duration_ns(spread.median),
+                },
+            )
+        };
+        let median = |spread: Option<Spread>| {
+            spread.map_or_else(|| "-".into(), |spread| number(spread.median))
+        };
+        let ratio = self.ratio();
+        vec![
+            self.point.name.into(),
+            value(self.spread(|round| self.floor(round))),
+            value(self.spread(|round| metric.of(&round.server))),
+            median(ratio),
+            ratio.map_or_else(
+                || "-".into(),
+                |ratio| format!("{}-{}", number(ratio.min), number(ratio.max)),
+            ),
+            self.point.goal.text(),
+            match self.holds() {
+                Some(true) => "yes".into(),
+                Some(false) => "NO".into(),
+                None => "not measured".into(),
+            },
+            median(self.echo_ratio()),
+            median(self.cpu_ratio()),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let spread = |spread: Option<Spread>| spread.map(|spread| spread.json());
+        let rounds = self
+            .rounds
+            .iter()
+            .map(|round| json!({ "raw": round.raw, "echo": round.echo, "server": round.server }));
+        json!({
+            "name": self.point.name,
+            "goal": self.point.goal.text(),
+            "holds": self.holds(),
+            "ratio": spread(self.ratio()),
+            "echo_ratio": spread(self.echo_ratio()),
+            "cpu_ratio": spread(self.cpu_ratio()),
+            "rounds": rounds.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn report(args: &Args, rows: &[Row]) -> String {
+    let server = match (&args.server, args.addr) {
+        (Some(command), _) => command.clone(),
+        (None, Some(addr)) => addr.to_string(),
+        (None, None) => "minikeeper".into(),
+    };
+    let mut text = format!(
+        "{server} against echo: {} rounds of {} ms, {} bytes of data, {}\n\
+         medians; ratio = server / floor, round by round, with its smallest and largest\n\n",
+        args.rounds,
+        args.duration_ms,
+        args.data_bytes,
+        args.pin.text()
+    );
+    let mut table = Table::new(&[
+        "point", "floor", "server", "ratio", "min-max", "goal", "holds", "echo/E", "cpu",
+    ]);
+    for row in rows {
+        table.row(row.cells());
+    }
+    text += &table.text();
+    text += "\nfloor   latency and new-session: E, the median bare round trip (echo --raw, frames of\n\
+             \x20       a getData reply's size); others: the same load on echo\n\
+             echo/E  what echo itself reaches against E, the best one can hope for\n\
+             cpu     CPU time of the server for one operation, divided by echo's\n";
+    text
+}
+
+/// How much longer than its timed parts a load may take: connecting, making znodes.
+const LOAD_MARGIN: Duration = Duration::from_secs(60);

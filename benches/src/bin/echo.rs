@@ -1,0 +1,252 @@
+//! The do-nothing server: decodes every frame and answers a constant.
+//!
+//! It is the ceiling of what minikeeper can serve and the floor of what a request can cost: the
+//! same runtime (tokio, one thread, one task a connection), the same decoding, one read and one
+//! write for a batch, but no state, no lock and no allocation for a request. With `--raw` it
+//! sends back whatever arrives: the bare round trip.
+
+use std::{net::Ipv4Addr, sync::atomic::AtomicI64, sync::atomic::Ordering};
+
+use bytes::{Bytes, BytesMut};
+use clap::Parser;
+use minikeeper_benches::{Error, IoContext as _, mix, table::say};
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, OpCode, Reader, ReplyHeader, ReplyRef, Request, RequestHeader,
+    SessionId, Stat, Ustring, Xid, Zxid, frame,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+/// A server that decodes every frame and answers a constant, to measure against.
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  echo                          listen on a free port and print it
+  echo --port 2181              stand in for a ZooKeeper
+  echo --raw                    send back whatever arrives, no protocol
+  echo --data-bytes 1000        answer getData with 1,000 bytes")]
+struct Args {
+    /// Port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Send back every byte as it came.
+    #[arg(long)]
+    raw: bool,
+    /// Bytes of data in every getData reply.
+    #[arg(long, default_value_t = 100)]
+    data_bytes: usize,
+}
+
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .context(|| "cannot start the runtime".into());
+    let done = runtime.and_then(|runtime| runtime.block_on(serve(&args)));
+    minikeeper_benches::exit("echo", done.map(|()| true))
+}
+
+async fn serve(args: &Args) -> Result<(), Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
+        .await
+        .context(|| {
+            format!(
+                "cannot listen on 127.0.0.1:{}; another server may be running, try --port 0",
+                args.port
+            )
+        })?;
+    let addr = listener
+        .local_addr()
+        .context(|| "cannot read the own address".into())?;
+    say(format!("listening on {addr}\n")).context(|| "cannot print the address".into())?;
+    // Lives as long as the program; a plain reference costs a connection nothing.
+    let constants: &'static Constants = Box::leak(Box::new(Constants::new(args.data_bytes)));
+    loop {
+        let (stream, _) = listener
+            .accept()
+            .await
+            .context(|| "cannot accept a connection".into())?;
+        // A connection that is gone already shows it at the first read.
+        let _ = stream.set_nodelay(true);
+        if args.raw {
+            tokio::spawn(echo_bytes(stream));
+        } else {
+            tokio::spawn(async move {
+                // A connection that fails or talks nonsense is dropped; the others go on.
+                let _ = echo_frames(stream, constants).await;
+            });
+        }
+    }
+}
+
+async fn echo_bytes(mut stream: TcpStream) {
+    let mut buffer = vec![0; READ_BYTES];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        if stream.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Serves one connection: read once, handle every whole frame, write once.
+async fn echo_frames(mut stream: TcpStream, constants: &Constants) -> Result<(), Error> {
+    let mut buffer = shareable(READ_BYTES);
+    let mut out = Vec::with_capacity(READ_BYTES);
+    let mut greeted = false;
+    loop {
+        // A larger frame than the buffer makes it grow, once.
+        if buffer.len() == buffer.capacity() {
+            buffer.reserve(buffer.len());
+        }
+        let read = stream
+            .read_buf(&mut buffer)
+            .await
+            .context(|| "cannot read requests".into())?;
+        if read == 0 {
+            return Ok(());
+        }
+        // Freezing a shareable buffer and taking it back allocates and copies nothing.
+        let batch = buffer.freeze();
+        let used = answer_batch(&batch, constants, &mut greeted, &mut out)?;
+        buffer = batch.try_into_mut().map_err(|_| {
+            Error::Unexpected("a decoded request outlived the batch it was read with".into())
+        })?;
+        let rest = buffer.len() - used;
+        buffer.copy_within(used.., 0);
+        buffer.truncate(rest);
+        if !out.is_empty() {
+            stream
+                .write_all(&out)
+                .await
+                .context(|| "cannot write replies".into())?;
+            out.clear();
+        }
+    }
+}
+
+/// Answers every whole frame and says how many bytes they took.
+fn answer_batch(
+    batch: &Bytes,
+    constants: &Constants,
+    greeted: &mut bool,
+    out: &mut Vec<u8>,
+) -> Result<usize, Error> {
+    let mut used = 0;
+    while let Some(body) = frame::next(&batch[used..], frame::BYTES_MAX_DEFAULT)? {
+        let (start, end) = (used + body.start, used + body.end);
+        let mut reader = Reader::window(batch, start..end);
+        if *greeted {
+            constants.answer(&mut reader, out)?;
+        } else {
+            *greeted = true;
+            greet(&mut reader, out)?;
+        }
+        used = end;
+    }
+    Ok(used)
+}
+
+/// Grants a new session, whatever is asked.
+fn greet(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    static SESSIONS: AtomicI64 = AtomicI64::new(1);
+    let hello = ConnectRequest::decode(reader)?;
+    ConnectResponse {
+        protocol_version: 0,
+        timeout_ms: hello.timeout_ms.max(1),
+        session_id: SessionId(SESSIONS.fetch_add(1, Ordering::Relaxed)),
+        password: Some(Bytes::from_static(b"0123456789abcdef")),
+        read_only: hello.read_only,
+    }
+    .encode(out);
+    Ok(())
+}
+
+/// Whole reply frames, encoded once; only the xid differs.
+struct Constants {
+    empty: Vec<u8>,
+    data: Vec<u8>,
+    stat: Vec<u8>,
+    children: Vec<u8>,
+    children2: Vec<u8>,
+    znode: Stat,
+}
+
+impl Constants {
+    fn new(data_bytes: usize) -> Self {
+        let znode = Stat {
+            data_length: i32::try_from(data_bytes).unwrap_or(i32::MAX),
+            ..Stat::default()
+        };
+        let encoded = |reply: ReplyRef<'_>| {
+            let mut frame = Vec::new();
+            reply.encode(header(Xid(0)), &mut frame);
+            frame
+        };
+        let none = || std::iter::empty::<&[u8]>();
+        Self {
+            empty: encoded(ReplyRef::Empty),
+            data: encoded(ReplyRef::Data(Some(&mix::data(data_bytes)), &znode)),
+            stat: encoded(ReplyRef::Stat(&znode)),
+            children: encoded(ReplyRef::Children(&mut none(), None)),
+            children2: encoded(ReplyRef::Children(&mut none(), Some(&znode))),
+            znode,
+        }
+    }
+
+    fn answer(&self, reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
+        let op = OpCode::try_from(op).map_err(|error| Error::Unexpected(error.to_string()))?;
+        let request = Request::decode(op, reader)?;
+        // The decoded request must be looked at, or the compiler may skip decoding it.
+        let request = std::hint::black_box(request);
+        let constant = match &request {
+            Request::GetData { .. } => &self.data,
+            Request::SetData { .. } | Request::Exists { .. } | Request::SetAcl { .. } => &self.stat,
+            Request::GetChildren { .. } => &self.children,
+            Request::GetChildren2 { .. } => &self.children2,
+            Request::Create(create) => {
+                let path = create.path.as_ref().map(Ustring::as_bytes);
+                if op == OpCode::Create {
+                    ReplyRef::Path(path).encode(header(xid), out);
+                } else {
+                    let path = path.unwrap_or_default();
+                    ReplyRef::PathStat(path, &self.znode).encode(header(xid), out);
+                }
+                return Ok(());
+            }
+            Request::Sync { path } => {
+                let path = path.as_ref().map(Ustring::as_bytes);
+                ReplyRef::Path(path).encode(header(xid), out);
+                return Ok(());
+            }
+            _ => &self.empty,
+        };
+        let at = out.len();
+        out.extend_from_slice(constant);
+        out[at + 4..at + 8].copy_from_slice(&xid.0.to_be_bytes());
+        Ok(())
+    }
+}
+
+fn header(xid: Xid) -> ReplyHeader {
+    ReplyHeader {
+        xid,
+        zxid: Zxid(1),
+        error: None,
+    }
+}
+
+/// A buffer that already counts its references.
+///
+/// A fresh buffer is a plain vector, and each freezing of one allocates the counter anew;
+/// splitting once makes the counter, which then stays with the buffer.
+fn shareable(capacity: usize) -> BytesMut {
+    let mut buffer = BytesMut::with_capacity(capacity);
+    drop(buffer.split_off(buffer.capacity()));
+    buffer
+}
+
+/// What one read takes at most unless a frame is larger, in bytes.
+const READ_BYTES: usize = 64 * 1024;

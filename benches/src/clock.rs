@@ -1,0 +1,95 @@
+//! The only module that reads the clock, and waits that say what they wait for.
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use crate::Error;
+
+static START: OnceLock<Instant> = OnceLock::new();
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place of the benches that reads time"
+)]
+fn instant() -> Instant {
+    Instant::now()
+}
+
+/// Nanoseconds since the program first asked. Never goes back.
+#[must_use]
+pub fn now_ns() -> u64 {
+    let start = START.get_or_init(instant);
+    nanos(instant().saturating_duration_since(*start))
+}
+
+/// A duration in whole nanoseconds, at most 584 years.
+#[must_use]
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A wait with an end, which names what was waited for when it passes.
+#[derive(Debug)]
+pub struct Deadline {
+    what: String,
+    limit: Duration,
+    end_ns: u64,
+}
+
+impl Deadline {
+    /// A wait of at most `limit` for `what`, from now.
+    #[must_use]
+    pub fn new(limit: Duration, what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            limit,
+            end_ns: now_ns().saturating_add(nanos(limit)),
+        }
+    }
+
+    /// Passes while there is time left.
+    ///
+    /// # Errors
+    /// When the time is over.
+    pub fn check(&self) -> Result<(), Error> {
+        if now_ns() < self.end_ns {
+            return Ok(());
+        }
+        Err(self.error())
+    }
+
+    /// How long there is left to wait.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        Duration::from_nanos(self.end_ns.saturating_sub(now_ns()))
+    }
+
+    /// The error of a wait that was in vain.
+    #[must_use]
+    pub fn error(&self) -> Error {
+        Error::Timeout {
+            what: self.what.clone(),
+            limit_ms: self.limit.as_millis(),
+        }
+    }
+
+    /// Asks `ready` every `pause` until it has a value.
+    ///
+    /// # Errors
+    /// The error of `ready`, or when the time is over.
+    pub fn poll<T>(
+        &self,
+        pause: Duration,
+        mut ready: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            if let Some(value) = ready()? {
+                return Ok(value);
+            }
+            self.check()?;
+            std::thread::sleep(pause);
+        }
+    }
+}
