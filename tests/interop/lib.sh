@@ -1,0 +1,77 @@
+# Shared by the scripts of this folder; sourced, never run.
+# shellcheck shell=bash
+
+interop=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$interop/../.." && pwd)
+
+# Cargo reads a relative CARGO_TARGET_DIR from the folder it is started in; here that is always the root.
+target=${CARGO_TARGET_DIR:-target}
+[[ $target == /* ]] || target=$root/$target
+cache=$target/interop
+mkdir -p "$cache"
+
+note() { printf '# %s\n' "$*" >&2; }
+die() {
+  printf 'interop: %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs the Debian packages which are missing. The lists are fetched only when something is missing, so that a
+# machine which has everything needs no network.
+apt_need() {
+  local package missing=() log=$cache/apt.log
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  note "installing Debian packages: ${missing[*]}"
+  {
+    as_root apt-get -o DPkg::Lock::Timeout=300 update -q
+    as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends "${missing[@]}"
+  } >"$log" 2>&1 </dev/null || {
+    tail -n 20 "$log" >&2
+    die "cannot install ${missing[*]}; the last lines of apt-get are above"
+  }
+}
+
+# Runs a command quietly and shows what it said only when it fails.
+quietly() {
+  local log
+  log=$(mktemp "$cache/quietly.XXXXXX")
+  if "$@" >"$log" 2>&1 </dev/null; then
+    rm -f "$log"
+  else
+    local code=$?
+    tail -n 40 "$log" >&2
+    rm -f "$log"
+    die "exit code $code of: $*"
+  fi
+}
+
+# The last bound of all: every wait of a suite has its own, which says what it waited for. In the foreground, or the
+# command would have a process group of its own and outlive the bound of whoever runs the suite.
+bounded() {
+  local seconds=$1 code=0
+  shift
+  timeout --foreground --kill-after=5 "$seconds" "$@" || code=$?
+  if [[ $code == 124 || $code == 137 ]]; then
+    printf 'FAIL still running after %s s: %s\n' "$seconds" "$1"
+  fi
+  return "$code"
+}
+
+# Splits the one argument of a suite.
+address_argument() {
+  [[ $# == 1 && $1 == *:* ]] || {
+    printf 'usage: %s HOST:PORT\n' "$0" >&2
+    exit 2
+  }
+  host=${1%:*}
+  port=${1##*:}
+  export host port
+}
