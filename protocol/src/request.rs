@@ -244,6 +244,41 @@ impl Request {
         }
     }
 
+    /// The path the request is about, if it is about one.
+    #[must_use]
+    pub const fn path(&self) -> Option<&Ustring> {
+        match self {
+            Self::Create(Create { path, .. })
+            | Self::Delete { path, .. }
+            | Self::DeleteContainer { path }
+            | Self::Exists { path, .. }
+            | Self::GetData { path, .. }
+            | Self::SetData { path, .. }
+            | Self::GetAcl { path }
+            | Self::SetAcl { path, .. }
+            | Self::GetChildren { path, .. }
+            | Self::GetChildren2 { path, .. }
+            | Self::Sync { path }
+            | Self::CheckWatches { path, .. }
+            | Self::RemoveWatches { path, .. }
+            | Self::GetEphemerals { prefix: path }
+            | Self::GetAllChildrenNumber { path }
+            | Self::AddWatch { path, .. }
+            | Self::Check { path, .. } => path.as_ref(),
+            Self::Ping
+            | Self::Multi(_)
+            | Self::MultiRead(_)
+            | Self::Reconfig { .. }
+            | Self::Auth { .. }
+            | Self::SetWatches { .. }
+            | Self::SetWatches2 { .. }
+            | Self::Sasl { .. }
+            | Self::WhoAmI
+            | Self::CreateSession
+            | Self::CloseSession => None,
+        }
+    }
+
     /// Reads the body of an operation; bytes left over are ignored, as the original does.
     ///
     /// # Errors

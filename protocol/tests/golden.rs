@@ -2,6 +2,8 @@
 //! section 27 here, the other records in `layout`, odd encodings and refusals in `encoding`,
 //! numbers and texts in `numbers`.
 
+// Long because: a list of captured exchanges, byte for byte.
+
 #[path = "golden/encoding.rs"]
 mod encoding;
 #[path = "golden/layout.rs"]

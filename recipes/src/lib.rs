@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Apache Curator's lock recipes for async Rust: not written yet.

@@ -24,12 +24,12 @@ use crate::{
 /// closed the connection, reading ends and writing fails with [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 pub struct LocalStream {
-    connection: Connection,
+    /// Given up as soon as either side has closed, so that session and watches do not wait for
+    /// the stream to be dropped.
+    connection: Option<Connection>,
     /// What the client has not read yet.
     replies: Vec<u8>,
     replies_from: usize,
-    /// Whether the server has closed the connection.
-    is_closed: bool,
     /// A reader that waits while another task writes.
     reader: Option<Waker>,
     /// A writer that waits until replies are read.
@@ -41,10 +41,9 @@ impl LocalStream {
         let connection = Connection::new(Arc::clone(shared));
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
-            connection,
+            connection: Some(connection),
             replies: Vec::new(),
             replies_from: 0,
-            is_closed: false,
             reader: None,
             writer: None,
         }
@@ -54,34 +53,41 @@ impl LocalStream {
         self.replies.len() - self.replies_from
     }
 
-    fn follow(&mut self, flow: Flow) {
-        if let Flow::Close(fault) = flow {
-            tracing::debug!(conn = self.connection.id.0, why = %fault, "connection closed");
-            self.is_closed = true;
+    fn close(&mut self, why: impl std::fmt::Display) {
+        if let Some(connection) = self.connection.take() {
+            tracing::debug!(conn = connection.id.0, %why, "connection closed");
+        }
+        for waiting in [self.reader.take(), self.writer.take()] {
+            waiting.into_iter().for_each(Waker::wake);
         }
     }
 
     /// Serves input, from `input` or left over, and keeps the output for the reader.
     fn serve(&mut self, input: &[u8]) -> usize {
-        let shared = Arc::clone(&self.connection.shared);
+        let Some(connection) = &mut self.connection else {
+            return 0;
+        };
+        let shared = Arc::clone(&connection.shared);
         let mut scratch = shared.scratches.take();
         let taken = input.len().min(READ_BYTES);
         let flow = if taken == 0 {
-            self.connection.serve_rest(&mut scratch)
+            connection.serve_rest(&mut scratch)
         } else {
-            self.connection
+            connection
                 .read_buffer(&mut scratch)
                 .extend_from_slice(&input[..taken]);
-            self.connection.serve_read(&mut scratch)
+            connection.serve_read(&mut scratch)
         };
-        self.follow(flow);
-        if self.unread() == 0 {
-            self.replies.clear();
+        // A reader that never quite catches up must not keep what it has read.
+        if self.replies_from > self.replies.len() / 2 {
+            self.replies.drain(..self.replies_from);
             self.replies_from = 0;
         }
         self.replies.append(&mut scratch.out);
         shared.scratches.give(scratch);
-        if (self.unread() > 0 || self.is_closed)
+        if let Flow::Close(why) = flow {
+            self.close(why);
+        } else if self.unread() > 0
             && let Some(reader) = self.reader.take()
         {
             reader.wake();
@@ -107,22 +113,27 @@ impl AsyncRead for LocalStream {
                 }
                 return Poll::Ready(Ok(()));
             }
-            if this.is_closed {
+            let Some(connection) = &this.connection else {
                 return Poll::Ready(Ok(()));
-            }
-            if this.connection.has_rest() {
+            };
+            if connection.has_rest() {
                 this.serve(&[]);
-                if this.unread() > 0 || this.is_closed {
+                if this.unread() > 0 {
                     continue;
                 }
             }
+            let Some(connection) = &this.connection else {
+                continue;
+            };
             this.reader = Some(cx.waker().clone());
-            if this.connection.outbox.register(cx.waker()) == Registered::Quiet {
+            if connection.outbox.register(cx.waker()) == Registered::Quiet {
                 return Poll::Pending;
             }
             this.replies.clear();
             this.replies_from = 0;
-            this.is_closed = this.connection.outbox.drain(&mut this.replies).is_some();
+            if let Some(why) = connection.outbox.drain(&mut this.replies) {
+                this.close(why);
+            }
         }
     }
 }
@@ -133,10 +144,10 @@ impl AsyncWrite for LocalStream {
         cx: &mut Context<'_>,
         from: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_closed {
+        let Some(connection) = &self.connection else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        if self.unread() > self.connection.shared.config.write_backlog_bytes_max {
+        };
+        if self.unread() > connection.shared.config.write_backlog_bytes_max {
             self.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
@@ -149,10 +160,7 @@ impl AsyncWrite for LocalStream {
 
     /// As half-closing a socket: the server takes it as the end of the connection.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.is_closed = true;
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
+        self.close("closed by the client");
         Poll::Ready(Ok(()))
     }
 }

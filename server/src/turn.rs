@@ -181,6 +181,7 @@ impl Turns {
             if leftover.close.is_some() || effects.out.len() > out_bytes_max {
                 break;
             }
+            trace(input, engine.zxid());
             engine.apply(now, input, &mut effects);
             leftover.applied += 1;
             leftover.close = effects.close;
@@ -349,6 +350,27 @@ impl Turns {
                     .flatten(),
             );
         }
+    }
+}
+
+/// One debug event a request, built only when somebody listens. Data is never logged.
+fn trace(input: &Input, zxid: minikeeper_protocol::Zxid) {
+    match input {
+        Input::Request { conn, xid, request } => tracing::debug!(
+            conn = conn.0,
+            xid = xid.0,
+            op = request.op().name(),
+            path = request.path().map(tracing::field::display),
+            %zxid,
+            "request"
+        ),
+        Input::Connect { conn, hello } => tracing::debug!(
+            conn = conn.0,
+            session = %hello.session_id,
+            timeout_ms = hello.timeout_ms,
+            "handshake"
+        ),
+        other => tracing::debug!(?other, "input"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Nulls, empties, leftovers, odd counts, and what is refused: reference sections 2, 6.2, 12.5, 13.
 
+// Long because: a list of odd encodings, byte for byte.
+
 use bytes::Bytes;
 use minikeeper_protocol::{
     Acl, AclList, ConnectRequest, Create, CreateOp, DecodeError, FrameError, MultiOp, MultiReadOp,

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! An async ZooKeeper client, built for lock recipes: not written yet.

@@ -14,7 +14,12 @@ pub(crate) struct AbsentPaths {
     /// By path; never iterated.
     index: HashTable<u32>,
     hasher: FixedState,
+    /// Paths and [`ENTRY_BYTES`] for each.
+    bytes: usize,
 }
+
+/// What an entry is counted with beyond its path: its slots and the allocator's rounding.
+const ENTRY_BYTES: usize = 64;
 
 #[derive(Debug)]
 struct AbsentPath {
@@ -30,7 +35,13 @@ impl AbsentPaths {
             paths: Slab::new(),
             index: HashTable::new(),
             hasher,
+            bytes: 0,
         }
+    }
+
+    /// What the entries are counted with against `tree_bytes_max`.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,6 +56,7 @@ impl AbsentPaths {
 
     /// Adds a path that is not there, without watches yet.
     pub(crate) fn add(&mut self, path: &[u8]) -> u32 {
+        self.bytes += ENTRY_BYTES + path.len();
         let entry = AbsentPath {
             path: path.into(),
             head: WatchId::NONE,
@@ -59,6 +71,7 @@ impl AbsentPaths {
 
     pub(crate) fn remove(&mut self, key: u32) {
         let entry = self.paths.remove(key as usize);
+        self.bytes -= ENTRY_BYTES + entry.path.len();
         self.index
             .find_entry(self.hasher.hash_one(&*entry.path), |other| *other == key)
             .expect("every absent path is in the index")

@@ -92,7 +92,7 @@ pub struct Settings {
     /// is answered with QUOTAEXCEEDED.
     pub watches_max: usize,
     /// The most memory the tree may take, counted as paths, data and a fixed part for each
-    /// znode. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
+    /// znode; paths that are watched without a znode count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
     /// The bug that tests switched on.
     #[cfg(feature = "planted")]

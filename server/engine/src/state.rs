@@ -154,6 +154,10 @@ impl State {
         }
         // The empty path reads the root, but a watch on it is keyed by it and never fires.
         let found = found.filter(|_| !path.is_empty());
+        // A path nobody has created is kept for the watch alone, however long it is.
+        if found.is_none() && !self.has_room(path.len()) {
+            return Err(ErrorCode::QuotaExceeded);
+        }
         self.watches.add(&mut self.tree, conn, path, found, what);
         Ok(())
     }
@@ -162,7 +166,8 @@ impl State {
 
     /// Whether the tree may grow by so many bytes; if not, notes down the limit.
     pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
-        let has_room = self.tree.bytes() + bytes <= self.settings.tree_bytes_max;
+        let used = self.tree.bytes() + self.watches.absent_bytes();
+        let has_room = used + bytes <= self.settings.tree_bytes_max;
         if !has_room {
             self.limit_hit = Some(Limit::TreeBytes);
         }

@@ -110,6 +110,11 @@ impl Watches {
         self.arena.len()
     }
 
+    /// What watched paths without a znode are counted with against `tree_bytes_max`.
+    pub(crate) const fn absent_bytes(&self) -> usize {
+        self.absent.bytes()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.arena.is_empty()
     }
