@@ -36,14 +36,41 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("minikeeper: {error}");
-            ExitCode::FAILURE
+        Err(Failure { text, exit_code }) => {
+            eprintln!("minikeeper: {text}");
+            ExitCode::from(exit_code)
         }
     }
 }
 
-fn run(args: &ServeArgs) -> Result<(), String> {
+/// Why the program ends without having done what it was asked for.
+struct Failure {
+    text: String,
+    exit_code: u8,
+}
+
+/// Could not run.
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self { text, exit_code: 1 }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let exit_code = if matches!(error, StartError::Config(_)) {
+            2
+        } else {
+            1
+        };
+        Self {
+            text: explain(&error),
+            exit_code,
+        }
+    }
+}
+
+fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(filter) = &args.log {
         use tracing_subscriber::layer::SubscriberExt as _;
         let format = tracing_subscriber::fmt::layer()
@@ -71,13 +98,11 @@ fn run(args: &ServeArgs) -> Result<(), String> {
         .block_on(serve(args))
 }
 
-async fn serve(args: &ServeArgs) -> Result<(), String> {
+async fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let cannot_listen = |error| format!("cannot listen for signals: {error}");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
-    let mut server = Server::start(args.config())
-        .await
-        .map_err(|error| explain(&error))?;
+    let mut server = Server::start(args.config()).await?;
     if let Some(path) = &args.address_file {
         write_address(path, server.addr())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -87,7 +112,7 @@ async fn serve(args: &ServeArgs) -> Result<(), String> {
     let outcome = tokio::select! {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
-        () = server.closed() => Err("stopped by an internal error; please report it".to_owned()),
+        () = server.closed() => Err("stopped by an internal error; please report it".to_owned().into()),
     };
     if tokio::time::timeout(STOP_TIMEOUT, server.stop())
         .await
@@ -153,13 +178,13 @@ fn raise_open_files_limit() {
     }
 }
 
-fn healthcheck(address: &str) -> Result<(), String> {
+fn healthcheck(address: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| format!("{address} is not healthy: {error}");
     let socket = address
         .to_socket_addrs()
-        .map_err(failed)?
+        .map_err(|error| format!("no address {address:?}: {error}; write it as HOST:PORT"))?
         .next()
-        .ok_or_else(|| format!("{address} is not healthy: no such address"))?;
+        .ok_or_else(|| format!("no address {address:?}"))?;
     let mut stream = TcpStream::connect_timeout(&socket, HEALTHCHECK_TIMEOUT).map_err(failed)?;
     stream
         .set_read_timeout(Some(HEALTHCHECK_TIMEOUT))
@@ -172,7 +197,6 @@ fn healthcheck(address: &str) -> Result<(), String> {
         return Ok(());
     }
     let answer = String::from_utf8_lossy(&answer);
-    Err(format!(
-        "{address} is not healthy: it answered {answer:?} to ruok instead of \"imok\""
-    ))
+    let text = format!("it answered {answer:?} to ruok instead of \"imok\"");
+    Err(format!("{address} is not healthy: {text}").into())
 }
