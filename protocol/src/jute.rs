@@ -2,7 +2,7 @@
 //!
 //! Source: reference section 2.2; the original's `BinaryInputArchive`.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
@@ -31,8 +31,33 @@ impl Ustring {
 
     /// The text, malformed sequences replaced by U+FFFD as the original's decoder does.
     #[must_use]
-    pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
+    pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
+    }
+
+    /// The bytes the original sends back for it, having decoded and encoded it: malformed sequences
+    /// replaced, and characters beyond U+FFFF as two sequences of three bytes.
+    ///
+    /// Source: reference section 2.2; observed on a live server.
+    #[must_use]
+    pub fn as_echoed(&self) -> Cow<'_, [u8]> {
+        if self.0.is_ascii() {
+            return Cow::Borrowed(&self.0);
+        }
+        let mut out = Vec::with_capacity(self.0.len());
+        for unit in self.to_str_lossy().encode_utf16() {
+            let byte = |shift: u16, marker: u16| ((unit >> shift) & 0x3f | marker).to_be_bytes()[1];
+            match unit {
+                0..0x80 => out.push(unit.to_be_bytes()[1]),
+                0x80..0x800 => out.extend([byte(6, 0xc0), byte(0, 0x80)]),
+                _ => out.extend([
+                    (unit >> 12 | 0xe0).to_be_bytes()[1],
+                    byte(6, 0x80),
+                    byte(0, 0x80),
+                ]),
+            }
+        }
+        Cow::Owned(out)
     }
 
     /// The shared bytes.
@@ -288,5 +313,23 @@ pub fn put_ustrings(out: &mut Vec<u8>, value: Option<&[Ustring]>) {
     put_length(out, strings.len());
     for string in strings {
         put_ustring(out, Some(string));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn echo_goes_through_utf16() {
+        let echoed = |bytes: &'static [u8]| {
+            Ustring::from(Bytes::from_static(bytes))
+                .as_echoed()
+                .into_owned()
+        };
+        // Observed on a live server: reference section 2.2.
+        assert_eq!(echoed("/😀".as_bytes()), b"\x2f\xed\xa0\xbd\xed\xb8\x80");
+        assert_eq!(echoed("/é€".as_bytes()), "/é€".as_bytes());
+        assert_eq!(echoed(b"/\xff"), "/\u{fffd}".as_bytes());
     }
 }

@@ -24,12 +24,17 @@ impl<E: Effects> Answer<'_, E> {
 
     /// Answers with an error.
     pub(crate) fn refuse(&mut self, zxid: Zxid, error: ErrorCode) {
+        self.refuse_with(zxid, error, ReplyRef::Empty);
+    }
+
+    /// Answers with an error and, against the custom, a body.
+    pub(crate) fn refuse_with(&mut self, zxid: Zxid, error: ErrorCode, body: ReplyRef<'_>) {
         let header = ReplyHeader {
             xid: self.xid,
             zxid,
             error: Some(error),
         };
-        self.effects.reply(self.conn, header, ReplyRef::Empty);
+        self.effects.reply(self.conn, header, body);
     }
 
     /// Answers with nothing but the outcome.

@@ -48,11 +48,6 @@ pub(crate) fn change(
     zxid: Zxid,
     request: &Create,
 ) -> Result<ZnodeId, ErrorCode> {
-    let path = request
-        .path
-        .as_ref()
-        .ok_or(ErrorCode::MarshallingError)?
-        .as_bytes();
     let mode = CreateMode::from_flags(request.flags).ok_or(ErrorCode::BadArguments)?;
     if mode.has_ttl() {
         // As the original answers while extended types are off, its default.
@@ -61,6 +56,11 @@ pub(crate) fn change(
     if request.op == CreateOp::Ttl {
         return Err(ErrorCode::BadArguments);
     }
+    let path = request
+        .path
+        .as_ref()
+        .ok_or(ErrorCode::MarshallingError)?
+        .as_bytes();
     if !path.contains(&b'/') || path.contains(&0) {
         return Err(ErrorCode::BadArguments);
     }

@@ -160,11 +160,18 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
             Ok(op.clone())
         };
     };
-    if create.acl.is_null() {
+    // createTTL takes another way through the original's decoder: whatever is wrong with its
+    // flags or its access list is found later, as that operation's own fault.
+    let is_ttl = create.op == CreateOp::Ttl;
+    if create.acl.is_null() && !is_ttl {
         return Err(NotDecodable::NullAcl);
     }
-    let mode = CreateMode::from_flags(create.flags).ok_or(NotDecodable::Other)?;
-    if path.is_none() || (mode.has_ttl() && create.op != CreateOp::Ttl) {
+    let mode = match CreateMode::from_flags(create.flags) {
+        Some(mode) => mode,
+        None if is_ttl => CreateMode::Persistent,
+        None => return Err(NotDecodable::Other),
+    };
+    if path.is_none() || (mode.has_ttl() && !is_ttl) {
         return Err(NotDecodable::Other);
     }
     let op = match (create.op, mode) {
@@ -180,17 +187,23 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
 }
 
 pub(crate) fn multi_read(state: &State, ops: &[MultiReadOp], mut answer: Answer<'_, impl Effects>) {
-    let results: Vec<_> = ops
-        .iter()
-        .map(|op| read(state, op).unwrap_or_else(|error| MultiResult::Error(Some(error))))
-        .collect();
+    let mut results = Vec::with_capacity(ops.len());
+    for op in ops {
+        let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
+        // A null path is an internal error of the original, which ends the request on the spot:
+        // the header has the error, the body what was read so far (observed on a live 3.9.5).
+        let Some(path) = path else {
+            let body = ReplyRef::Multi(&results);
+            return answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
+        };
+        let result = read(state, op, path);
+        results.push(result.unwrap_or_else(|error| MultiResult::Error(Some(error))));
+    }
     answer.send(state.zxid, ReplyRef::Multi(&results));
 }
 
 /// The watch flag is ignored, as the original does.
-fn read(state: &State, op: &MultiReadOp) -> Result<MultiResult, ErrorCode> {
-    let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
-    let path = path.as_ref().ok_or(ErrorCode::MarshallingError)?;
+fn read(state: &State, op: &MultiReadOp, path: &Ustring) -> Result<MultiResult, ErrorCode> {
     let id = state
         .tree
         .find_for_read(path.as_bytes())

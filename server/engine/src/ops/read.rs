@@ -3,8 +3,6 @@
 //!
 //! Source: reference sections 10.6 to 10.12, 10.21 and 10.22.
 
-use std::borrow::Cow;
-
 use minikeeper_protocol::{ErrorCode, ReplyRef, Ustring};
 
 use crate::{
@@ -102,7 +100,11 @@ pub(crate) fn get_all_children_number(
     match find(state, caller, path, None) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
-            let count = i32::try_from(state.tree.count_descendants(id)).unwrap_or(i32::MAX);
+            // Asked through its alias, the root counts among its own descendants (observed on a
+            // live 3.9.5, where the root is stored twice).
+            let is_alias = path.is_some_and(|path| path.as_bytes().is_empty());
+            let count = state.tree.count_descendants(id) + usize::from(is_alias);
+            let count = i32::try_from(count).unwrap_or(i32::MAX);
             answer.send(state.zxid, ReplyRef::Count(count));
         }
     }
@@ -137,30 +139,8 @@ pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_,
         let is_asked_for = path.is_some_and(|path| path.as_bytes() == b"/panic");
         assert!(!is_asked_for, "the panic that a test has planted");
     }
-    let echo = path.map(|path| through_java(path.as_bytes()));
+    let echo = path.map(|path| path.as_echoed());
     answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
-}
-
-/// A string as the original gives it back: malformed sequences replaced, and characters beyond
-/// U+FFFF as two three-byte sequences. Source: reference section 2.2.
-fn through_java(text: &[u8]) -> Cow<'_, [u8]> {
-    if text.is_ascii() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(text.len());
-    for unit in String::from_utf8_lossy(text).encode_utf16() {
-        let byte = |shift: u16, marker: u16| ((unit >> shift) & 0x3f | marker).to_be_bytes()[1];
-        match unit {
-            0..0x80 => out.push(unit.to_be_bytes()[1]),
-            0x80..0x800 => out.extend([byte(6, 0xc0), byte(0, 0x80)]),
-            _ => out.extend([
-                (unit >> 12 | 0xe0).to_be_bytes()[1],
-                byte(6, 0x80),
-                byte(0, 0x80),
-            ]),
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// The znode a read is about; a watch is left only if it is there.
@@ -176,20 +156,4 @@ fn find(
         state.leave_watch(caller.conn, path, Some(id), what)?;
     }
     Ok(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::through_java;
-
-    #[test]
-    fn characters_beyond_the_bmp_become_two_sequences() {
-        // Observed on a live server: reference section 2.2.
-        assert_eq!(
-            *through_java("/😀".as_bytes()),
-            *b"\x2f\xed\xa0\xbd\xed\xb8\x80"
-        );
-        assert_eq!(*through_java("/é€".as_bytes()), *"/é€".as_bytes());
-        assert_eq!(*through_java(b"/\xff"), *"/\u{fffd}".as_bytes());
-    }
 }

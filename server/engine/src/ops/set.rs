@@ -93,7 +93,7 @@ fn change_acl(
     acl: &AclList,
     version: i32,
 ) -> Result<Stat, ErrorCode> {
-    let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
+    let path = path.ok_or(ErrorCode::BadArguments)?.as_bytes();
     if !path::is_valid(path) {
         return Err(ErrorCode::BadArguments);
     }
@@ -114,7 +114,8 @@ fn find_valid<'a>(
     state: &State,
     path: Option<&'a Ustring>,
 ) -> Result<(&'a [u8], ZnodeId), ErrorCode> {
-    let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
+    // The validation comes before anything else, and null breaks its first rule.
+    let path = path.ok_or(ErrorCode::BadArguments)?.as_bytes();
     // Every path in the tree is valid, so one that is found needs no look of its own.
     match state.tree.find(path) {
         Some(id) => Ok((path, id)),

@@ -101,12 +101,13 @@ fn register(
     missed: impl Fn(&State, Option<ZnodeId>) -> Option<EventKind>,
 ) -> Result<(), ErrorCode> {
     for path in paths {
-        let found = state.tree.find(path.as_bytes());
+        let found = state.tree.find_for_read(path.as_bytes());
         match missed(state, found) {
             Some(kind) => {
+                let path = path.as_echoed();
                 let event = Event {
                     kind,
-                    path: path.as_bytes(),
+                    path: &path,
                     zxid: Zxid::NONE,
                 };
                 effects.event(caller.conn, &event);
