@@ -1,1 +1,495 @@
-//! Tests the source tree.
+//! Tests the source tree: the rules that no compiler checks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use minikeeper_protocol::OpCode;
+
+/// A file of more lines is a question; `// Long because: reason` near its top is the answer.
+const LINES_MAX: usize = 500;
+
+/// How far down the answer may stand.
+const LONG_BECAUSE_WITHIN: usize = 40;
+
+const CRATES: [&str; 3] = ["protocol", "server/engine", "server"];
+
+/// One source file.
+struct Source {
+    /// From the root of the tree, with slashes.
+    path: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ is not the root")
+        .to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file below a folder of the tree that has one of these extensions, build output aside.
+fn sources(folder: &str, extensions: &[&str]) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).expect("a folder of the tree");
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() {
+                if !matches!(&*name, "target" | "node_modules" | ".git" | "__pycache__") {
+                    folders.push(path);
+                }
+                continue;
+            }
+            let extension = path.extension().unwrap_or_default().to_string_lossy();
+            if extensions.contains(&&*extension) {
+                let text = fs::read_to_string(&path).expect("text");
+                let path = path.strip_prefix(root()).expect("below the root");
+                let path = path.to_string_lossy().replace('\\', "/");
+                found.push(Source { path, text });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(!found.is_empty(), "nothing found in {folder}");
+    found
+}
+
+/// The lines that are compiled into the product: numbered, without comments, without what stands
+/// behind `#[cfg(test)]`.
+fn code(text: &str) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    let mut is_test = false;
+    // Depth of braces inside an item behind `#[cfg(test)]`; `None` until its first brace.
+    let mut depth: Option<i32> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split("//").next().unwrap_or_default();
+        if line.trim() == "#[cfg(test)]" {
+            is_test = true;
+            continue;
+        }
+        if !is_test {
+            lines.push((number, line.to_owned()));
+            continue;
+        }
+        let count = |brace| i32::try_from(line.matches(brace).count()).expect("a short line");
+        let change = count('{') - count('}');
+        if line.contains('{') || depth.is_some() {
+            depth = Some(depth.unwrap_or(0) + change);
+        }
+        // The end of a block, or of an item without one such as `mod tests;`.
+        if depth.is_some_and(|depth| depth <= 0) || depth.is_none() && line.contains(';') {
+            (is_test, depth) = (false, None);
+        }
+    }
+    lines
+}
+
+fn joined_code(text: &str) -> String {
+    code(text)
+        .into_iter()
+        .map(|(_, line)| line + "\n")
+        .collect()
+}
+
+#[track_caller]
+fn assert_none(found: &[String], what: &str) {
+    assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+}
+
+/// Lines of code with one of these words, in files that `is_allowed` does not name.
+fn lines_with(
+    sources: &[Source],
+    words: &[&str],
+    is_allowed: impl Fn(&str, &str) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources {
+        for (number, line) in code(&source.text) {
+            for word in words {
+                if line.contains(word) && !is_allowed(&source.path, word) {
+                    found.push(format!("{}:{number}: {}", source.path, line.trim()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The engine is a function of its inputs: architecture, "time and determinism". The standard
+/// library's hash tables iterate in another order in every process.
+#[test]
+fn engine_knows_no_runtime_clock_thread_environment_or_chance() {
+    const FORBIDDEN_STD: [&str; 9] = [
+        "time",
+        "thread",
+        "env",
+        "fs",
+        "net",
+        "process",
+        "collections::HashMap",
+        "collections::HashSet",
+        "collections::hash_map",
+    ];
+    let sources = sources("server/engine/src", &["rs"]);
+    let crates = ["tokio", "parking_lot::", "rand::", "getrandom"];
+    let mut found = lines_with(&sources, &crates, |_, _| false);
+    for source in &sources {
+        for path in paths_below("std::", &joined_code(&source.text)) {
+            let is_forbidden = FORBIDDEN_STD.iter().any(|forbidden| {
+                path.strip_prefix(forbidden)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            });
+            if is_forbidden {
+                found.push(format!("{}: std::{path}", source.path));
+            }
+        }
+    }
+    assert_none(&found, "not for the engine");
+    let manifest = read("server/engine/Cargo.toml");
+    let dependencies = manifest
+        .split("[dependencies]")
+        .nth(1)
+        .and_then(|rest| rest.split("\n[").next())
+        .expect("the engine has dependencies");
+    for forbidden in ["tokio", "parking_lot", "rand", "tracing", "getrandom"] {
+        assert!(
+            !dependencies.contains(forbidden),
+            "the engine depends on {forbidden}"
+        );
+    }
+}
+
+/// Everybody else takes `now` from the caller.
+#[test]
+fn only_clock_files_read_time() {
+    let all: Vec<_> = ["protocol", "server", "recipes", "benches", "tests"]
+        .iter()
+        .flat_map(|folder| sources(folder, &["rs"]))
+        .filter(|source| source.path != "tests/tidy.rs")
+        // A package of its own that stands in for somebody else's client.
+        .filter(|source| !source.path.starts_with("tests/interop/"))
+        .collect();
+    let read_time = ["Instant::now", "SystemTime::now"];
+    let found = lines_with(&all, &read_time, |path, _| path.ends_with("/clock.rs"));
+    assert_none(&found, "time is read outside clock.rs");
+}
+
+/// Architecture, "who may depend on whom".
+#[test]
+fn only_turn_names_the_engine_lock() {
+    let sources = sources("server/src", &["rs"]);
+    let words = ["Mutex<Core>", "core.lock()", "engine.lock"];
+    let found = lines_with(&sources, &words, |path, _| path == "server/src/turn.rs");
+    assert_none(&found, "the engine's lock is named outside turn.rs");
+    let text = read("server/src/turn.rs");
+    assert!(
+        text.contains("Mutex<Core>"),
+        "this test looks for a name that is gone"
+    );
+}
+
+/// Style guide, "shape".
+#[test]
+fn long_files_say_why() {
+    let mut found = Vec::new();
+    for folder in ["protocol", "server", "recipes", "benches", "tests"] {
+        for source in sources(folder, &["rs"]) {
+            let lines = source.text.lines().count();
+            let mut top = source.text.lines().take(LONG_BECAUSE_WITHIN);
+            let says_why = top.any(|line| {
+                line.trim_start_matches('/')
+                    .trim()
+                    .strip_prefix("Long because:")
+                    .is_some_and(|reason| !reason.trim().is_empty())
+            });
+            if lines > LINES_MAX && !says_why {
+                found.push(format!("{}: {lines} lines", source.path));
+            }
+        }
+    }
+    assert_none(
+        &found,
+        "longer than 500 lines without `// Long because: reason`",
+    );
+}
+
+/// The module a file is: `crate` for `lib.rs`, else its path below `src`.
+fn module_of(path: &str, src: &str) -> String {
+    let below = path.strip_prefix(src).expect("a file of the crate");
+    let below = below.trim_start_matches('/').trim_end_matches(".rs");
+    let below = below.strip_suffix("/mod").unwrap_or(below);
+    below.replace('/', "::")
+}
+
+/// The paths that a `use` or an inline path with this start leads to, braces taken apart.
+fn paths_below(start: &str, code: &str) -> Vec<String> {
+    let (root, mut found) = (start, Vec::new());
+    for (start, _) in code.match_indices(root) {
+        // `$crate::` and the like are other names.
+        if code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+            continue;
+        }
+        expand("", &code[start + root.len()..], &mut found);
+    }
+    found
+}
+
+/// Appends each path of a use tree; says how many bytes the tree took.
+fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) -> usize {
+    let mut path = prefix.to_owned();
+    let mut at = 0;
+    while let Some(next) = tree[at..].chars().next() {
+        match next {
+            '{' => {
+                at += 1;
+                loop {
+                    at += tree[at..].len() - tree[at..].trim_start().len();
+                    match tree[at..].chars().next() {
+                        None => return at,
+                        Some('}') => return at + 1,
+                        Some(',') => at += 1,
+                        Some(_) => {
+                            let taken = expand(&path, &tree[at..], found);
+                            at += taken.max(1);
+                        }
+                    }
+                }
+            }
+            c if c.is_alphanumeric() || c == '_' || c == ':' => {
+                path.push(c);
+                at += c.len_utf8();
+            }
+            _ => break,
+        }
+    }
+    if !path.is_empty() {
+        found.push(path);
+    }
+    at
+}
+
+/// Which module of a crate names which; `lib.rs`, which names all, is left out.
+fn module_graph(crate_folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let src = format!("{crate_folder}/src");
+    let sources: Vec<_> = sources(&src, &["rs"])
+        .into_iter()
+        .filter(|source| {
+            let name = source.path.trim_start_matches(&src).trim_start_matches('/');
+            // main.rs and args.rs are the program, lib.rs the map, tests the tests.
+            !matches!(name, "lib.rs" | "main.rs") && !name.starts_with("tests")
+        })
+        .collect();
+    let modules: BTreeSet<_> = sources
+        .iter()
+        .map(|source| module_of(&source.path, &src))
+        .collect();
+    let lib = read(&format!("{src}/lib.rs"));
+    let mut graph = BTreeMap::new();
+    for source in &sources {
+        let module = module_of(&source.path, &src);
+        let code = joined_code(&source.text);
+        let mut named = BTreeSet::new();
+        for path in paths_below("crate::", &code) {
+            if let Some(target) = resolve(&path, &modules, &lib)
+                && target != module
+            {
+                named.insert(target);
+            }
+        }
+        graph.insert(module, named);
+    }
+    graph
+}
+
+/// The module that holds what a path names: the longest one in front of it, or the one that
+/// `lib.rs` re-exports the name from.
+fn resolve(path: &str, modules: &BTreeSet<String>, lib: &str) -> Option<String> {
+    let parts: Vec<_> = path.split("::").filter(|part| !part.is_empty()).collect();
+    for length in (1..=parts.len()).rev() {
+        let candidate = parts[..length].join("::");
+        if modules.contains(&candidate) {
+            return Some(candidate);
+        }
+    }
+    let name = *parts.first()?;
+    let mut exported = Vec::new();
+    for statement in lib.split("pub use ").skip(1) {
+        let statement = statement.split(';').next().unwrap_or_default();
+        let statement = statement.trim_start().trim_start_matches("crate::");
+        expand("", statement, &mut exported);
+    }
+    exported.iter().find_map(|exported| {
+        let (module, last) = exported.rsplit_once("::")?;
+        (last == name && modules.contains(module)).then(|| module.to_owned())
+    })
+}
+
+/// A way from a module back to itself, if there is one.
+fn cycle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    fn visit<'a>(
+        graph: &'a BTreeMap<String, BTreeSet<String>>,
+        module: &'a str,
+        way: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Option<Vec<String>> {
+        if let Some(start) = way.iter().position(|on_the_way| *on_the_way == module) {
+            let round = way[start..].iter().chain([&module]);
+            return Some(round.map(ToString::to_string).collect());
+        }
+        if done.contains(module) {
+            return None;
+        }
+        way.push(module);
+        let found = graph
+            .get(module)
+            .into_iter()
+            .flatten()
+            .find_map(|next| visit(graph, next, way, done));
+        way.pop();
+        done.insert(module);
+        found
+    }
+    let mut done = BTreeSet::new();
+    graph
+        .keys()
+        .find_map(|module| visit(graph, module, &mut Vec::new(), &mut done))
+}
+
+/// No file of a crate depends on one that depends on it.
+#[test]
+fn modules_of_each_crate_form_no_cycle() {
+    let mut found = Vec::new();
+    for name in CRATES {
+        let graph = module_graph(name);
+        let edges: usize = graph.values().map(BTreeSet::len).sum();
+        assert!(
+            edges >= graph.len() / 2,
+            "{name}: the graph is suspiciously empty"
+        );
+        if let Some(cycle) = cycle(&graph) {
+            found.push(format!("{name}: {}", cycle.join(" -> ")));
+        }
+    }
+    assert_none(&found, "modules that depend on each other");
+}
+
+#[test]
+fn cycles_are_found_where_there_are_some() {
+    let graph = |edges: &[(&str, &[&str])]| {
+        edges
+            .iter()
+            .map(|(from, to)| {
+                let to = to.iter().map(ToString::to_string).collect();
+                (from.to_string(), to)
+            })
+            .collect::<BTreeMap<_, BTreeSet<_>>>()
+    };
+    assert_eq!(cycle(&graph(&[("a", &["b", "c"]), ("b", &["c"])])), None);
+    let round = cycle(&graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"])])).unwrap();
+    assert_eq!(round, ["b", "c", "b"]);
+    let paths = paths_below(
+        "crate::",
+        "use crate::{a, b::{C, d::E}};\nlet x = crate::f::g();",
+    );
+    assert_eq!(paths, ["a", "b::C", "b::d::E", "f::g"]);
+    let left: Vec<_> = code("a\n#[cfg(test)]\nmod tests {\n  use crate::x;\n}\nb\n")
+        .into_iter()
+        .map(|(_, line)| line)
+        .collect();
+    assert_eq!(left, ["a", "b"]);
+}
+
+/// The README's table is complete: a row for each operation, with its name and its code.
+#[test]
+fn readme_has_a_row_for_every_operation() {
+    let readme = read("README.md");
+    let rows: Vec<Vec<&str>> = readme
+        .lines()
+        .filter(|line| line.trim_start().starts_with('|'))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let missing: Vec<_> = OpCode::ALL
+        .iter()
+        .filter(|op| {
+            let (name, code) = (format!("`{}`", op.name()), op.code().to_string());
+            !rows.iter().any(|cells| {
+                cells.iter().any(|cell| cell.contains(&name))
+                    && cells.iter().any(|cell| cell.trim_matches('`') == code)
+            })
+        })
+        .map(|op| format!("{} ({})", op.name(), op.code()))
+        .collect();
+    assert_none(&missing, "no row in the README's table of operations");
+}
+
+/// What a script needs from outside comes through the ordinary clients and their settings, and a
+/// checkout may lie anywhere.
+#[test]
+fn scripts_name_no_registry_and_no_place_on_one_machine() {
+    // Taken apart so that this file does not name them either.
+    let forbidden = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("/ho", "me/"),
+        concat!("index.crates", ".io"),
+        concat!("static.crates", ".io"),
+        concat!("//crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("registry.npm", "js.org"),
+        concat!("deb.debian", ".org"),
+        concat!("repo.maven", ".apache.org"),
+        concat!("proxy.gol", "ang.org"),
+    ];
+    let mut found = Vec::new();
+    for path in tracked_files() {
+        let Ok(text) = fs::read_to_string(root().join(&path)) else {
+            continue;
+        };
+        let is_script = text.starts_with("#!")
+            || [
+                ".sh", ".py", ".js", ".yml", ".yaml", ".toml", ".java", ".rs",
+            ]
+            .iter()
+            .any(|extension| path.ends_with(extension))
+            || path.ends_with("requirements.txt");
+        // cargo writes the registry's name into its lock files itself.
+        if !is_script {
+            continue;
+        }
+        for (number, line) in (1..).zip(text.lines()) {
+            if forbidden.iter().any(|word| line.contains(word)) {
+                found.push(format!("{path}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert_none(&found, "hosts of registries or absolute paths");
+}
+
+/// Everything in the tree that is not ignored, whether or not it has been committed yet.
+fn tracked_files() -> Vec<String> {
+    let output = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output();
+    if let Ok(output) = output
+        && output.status.success()
+    {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        return text.lines().map(str::to_owned).collect();
+    }
+    // An unpacked archive has no index; look at what tests and programs are made of.
+    let extensions = ["rs", "sh", "py", "js", "java", "toml", "yml", "txt"];
+    sources("", &extensions)
+        .into_iter()
+        .map(|source| source.path)
+        .collect()
+}

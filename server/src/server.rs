@@ -201,20 +201,12 @@ impl Server {
 
     /// Cuts the connection of a session, which lives on. Returns whether it had one.
     pub fn disconnect(&self, session: SessionId) -> bool {
-        let conn = self.shared.turns.inspect(|engine| {
-            engine
-                .sessions()
-                .find_map(|(id, _, conn)| if id == session { conn } else { None })
-        });
-        if let Some(conn) = conn {
-            self.shared.turns.close(Some(&[conn]), Close::Asked);
-        }
-        conn.is_some()
+        self.shared.turns.disconnect(session)
     }
 
     /// Cuts every connection; all sessions live on.
     pub fn disconnect_all(&self) {
-        self.shared.turns.close(None, Close::Asked);
+        self.shared.turns.close_all(Close::Asked);
     }
 
     /// Every session, connected or not.

@@ -255,25 +255,37 @@ impl Turns {
         }
     }
 
-    /// Tells connections to close: those of the given numbers, or all.
-    pub(crate) fn close(&self, conns: Option<&[ConnId]>, why: Close) {
+    /// Tells every connection to close.
+    pub(crate) fn close_all(&self, why: Close) {
         let core = self.core.lock();
         let wakes: Vec<_> = core
             .outboxes
             .iter()
-            .filter(|(key, _)| {
-                conns.is_none_or(|conns| conns.iter().any(|conn| conn.0 as usize == *key))
-            })
             .filter_map(|(_, outbox)| outbox.close(why))
             .collect();
         drop(core);
         wakes.into_iter().for_each(Waker::wake);
     }
 
+    /// Tells the connection of a session to close; whether it had one.
+    ///
+    /// Found and told under one lock: a moment later its number may be somebody else's.
+    pub(crate) fn disconnect(&self, session: SessionId) -> bool {
+        let core = self.core.lock();
+        let conn = core
+            .engine
+            .sessions()
+            .find_map(|(id, _, conn)| conn.filter(|_| id == session));
+        let waker = conn.and_then(|conn| core.outboxes[conn.0 as usize].close(Close::Asked));
+        drop(core);
+        waker.into_iter().for_each(Waker::wake);
+        conn.is_some()
+    }
+
     /// Closes every connection, those that come later included.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.close(None, Close::Shutdown);
+        self.close_all(Close::Shutdown);
     }
 
     /// Looks at the engine between two turns.
@@ -399,7 +411,7 @@ impl Drop for FailStop<'_> {
         }
         self.turns.broken.store(true, Ordering::Release);
         tracing::error!("the engine panicked: every connection is closed");
-        self.turns.close(None, Close::Broken);
+        self.turns.close_all(Close::Broken);
         self.turns.broke.notify_waiters();
     }
 }

@@ -1,1 +1,34 @@
-//! Real sockets.
+//! Real sockets: a whole server on a loopback port, and clients that misbehave.
+//!
+//! One executable, so that it links once. Every rule names its section of the protocol reference.
+//!
+//! | module | what belongs there |
+//! | --- | --- |
+//! | `kit` | a server with a bystander, bounded waiting, memory, logs; no assertion on a feature |
+//! | `bad_input` | bytes that make no sense: before and after the handshake, bodies, operations |
+//! | `paths` | path rules as seen over the wire |
+//! | `pacing` | how bytes arrive: pipelined, split, half-closed, slow readers |
+//! | `memory` | clients that cost memory: never reading, never finishing, ten thousand of them |
+//! | `limits` | each limit of the configuration: what meets it, and the log line that names it |
+//! | `sessions` | resume, move, expiry, negotiation, close |
+//! | `four_letter` | questions an operator types into a fresh connection |
+//! | `embedding` | what a test suite does with a server in its process |
+//! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
+//! | `local` | the connection without a socket |
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "all of it is test code, its helpers included"
+)]
+
+mod bad_input;
+mod embedding;
+mod fail_stop;
+mod four_letter;
+mod kit;
+mod limits;
+mod local;
+mod memory;
+mod pacing;
+mod paths;
+mod sessions;

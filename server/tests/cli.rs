@@ -1,0 +1,439 @@
+//! The program as its users meet it: arguments, output, exit codes, signals.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, Create, CreateMode, Reader, ReplyHeader, Request, Xid, Zxid,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take before the test fails. A bound, never a delay.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_minikeeper"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A running program; killed when the test is over.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    first_line: String,
+}
+
+impl Running {
+    /// Starts a server and waits until it says that it listens.
+    #[track_caller]
+    fn start(args: &[&str]) -> Self {
+        let mut child = program(args).spawn().expect("the program runs");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut first_line = String::new();
+        stdout.read_line(&mut first_line).expect("text on stdout");
+        Self {
+            child,
+            stdout,
+            first_line,
+        }
+    }
+
+    #[track_caller]
+    fn address(&self) -> SocketAddr {
+        let address = self.first_line.trim_end().rsplit(' ').next();
+        address
+            .and_then(|address| address.parse().ok())
+            .unwrap_or_else(|| panic!("no address in {:?}", self.first_line))
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
+    }
+
+    /// Waits for the end: exit status, the rest of stdout, all of stderr.
+    #[track_caller]
+    fn end(mut self) -> (ExitStatus, String, String) {
+        let status = wait(&mut self.child);
+        let (mut out, mut err) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut out).expect("text");
+        let stderr = self.child.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut err).expect("text");
+        (status, out, err)
+    }
+
+    #[track_caller]
+    fn terminate(self) -> (ExitStatus, String, String) {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails if it has ended already: what was wished for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn wait(child: &mut Child) -> ExitStatus {
+    let pause = Duration::from_millis(1);
+    for _ in 0..PATIENCE.as_millis() {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status;
+        }
+        thread::park_timeout(pause);
+    }
+    let _ = child.kill();
+    panic!("the program did not end");
+}
+
+/// Runs a program that ends by itself.
+#[track_caller]
+fn run(args: &[&str]) -> Output {
+    let mut child = program(args).spawn().expect("the program runs");
+    wait(&mut child);
+    child.wait_with_output().expect("a child of ours")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output in UTF-8")
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream
+}
+
+fn frame(stream: &mut TcpStream) -> Bytes {
+    let mut prefix = [0; 4];
+    stream.read_exact(&mut prefix).expect("a frame");
+    let length = usize::try_from(u32::from_be_bytes(prefix)).expect("a length");
+    let mut message = vec![0; length];
+    stream.read_exact(&mut message).expect("a whole frame");
+    message.into()
+}
+
+fn hello(stream: &mut TcpStream, hello: &ConnectRequest) -> ConnectResponse {
+    let mut out = Vec::new();
+    hello.encode(&mut out);
+    stream.write_all(&out).expect("the server reads");
+    ConnectResponse::decode(&mut Reader::new(&frame(stream))).expect("a connect response")
+}
+
+/// Opens a session and changes something; tells the newest zxid too.
+fn open(address: SocketAddr) -> (TcpStream, ConnectResponse, Zxid) {
+    let mut stream = connect(address);
+    let session = hello(&mut stream, &ConnectRequest::new(10_000));
+    let mut out = Vec::new();
+    Request::Create(Create::new("/e", b"", CreateMode::Ephemeral)).encode(Xid(1), &mut out);
+    stream.write_all(&out).expect("the server reads");
+    let header = ReplyHeader::decode(&mut Reader::new(&frame(&mut stream))).expect("a header");
+    assert_eq!(header.error, None);
+    (stream, session, header.zxid)
+}
+
+fn scratch_file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    for (args, example) in [
+        (&["--help"][..], "minikeeper --port 0 --address-file addr"),
+        (&["serve", "--help"], "minikeeper serve --port 0"),
+        (
+            &["healthcheck", "--help"],
+            "minikeeper healthcheck 127.0.0.1:2181",
+        ),
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(text(&output.stderr), "", "{args:?}");
+        let help = text(&output.stdout);
+        assert!(help.contains("Example"), "{help}");
+        assert!(help.contains(example), "{help}");
+    }
+    let help = text(&run(&["--help"]).stdout);
+    assert!(
+        help.contains("Exit codes: 0 done, 1 could not run, 2 wrong usage"),
+        "{help}"
+    );
+    let version = text(&run(&["--version"]).stdout);
+    assert_eq!(
+        version,
+        format!("minikeeper {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for args in [
+        &["--no-such-flag"][..],
+        &["--port", "70000"],
+        &["--port", "none"],
+        &["--listen", "nowhere"],
+        &["--workers", "0"],
+        &["--log", "session=loud"],
+        &["no-such-command"],
+        &["healthcheck", "a:1", "b:2"],
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+        let complaint = text(&output.stderr);
+        assert!(complaint.starts_with("error: "), "{args:?}: {complaint}");
+    }
+}
+
+#[test]
+fn setting_that_makes_no_sense_exits_with_2_and_is_named() {
+    for (args, name) in [
+        (&["--tick-time", "0"][..], "tick_time_ms"),
+        (
+            &["--min-session-timeout", "70000"],
+            "session_timeout_min_ms",
+        ),
+        (&["--max-turn-requests", "0"], "turn_requests_max"),
+    ] {
+        let output = run(&[&["--port", "0"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let complaint = text(&output.stderr);
+        assert!(complaint.starts_with("minikeeper: "), "{complaint}");
+        assert!(complaint.contains(name), "{complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn healthcheck_of_no_address_exits_with_1_and_says_how_to_write_one() {
+    let output = run(&["healthcheck", "nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.starts_with("minikeeper: no address \"nowhere\": "),
+        "{complaint}"
+    );
+    assert!(complaint.contains("HOST:PORT"), "{complaint}");
+}
+
+#[test]
+fn taken_port_exits_with_1_and_suggests_another() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = holder.local_addr().unwrap();
+    let output = run(&["--port", &address.port().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let complaint = text(&output.stderr);
+    let expected = format!("minikeeper: cannot listen on {address}: ");
+    assert!(complaint.starts_with(&expected), "{complaint}");
+    assert!(complaint.contains("--port 0"), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+}
+
+#[test]
+fn first_line_tells_version_and_address_and_stderr_is_silent() {
+    let server = Running::start(&["--port", "0"]);
+    let expected = format!(
+        "minikeeper {} listening on {}\n",
+        env!("CARGO_PKG_VERSION"),
+        server.address()
+    );
+    assert_eq!(server.first_line, expected);
+    assert_eq!(server.address().ip().to_string(), "127.0.0.1");
+    let address = server.address().to_string();
+    let (_client, ..) = open(server.address());
+    let (status, out, err) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+    assert!(
+        out.contains(&format!("zkCli.sh -server {address}")),
+        "{out}"
+    );
+    assert_eq!(err, "");
+}
+
+#[test]
+fn address_file_holds_the_real_address_once_the_server_listens() {
+    let path = scratch_file("address_file");
+    let server = Running::start(&["--port", "0", "--address-file", path.to_str().unwrap()]);
+    // Written before the first line is printed.
+    let written = fs::read_to_string(&path).unwrap();
+    assert_eq!(written, format!("{}\n", server.address()));
+    let address: SocketAddr = written.trim().parse().unwrap();
+    let (_client, ..) = open(address);
+}
+
+#[test]
+fn address_file_that_cannot_be_written_exits_with_1() {
+    let path = scratch_file("no_such_folder").join("addr");
+    let output = run(&["--port", "0", "--address-file", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.starts_with("minikeeper: cannot write "),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn serve_is_the_default_command() {
+    let server = Running::start(&["serve", "--port", "0", "--workers", "2"]);
+    let (_client, ..) = open(server.address());
+    assert_eq!(server.terminate().0.code(), Some(0));
+}
+
+/// Clients that are idle, silent, or do not read must not keep the program from ending.
+#[test]
+fn termination_and_interrupt_exit_with_0_and_close_clients() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let server = Running::start(&["--port", "0"]);
+        let (mut idle, ..) = open(server.address());
+        let mut silent = connect(server.address());
+        let mut busy = connect(server.address());
+        hello(&mut busy, &ConnectRequest::new(10_000));
+        let mut out = Vec::new();
+        let large = Create::new("/mb", &vec![1; 1_000_000], CreateMode::Persistent);
+        Request::Create(large).encode(Xid(1), &mut out);
+        for xid in 2..60 {
+            let get = Request::GetData {
+                path: Some("/mb".into()),
+                watch: false,
+            };
+            get.encode(Xid(xid), &mut out);
+        }
+        busy.write_all(&out).unwrap();
+        server.signal(signal);
+        let (status, _, err) = server.end();
+        assert_eq!(status.code(), Some(0), "{signal:?}");
+        assert_eq!(err, "", "{signal:?}");
+        for stream in [&mut idle, &mut silent] {
+            assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "{signal:?}");
+        }
+    }
+}
+
+#[test]
+fn healthcheck_exits_with_0_only_if_a_server_answers() {
+    let server = Running::start(&["--port", "0"]);
+    let address = server.address().to_string();
+    let output = run(&["healthcheck", &address]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), format!("{address} is healthy\n"));
+    assert_eq!(server.terminate().0.code(), Some(0));
+    let output = run(&["healthcheck", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    let expected = format!("minikeeper: {address} is not healthy: ");
+    assert!(complaint.starts_with(&expected), "{complaint}");
+}
+
+#[test]
+fn healthcheck_of_something_else_exits_with_1() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let answering = thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let mut word = [0; 4];
+        stream.read_exact(&mut word).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+        word
+    });
+    let output = run(&["healthcheck", &address]);
+    assert_eq!(&answering.join().unwrap(), b"ruok");
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("instead of \"imok\""), "{complaint}");
+}
+
+#[test]
+fn log_info_tells_of_sessions_on_stderr() {
+    let server = Running::start(&["--port", "0", "--log", "info"]);
+    let address = server.address();
+    let (mut client, session, _) = open(address);
+    let mut out = Vec::new();
+    Request::CloseSession.encode(Xid(2), &mut out);
+    client.write_all(&out).unwrap();
+    frame(&mut client);
+    let (status, out, err) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+    let line = |words: &[&str]| {
+        assert!(
+            err.lines()
+                .any(|line| words.iter().all(|word| line.contains(word))),
+            "no line with {words:?} in:\n{err}"
+        );
+    };
+    let session = session.session_id.to_string();
+    line(&["INFO", "listening", &address.to_string()]);
+    line(&["INFO", "session opened", &session, "timeout_ms=10000"]);
+    line(&["INFO", "session ended", &session, "expired=false"]);
+    assert!(!out.contains("INFO"), "the log is on stdout: {out}");
+}
+
+/// The port is free again at once, although connections to it were closed by the server. And a
+/// client of the first run is told by the second that its session is gone: reference sections
+/// 6.4, rule 5, and 14.7. A server that starts at zxid 0 would close it without a word, forever.
+#[test]
+fn next_run_takes_the_same_port_and_refuses_sessions_of_the_last() {
+    let server = Running::start(&["--port", "0"]);
+    let address = server.address();
+    let port = address.port().to_string();
+    let (_client, session, mut zxid) = open(address);
+    assert_eq!(server.terminate().0.code(), Some(0));
+    for _ in 0..2 {
+        let server = Running::start(&["--port", &port]);
+        assert_eq!(server.address(), address);
+        let mut again = connect(address);
+        let response = hello(
+            &mut again,
+            &ConnectRequest {
+                session_id: session.session_id,
+                password: session.password.clone(),
+                last_zxid_seen: zxid,
+                ..ConnectRequest::new(10_000)
+            },
+        );
+        assert_eq!(response, ConnectResponse::refused(Some(false)));
+        assert_eq!(
+            again.read(&mut [0; 1]).unwrap(),
+            0,
+            "closed behind the refusal"
+        );
+        let newest = open(address).2;
+        assert!(newest > zxid);
+        zxid = newest;
+        assert_eq!(server.terminate().0.code(), Some(0));
+    }
+}
+
+#[test]
+fn limits_are_taken_from_the_command_line() {
+    let server = Running::start(&["--port", "0", "--max-sessions", "1", "--tick-time", "100"]);
+    let (_client, session, _) = open(server.address());
+    // 20 ticks at most.
+    assert_eq!(session.timeout_ms, 2_000);
+    let mut second = connect(server.address());
+    let mut out = Vec::new();
+    ConnectRequest::new(10_000).encode(&mut out);
+    second.write_all(&out).unwrap();
+    assert_eq!(second.read(&mut [0; 1]).unwrap(), 0);
+}

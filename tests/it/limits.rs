@@ -1,0 +1,248 @@
+//! Each limit of the configuration: what meets it, and the log line that names it.
+
+use std::time::Duration;
+
+use minikeeper_protocol::{CreateMode, ErrorCode, MultiOp, MultiResult, Reply, Request, Xid};
+use minikeeper_tests::wire::{self, Wire};
+
+use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
+
+/// Reference section 17.1: the connection too many is reset without a byte.
+#[test]
+fn connection_beyond_connections_max_is_reset() {
+    let logged = Logged::start(|config| config.connections_max = 2);
+    let (first, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let (mut second, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    for _ in 0..3 {
+        Wire::connect(logged.address()).expect_reset();
+    }
+    logged.wait_for_line(&["WARN", "connections_max"]);
+    second.ping();
+    drop(first);
+    wait_until("there is room again", || logged.server.connections() == 1);
+    wait_until("the next one is let in", || {
+        let mut wire = Wire::connect(logged.address());
+        let mut bytes = Vec::new();
+        minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS).encode(&mut bytes);
+        wire.try_send_raw(&bytes).is_ok() && wire.try_frame("the handshake").is_ok()
+    });
+}
+
+/// Reference section 17.1: counted for each address, handshake done or not.
+#[test]
+fn connection_beyond_connections_per_address_max_is_reset() {
+    let logged = Logged::start(|config| config.connections_per_address_max = 3);
+    let mut open: Vec<_> = (0..3).map(|_| Wire::connect(logged.address())).collect();
+    wait_until("all are counted", || logged.server.connections() == 3);
+    Wire::connect(logged.address()).expect_reset();
+    logged.wait_for_line(&["WARN", "connections_per_address_max", "127.0.0.1"]);
+    open.pop();
+    wait_until("one is gone", || logged.server.connections() == 2);
+    wait_until("there is room again", || {
+        let mut wire = Wire::connect(logged.address());
+        wire.try_send_raw(b"ruok").is_ok()
+            && wire.try_frame("imok").is_err()
+            && logged.server.connections() <= 3
+    });
+    open[0].handshake(TIMEOUT_MS);
+    open[0].ping();
+}
+
+/// Four-letter probes count too, and 0 is no limit.
+#[test]
+fn connections_per_address_are_unlimited_by_default() {
+    let scene = Scene::new();
+    let clients: Vec<_> = (0..100).map(|_| scene.open()).collect();
+    assert_eq!(scene.server.connections(), 101);
+    drop(clients);
+    scene.wait_alone();
+    scene.end();
+}
+
+/// A handshake beyond `sessions_max` is not answered; sessions that exist can still be resumed.
+#[test]
+fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
+    let logged = Logged::start(|config| config.sessions_max = 2);
+    let (_first, session) = Wire::open(logged.address(), TIMEOUT_MS);
+    let (mut second, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let mut third = Wire::connect(logged.address());
+    let mut bytes = Vec::new();
+    minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS).encode(&mut bytes);
+    third.send_raw(&bytes);
+    third.expect_closed();
+    logged.wait_for_line(&["WARN", "sessions_max", "max=2"]);
+    let mut again = Wire::connect(logged.address());
+    let password = session.password.unwrap();
+    let resumed = again.resume(
+        session.session_id,
+        &password,
+        minikeeper_protocol::Zxid(0),
+        TIMEOUT_MS,
+    );
+    assert_eq!(resumed.session_id, session.session_id);
+    second.must(&Request::CloseSession);
+    let (_, fourth) = Wire::open(logged.address(), TIMEOUT_MS);
+    assert_eq!(fourth.timeout_ms, TIMEOUT_MS);
+}
+
+/// Every request that would leave a watch is refused, reads without one are not, and watches
+/// that go make room.
+#[test]
+fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
+    let logged = Logged::start(|config| config.watches_max = 3);
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    for path in ["/a", "/b", "/c"] {
+        client.refused(&wire::exists(path, true));
+    }
+    for request in [
+        wire::exists("/d", true),
+        wire::get("/", true),
+        wire::children("/", true),
+        wire::watch("/e"),
+        Request::SetWatches {
+            relative_zxid: minikeeper_protocol::Zxid(1 << 40),
+            data: vec![],
+            exist: vec!["/f".into()],
+            child: vec![],
+        },
+    ] {
+        assert_eq!(
+            client.refused(&request),
+            ErrorCode::QuotaExceeded,
+            "{request:?}"
+        );
+    }
+    logged.wait_for_line(&["WARN", "watches_max", "max=3"]);
+    client.must(&wire::get("/", false));
+    client.send(&wire::create("/a", b"", CreateMode::Persistent));
+    assert_eq!(client.event().path, "/a");
+    assert!(
+        client
+            .answer(minikeeper_protocol::OpCode::Create)
+            .outcome
+            .is_ok()
+    );
+    client.must(&wire::get("/", true));
+    logged.server.check().unwrap();
+}
+
+/// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets make
+/// room.
+#[test]
+fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
+    let logged = Logged::start(|config| config.tree_bytes_max = 4096);
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.must(&wire::create("/a", &[0; 1000], CreateMode::Persistent));
+    client.must(&wire::create("/b", &[0; 1000], CreateMode::Persistent));
+    let large = wire::create("/c", &[0; 3000], CreateMode::Persistent);
+    assert_eq!(client.refused(&large), ErrorCode::QuotaExceeded);
+    assert_eq!(
+        client.refused(&wire::set("/a", &[0; 4000])),
+        ErrorCode::QuotaExceeded
+    );
+    logged.wait_for_line(&["WARN", "tree_bytes_max", "max=4096"]);
+    let Request::Create(create) = large.clone() else {
+        unreachable!("a create is a create");
+    };
+    let multi = Request::Multi(vec![
+        MultiOp::Delete {
+            path: Some("/b".into()),
+            version: -1,
+        },
+        MultiOp::Create(create),
+    ]);
+    let failed = [None, Some(ErrorCode::QuotaExceeded)].map(MultiResult::Error);
+    assert_eq!(client.must(&multi), Reply::Multi(failed.to_vec()));
+    assert_eq!(
+        logged.server.children("/").unwrap(),
+        ["zookeeper", "a", "b"]
+    );
+    client.must(&wire::set("/a", b""));
+    client.must(&wire::delete("/b"));
+    client.must(&large);
+    logged.server.check().unwrap();
+}
+
+/// Reference section 2.1, at another limit than the default.
+#[test]
+fn frame_beyond_frame_bytes_max_is_closed() {
+    let logged = Logged::start(|config| config.frame_bytes_max = 100);
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let overhead = 8 + 4 + "/a".len() + 4 + 4;
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    client.must(&wire::set("/a", &vec![0; 100 - overhead]));
+    client.send(&wire::set("/a", &vec![0; 101 - overhead]));
+    client.expect_closed();
+    logged.wait_for_line(&["101 bytes", "limit of 100 bytes", "frame_bytes_max"]);
+    let mut unopened = Wire::connect(logged.address());
+    unopened.send_raw(&101_i32.to_be_bytes());
+    unopened.expect_closed();
+}
+
+/// Reference section 6.1, rule 4.
+#[test]
+fn handshake_beyond_handshake_timeout_is_closed() {
+    let logged = Logged::start(|config| config.handshake_timeout = Duration::from_millis(100));
+    let mut silent = Wire::connect(logged.address());
+    wait_until("it is accepted", || logged.server.connections() == 1);
+    logged.server.advance(Duration::from_millis(99));
+    assert_eq!(logged.server.connections(), 1);
+    logged.server.advance(Duration::from_millis(1));
+    silent.expect_closed();
+    logged.wait_for_line(&["connection closed", "handshake_timeout"]);
+}
+
+/// Events for a client that is served nothing else: what they may take is `outbox_bytes_max`.
+#[test]
+fn outbox_beyond_outbox_bytes_max_closes_the_connection() {
+    let logged = Logged::start(|config| config.outbox_bytes_max = 100_000);
+    let (mut writer, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let path = format!("/{}", "e".repeat(200_000));
+    let (mut watcher, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    watcher.must(&wire::watch(&path));
+    // One event is beyond the limit by itself.
+    writer.must(&wire::create(&path, b"", CreateMode::Persistent));
+    watcher.expect_closed();
+    logged.wait_for_line(&["WARN", "outbox_bytes_max", "100000"]);
+    writer.ping();
+    logged.server.check().unwrap();
+}
+
+/// Events of a client's own requests are replies in this sense: they are not limited.
+#[test]
+fn own_events_do_not_count_against_outbox_bytes_max() {
+    let scene = Scene::with(|config| config.outbox_bytes_max = 10);
+    let mut client = scene.open();
+    client.must(&wire::watch("/own"));
+    for request in [
+        wire::create("/own", b"", CreateMode::Persistent),
+        wire::delete("/own"),
+    ] {
+        let xid = client.send(&request);
+        assert_eq!(client.event().path, "/own");
+        assert_eq!(client.answer(request.op()).xid, xid);
+    }
+    scene.end();
+}
+
+/// `write_backlog_bytes_max` and `turn_requests_max` slow a client down and refuse nothing.
+#[test]
+fn backlog_and_turn_limits_refuse_nothing() {
+    let logged = Logged::start(|config| {
+        config.write_backlog_bytes_max = 1;
+        config.turn_requests_max = 1;
+    });
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.must(&wire::create("/a", &[1; 100_000], CreateMode::Persistent));
+    let mut bytes = Vec::new();
+    for xid in 1..=100 {
+        wire::get("/a", false).encode(Xid(xid), &mut bytes);
+    }
+    client.send_raw(&bytes);
+    for xid in 1..=100 {
+        let answer = client.answer(minikeeper_protocol::OpCode::GetData);
+        assert_eq!(answer.xid, Xid(xid));
+        assert!(matches!(answer.outcome, Ok(Reply::Data(..))));
+    }
+    assert!(!logged.text().contains("WARN"), "{}", logged.text());
+}
