@@ -16,14 +16,28 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Fresh {
     timeout_ms: u64,
-    waiting: Mutex<VecDeque<(u64, Weak<Outbox>)>>,
+    waiting: Mutex<Waiting>,
 }
+
+#[derive(Debug)]
+struct Waiting {
+    /// Deadline and connection.
+    queue: VecDeque<(u64, Weak<Outbox>)>,
+    /// The length at which those that are done or gone are looked for in the middle too.
+    sweep_at: usize,
+}
+
+/// The first length worth a sweep.
+const SWEEP_MIN: usize = 1_024;
 
 impl Fresh {
     pub(crate) fn new(timeout_ms: u64) -> Self {
         Self {
             timeout_ms,
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                queue: VecDeque::new(),
+                sweep_at: SWEEP_MIN,
+            }),
         }
     }
 
@@ -34,15 +48,21 @@ impl Fresh {
             .elapsed_ms
             .saturating_add(self.timeout_ms);
         let mut waiting = self.waiting.lock();
-        // Those at the front that are done or gone need not wait for their time.
-        while waiting
+        let Waiting { queue, sweep_at } = &mut *waiting;
+        // Those at the front that are done or gone need not wait for their time; the others
+        // must not pile up behind one that is slow, on a clock that may not move.
+        while queue
             .front()
             .is_some_and(|(_, outbox)| !owes_handshake(outbox))
         {
-            waiting.pop_front();
+            queue.pop_front();
         }
-        waiting.push_back((deadline_ms, Arc::downgrade(outbox)));
-        let is_first = waiting.len() == 1;
+        if queue.len() >= *sweep_at {
+            queue.retain(|(_, outbox)| owes_handshake(outbox));
+            *sweep_at = SWEEP_MIN.max(2 * queue.len());
+        }
+        queue.push_back((deadline_ms, Arc::downgrade(outbox)));
+        let is_first = queue.len() == 1;
         drop(waiting);
         if is_first {
             turns.rearm_for(Some(deadline_ms));
@@ -52,13 +72,14 @@ impl Fresh {
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
         self.waiting
             .lock()
+            .queue
             .front()
             .map(|(deadline_ms, _)| *deadline_ms)
     }
 
     pub(crate) fn close_due(&self, elapsed_ms: u64) {
-        let mut waiting = self.waiting.lock();
-        while let Some((deadline_ms, outbox)) = waiting.front()
+        let queue = &mut self.waiting.lock().queue;
+        while let Some((deadline_ms, outbox)) = queue.front()
             && *deadline_ms <= elapsed_ms
         {
             if owes_handshake(outbox)
@@ -67,7 +88,7 @@ impl Fresh {
             {
                 waker.wake();
             }
-            waiting.pop_front();
+            queue.pop_front();
         }
     }
 }

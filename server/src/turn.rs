@@ -205,7 +205,8 @@ impl Turns {
 
     /// Ends a session as if its time were up; whether it was there.
     pub(crate) fn expire(&self, session: SessionId) -> bool {
-        let known = self.inspect(|engine| engine.sessions().any(|(id, ..)| id == session));
+        let known = !self.is_broken()
+            && self.inspect(|engine| engine.sessions().any(|(id, ..)| id == session));
         if known {
             self.apply_unasked(&Input::Expire { session });
         }

@@ -52,6 +52,10 @@ pub(crate) fn multi(
             Ok(result) => results.push(result),
             Err(error) => {
                 roll_back(state);
+                // An internal error of the original ends the request, not just the operation.
+                if error == ErrorCode::MarshallingError {
+                    return answer.refuse(zxid, error);
+                }
                 let results = failed(ops.len(), results.len(), error);
                 // The header says success: clients find out from the results.
                 return answer.send(zxid, ReplyRef::Multi(&results));

@@ -1,1 +1,140 @@
-//! Scenario tables and unit tests too long for the file they test.
+//! Tests that look at the state from inside, or are too long for the file they test.
+
+mod broken;
+mod counters;
+mod limits;
+mod rings;
+mod undoing;
+
+use minikeeper_protocol::{
+    AclList, ConnectRequest, ConnectResponse, Create, CreateMode, ErrorCode, EventKind, MultiOp,
+    ReplyHeader, ReplyRef, Request, SessionId, Xid, Zxid,
+};
+
+use crate::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+
+/// What one input led to.
+#[derive(Default)]
+struct Seen {
+    session: Option<SessionId>,
+    /// The newest reply's header.
+    reply: Option<ReplyHeader>,
+    /// The path in the newest reply, if it has one.
+    path: Option<String>,
+    events: Vec<(u32, EventKind, String, Zxid)>,
+    limits: Vec<(Limit, usize)>,
+}
+
+impl Effects for Seen {
+    fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
+        self.session = Some(response.session_id);
+    }
+
+    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+        self.reply = Some(header);
+        if let ReplyRef::PathStat(path, _) = body {
+            self.path = Some(String::from_utf8(path.to_vec()).unwrap());
+        }
+    }
+
+    fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        let path = String::from_utf8(event.path.to_vec()).unwrap();
+        self.events.push((to.0, event.kind, path, event.zxid));
+    }
+
+    fn close(&mut self, _: ConnId, _: CloseReason) {}
+
+    fn limit_hit(&mut self, limit: Limit, max: usize) {
+        self.limits.push((limit, max));
+    }
+}
+
+/// An engine with as many connected sessions as asked for.
+fn engine(conns: u32, settings: Settings) -> Engine {
+    let mut engine = Engine::new(settings);
+    for conn in 0..conns {
+        open(&mut engine, conn);
+    }
+    engine
+}
+
+fn open(engine: &mut Engine, conn: u32) -> Seen {
+    let conn = ConnId(conn);
+    let hello = ConnectRequest::new(10_000);
+    apply(engine, &Input::Connect { conn, hello })
+}
+
+fn apply(engine: &mut Engine, input: &Input) -> Seen {
+    let mut seen = Seen::default();
+    engine.apply(Now::default(), input, &mut seen);
+    engine.check().unwrap();
+    seen
+}
+
+fn request(engine: &mut Engine, conn: u32, request: Request) -> Seen {
+    let input = Input::Request {
+        conn: ConnId(conn),
+        xid: Xid(1),
+        request,
+    };
+    apply(engine, &input)
+}
+
+/// The outcome of a request, as the reply's header says it.
+fn outcome(engine: &mut Engine, conn: u32, asked: Request) -> Result<(), ErrorCode> {
+    let header = request(engine, conn, asked).reply.expect("a reply");
+    header.error.map_or(Ok(()), Err)
+}
+
+fn create(path: &str, mode: CreateMode) -> Request {
+    Request::Create(Create::new(path, b"data", mode))
+}
+
+fn delete(path: &str) -> Request {
+    let path = Some(path.into());
+    Request::Delete { path, version: -1 }
+}
+
+fn set(path: &str, data: &'static [u8]) -> Request {
+    Request::SetData {
+        path: Some(path.into()),
+        data: Some(data.into()),
+        version: -1,
+    }
+}
+
+fn get(path: &str) -> Request {
+    let path = Some(path.into());
+    Request::GetData { path, watch: true }
+}
+
+fn list(path: &str) -> Request {
+    let path = Some(path.into());
+    Request::GetChildren { path, watch: true }
+}
+
+fn add_watch(path: &str, mode: i32) -> Request {
+    let path = Some(path.into());
+    Request::AddWatch { path, mode }
+}
+
+fn create_op(path: &str, mode: CreateMode) -> MultiOp {
+    MultiOp::Create(Create::new(path, b"data", mode))
+}
+
+fn create_with(path: &str, acl: AclList) -> Create {
+    Create {
+        acl,
+        ..Create::new(path, b"", CreateMode::Persistent)
+    }
+}
+
+fn delete_op(path: &str) -> MultiOp {
+    let path = Some(path.into());
+    MultiOp::Delete { path, version: -1 }
+}
+
+fn check_op(path: &str) -> MultiOp {
+    let path = Some(path.into());
+    MultiOp::Check { path, version: -1 }
+}
