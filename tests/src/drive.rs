@@ -1,1 +1,457 @@
-//! Placeholder.
+//! An engine with recorded effects and a clock moved by hand.
+//!
+//! Every input and every effect passes through the codec, as on a real connection: requests are
+//! encoded and decoded again before they are applied, replies and events become frames that are
+//! taken apart again. After every input the whole state is checked.
+
+use bytes::Bytes;
+use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, DecodeError, ErrorCode, EventKind, MultiResult, OpCode,
+    Reader, Reply, ReplyHeader, ReplyRef, Request, RequestHeader, SessionId, WatcherEvent, Xid,
+    Zxid, event, frame, multi,
+};
+
+/// Where the wall clock of a [`Drive`] starts: an arbitrary instant, in milliseconds since 1970.
+pub const WALL_START_MS: i64 = 1_704_067_200_000;
+
+/// One thing the server did, as the connection it is for sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// The answer to a handshake.
+    Connected(ConnectResponse),
+    /// The answer to a request.
+    Reply {
+        /// The request's number.
+        xid: Xid,
+        /// The state it was answered from.
+        zxid: Zxid,
+        /// The body, or why the request was refused.
+        outcome: Result<Reply, ErrorCode>,
+    },
+    /// The answer to a multiRead that ended on the spot: refused, with what was read before.
+    ///
+    /// Source: reference section 13.4.
+    BrokenOff {
+        /// The request's number.
+        xid: Xid,
+        /// The state it was answered from.
+        zxid: Zxid,
+        /// Why.
+        error: ErrorCode,
+        /// The outcomes so far.
+        results: Vec<MultiResult>,
+    },
+    /// A watch fired.
+    Event {
+        /// What happened.
+        kind: EventKind,
+        /// To which znode.
+        path: String,
+        /// The change that caused it.
+        zxid: Zxid,
+    },
+    /// The connection is to be closed.
+    Close(CloseReason),
+}
+
+impl Sent {
+    /// Sorts the names in a listing, which come in any order.
+    ///
+    /// Source: reference sections 10.11 and 10.21.
+    pub fn sort_names(&mut self) {
+        let reply = match self {
+            Self::BrokenOff { results, .. } => return sort_in_results(results),
+            Self::Reply {
+                outcome: Ok(reply), ..
+            } => reply,
+            _ => return,
+        };
+        match reply {
+            Reply::Children(names) | Reply::Children2(names, _) | Reply::Ephemerals(names) => {
+                names.sort();
+            }
+            Reply::Multi(results) => sort_in_results(results),
+            _ => {}
+        }
+    }
+}
+
+fn sort_in_results(results: &mut [MultiResult]) {
+    for result in results {
+        if let MultiResult::GetChildren { names } = result {
+            names.sort();
+        }
+    }
+}
+
+/// One effect with its connection and its bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// Whom it is for.
+    pub conn: u32,
+    /// What it says.
+    pub sent: Sent,
+    /// The message without its length prefix; empty for [`Sent::Close`].
+    pub message: Bytes,
+}
+
+/// An engine, its clock, and the record of what it did.
+#[derive(Debug)]
+pub struct Drive {
+    engine: Engine,
+    now: Now,
+    /// The sessions that ended with the newest input, in order.
+    ended: Vec<SessionId>,
+    /// The limits that the newest input ran into.
+    limits: Vec<Limit>,
+}
+
+impl Drive {
+    /// Starts an engine.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            engine: Engine::new(settings),
+            now: Now {
+                elapsed_ms: 0,
+                wall_ms: WALL_START_MS,
+            },
+            ended: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    /// The engine, to be looked at.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The current time.
+    #[must_use]
+    pub const fn now(&self) -> Now {
+        self.now
+    }
+
+    /// The sessions that ended with the newest input, in order.
+    #[must_use]
+    pub fn ended(&self) -> &[SessionId] {
+        &self.ended
+    }
+
+    /// The limits that the newest input ran into.
+    #[must_use]
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// Applies one input and checks the whole state.
+    ///
+    /// # Errors
+    /// When an invariant is broken, or an effect does not survive the codec.
+    pub fn apply(&mut self, input: &Input) -> Result<Vec<Effect>, String> {
+        let op = match input {
+            Input::Request { request, .. } => Some(request.op()),
+            _ => None,
+        };
+        let mut recorder = Recorder {
+            op,
+            effects: Vec::new(),
+            ended: Vec::new(),
+            limits: Vec::new(),
+            fault: None,
+        };
+        let before = self.engine.zxid();
+        self.engine.apply(self.now, input, &mut recorder);
+        (self.ended, self.limits) = (recorder.ended, recorder.limits);
+        if let Some(fault) = recorder.fault {
+            return Err(fault);
+        }
+        if self.engine.zxid() < before {
+            return Err(format!("the zxid fell from {before}"));
+        }
+        self.engine.check().map_err(|broken| broken.to_string())?;
+        Ok(recorder.effects)
+    }
+
+    /// Applies the first message of a connection.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn connect(&mut self, conn: u32, hello: &ConnectRequest) -> Result<Vec<Effect>, String> {
+        let mut out = Vec::new();
+        hello.encode(&mut out);
+        let hello = ConnectRequest::decode(&mut Reader::new(&message(&out)))
+            .map_err(|error| format!("handshake: {error}"))?;
+        self.apply(&Input::Connect {
+            conn: ConnId(conn),
+            hello,
+        })
+    }
+
+    /// Opens a new session with a timeout of ten seconds.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`], and when the handshake is not answered.
+    pub fn open(&mut self, conn: u32) -> Result<ConnectResponse, String> {
+        match self.connect(conn, &ConnectRequest::new(10_000))?.first() {
+            Some(Effect {
+                sent: Sent::Connected(response),
+                ..
+            }) => Ok(response.clone()),
+            other => Err(format!("the handshake was answered with {other:?}")),
+        }
+    }
+
+    /// Applies a request.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn request(
+        &mut self,
+        conn: u32,
+        xid: i32,
+        request: &Request,
+    ) -> Result<Vec<Effect>, String> {
+        let mut out = Vec::new();
+        request.encode(Xid(xid), &mut out);
+        self.message(conn, &message(&out))
+    }
+
+    /// Applies a request and gives back nothing but its answer.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`], and when there is no answer.
+    pub fn ask(&mut self, conn: u32, request: &Request) -> Result<Answer, String> {
+        let effects = self.request(conn, 1, request)?;
+        effects
+            .into_iter()
+            .find_map(|effect| match effect.sent {
+                Sent::Reply { zxid, outcome, .. } if effect.conn == conn => {
+                    Some(Answer { zxid, outcome })
+                }
+                _ => None,
+            })
+            .ok_or_else(|| format!("{request:?} was not answered"))
+    }
+
+    /// Applies a message of an open connection, decoded as a server decodes it.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`], and when the message closes the connection without an answer.
+    pub fn message(&mut self, conn: u32, message: &Bytes) -> Result<Vec<Effect>, String> {
+        let conn = ConnId(conn);
+        let input = decode(conn, message).map_err(|error| format!("request header: {error}"))?;
+        self.apply(&input)
+    }
+
+    /// The connection is gone.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn disconnect(&mut self, conn: u32) -> Result<Vec<Effect>, String> {
+        self.apply(&Input::Disconnect { conn: ConnId(conn) })
+    }
+
+    /// Ends a session as if its time were up.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn expire(&mut self, session: SessionId) -> Result<Vec<Effect>, String> {
+        self.apply(&Input::Expire { session })
+    }
+
+    /// Moves the clock to the next deadline, but not past `target_ms`, and ticks there.
+    ///
+    /// Returns whether there may be more: `false` once the clock stands at `target_ms`.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn step_to(&mut self, target_ms: u64) -> Result<(bool, Vec<Effect>), String> {
+        match self.engine.next_deadline_ms() {
+            Some(deadline_ms) if deadline_ms <= target_ms => {
+                self.set_elapsed(deadline_ms.max(self.now.elapsed_ms));
+                Ok((true, self.apply(&Input::Tick)?))
+            }
+            _ => {
+                self.set_elapsed(target_ms);
+                Ok((false, Vec::new()))
+            }
+        }
+    }
+
+    /// Moves the clock, stopping wherever something is due on the way.
+    ///
+    /// # Errors
+    /// As [`Drive::apply`].
+    pub fn advance(&mut self, by_ms: u64) -> Result<Vec<Effect>, String> {
+        let target_ms = self.now.elapsed_ms + by_ms;
+        let mut all = Vec::new();
+        loop {
+            let (again, effects) = self.step_to(target_ms)?;
+            all.extend(effects);
+            if !again {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Moves the clock without ticking.
+    pub const fn set_elapsed(&mut self, elapsed_ms: u64) {
+        self.now.elapsed_ms = elapsed_ms;
+        self.now.wall_ms = WALL_START_MS + elapsed_ms.cast_signed();
+    }
+}
+
+/// The answer to one request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// The state it was answered from.
+    pub zxid: Zxid,
+    /// The body, or why the request was refused.
+    pub outcome: Result<Reply, ErrorCode>,
+}
+
+/// Decodes a message as a server does: what is malformed is an input too.
+///
+/// # Errors
+/// When the message closes its connection: a short header, a malformed auth or sasl packet.
+pub fn decode(conn: ConnId, message: &Bytes) -> Result<Input, DecodeError> {
+    let mut reader = Reader::new(message);
+    let RequestHeader { xid, op } = RequestHeader::decode(&mut reader)?;
+    let Some(op) = OpCode::from_code(op) else {
+        return Ok(Input::UnknownOp { conn, xid });
+    };
+    match Request::decode(op, &mut reader) {
+        Ok(request) => Ok(Input::Request { conn, xid, request }),
+        Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => Err(error),
+        Err(_) => Ok(Input::Undecodable {
+            conn,
+            xid,
+            consumes_zxid: op == OpCode::Multi,
+        }),
+    }
+}
+
+/// The message in the one frame that `out` holds.
+fn message(out: &[u8]) -> Bytes {
+    let body = frame::next(out, usize::MAX)
+        .ok()
+        .flatten()
+        .expect("what was put is a whole frame");
+    assert_eq!(body.end, out.len(), "one frame was put");
+    Bytes::copy_from_slice(&out[body])
+}
+
+/// Takes a message from a server apart.
+///
+/// `op` is the operation the oldest unanswered request asked for; `None` if there is none.
+///
+/// # Errors
+/// When the message is malformed, or has bytes left over.
+pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
+    let mut reader = Reader::new(message);
+    let fault = |error: DecodeError| format!("message from the server: {error}");
+    let header = ReplyHeader::decode(&mut reader).map_err(fault)?;
+    let sent = if header.xid == Xid::EVENT {
+        let event = WatcherEvent::decode(&mut reader).map_err(fault)?;
+        Sent::Event {
+            kind: event.kind,
+            path: event.path.to_str_lossy().into_owned(),
+            zxid: header.zxid,
+        }
+    } else if let (Some(error), Some(OpCode::MultiRead), 1..) =
+        (header.error, op, reader.remaining())
+    {
+        Sent::BrokenOff {
+            xid: header.xid,
+            zxid: header.zxid,
+            error,
+            results: multi::decode_results(&mut reader).map_err(fault)?,
+        }
+    } else {
+        let outcome = match (header.error, op) {
+            (Some(error), _) => Err(error),
+            (None, Some(op)) => Ok(Reply::decode(op, &mut reader).map_err(fault)?),
+            (None, None) => return Err("a reply nobody asked for".to_owned()),
+        };
+        Sent::Reply {
+            xid: header.xid,
+            zxid: header.zxid,
+            outcome,
+        }
+    };
+    if reader.remaining() > 0 {
+        return Err(format!("{} bytes behind {sent:?}", reader.remaining()));
+    }
+    Ok(sent)
+}
+
+/// Notes down effects as the owned values that a client would see.
+struct Recorder {
+    /// The operation of the request being served.
+    op: Option<OpCode>,
+    effects: Vec<Effect>,
+    ended: Vec<SessionId>,
+    limits: Vec<Limit>,
+    fault: Option<String>,
+}
+
+impl Recorder {
+    fn frame(&mut self, to: ConnId, out: &[u8]) {
+        let message = message(out);
+        match parse(&message, self.op) {
+            Ok(sent) => self.effects.push(Effect {
+                conn: to.0,
+                sent,
+                message,
+            }),
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+}
+
+impl Effects for Recorder {
+    fn connected(&mut self, to: ConnId, response: &ConnectResponse) {
+        let mut out = Vec::new();
+        response.encode(&mut out);
+        let message = message(&out);
+        match ConnectResponse::decode(&mut Reader::new(&message)) {
+            Ok(response) => self.effects.push(Effect {
+                conn: to.0,
+                sent: Sent::Connected(response),
+                message,
+            }),
+            Err(error) => self.fault = Some(format!("answer to a handshake: {error}")),
+        }
+    }
+
+    fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+        let mut out = Vec::new();
+        body.encode(header, &mut out);
+        self.frame(to, &out);
+    }
+
+    fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        let mut out = Vec::new();
+        event::encode(event.kind, event.path, event.zxid, &mut out);
+        self.frame(to, &out);
+    }
+
+    fn close(&mut self, conn: ConnId, why: CloseReason) {
+        self.effects.push(Effect {
+            conn: conn.0,
+            sent: Sent::Close(why),
+            message: Bytes::new(),
+        });
+    }
+
+    fn limit_hit(&mut self, limit: Limit, _: usize) {
+        self.limits.push(limit);
+    }
+
+    fn session_ended(&mut self, session: SessionId, _: bool) {
+        self.ended.push(session);
+    }
+}

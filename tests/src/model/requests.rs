@@ -1,0 +1,465 @@
+//! What each request does. Source: reference sections 10 and 13, in their order of checks.
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    AddWatchMode, Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult,
+    Reply, Request, Stat, Ustring, WatcherType, Xid, Zxid,
+};
+
+use crate::drive::Sent;
+
+use super::{Model, Node, rules, watching::Mode};
+
+type Outcome<T = Reply> = Result<T, ErrorCode>;
+
+/// The text of a path that must not be null.
+fn text(path: Option<&Ustring>) -> Outcome<String> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?;
+    Ok(path.to_str_lossy().into_owned())
+}
+
+/// A path that is validated before anything else. Source: reference section 8.1, whose first rule
+/// a null path breaks.
+fn validated(path: Option<&Ustring>) -> Outcome<String> {
+    let path = text(path).map_err(|_| ErrorCode::BadArguments)?;
+    if rules::is_valid(&path) {
+        Ok(path)
+    } else {
+        Err(ErrorCode::BadArguments)
+    }
+}
+
+fn names(names: &[String]) -> Vec<Ustring> {
+    names.iter().map(|name| name.as_str().into()).collect()
+}
+
+/// A change that succeeded: what to answer and, later, what to tell.
+enum Change {
+    Created(String),
+    Deleted(String),
+    DataSet(String, Stat),
+    Checked,
+}
+
+impl Model {
+    pub(super) fn serve(&mut self, conn: u32, xid: Xid, request: &Request) {
+        match request {
+            Request::Ping => return self.reply(conn, Xid::PING, Ok(Reply::Empty)),
+            Request::CloseSession => return self.close_session(conn, xid),
+            Request::Check { .. }
+            | Request::CreateSession
+            | Request::DeleteContainer { .. }
+            | Request::Auth { .. }
+            | Request::WhoAmI => return self.refuse_unknown(conn, xid),
+            Request::Sasl { .. } => {
+                let zxid = std::mem::replace(&mut self.zxid, 0);
+                self.reply(conn, xid, Ok(Reply::Token(None)));
+                self.zxid = zxid;
+                return;
+            }
+            Request::MultiRead(ops) => return self.multi_read(conn, xid, ops),
+            _ => {}
+        }
+        let outcome = self.outcome(conn, request);
+        self.reply(conn, xid, outcome);
+    }
+
+    fn outcome(&mut self, conn: u32, request: &Request) -> Outcome {
+        match request {
+            Request::Create(create) => {
+                let path = self.write(conn, &MultiOp::Create(create.clone()))?;
+                let stat = self.stat(&path);
+                Ok(match create.op {
+                    CreateOp::Create => Reply::Path(Some(path.into())),
+                    _ => Reply::PathStat(path.into(), stat),
+                })
+            }
+            Request::Delete { path, version } => {
+                let (path, version) = (path.clone(), *version);
+                self.write(conn, &MultiOp::Delete { path, version })?;
+                Ok(Reply::Empty)
+            }
+            Request::SetData {
+                path,
+                data,
+                version,
+            } => {
+                let (path, data, version) = (path.clone(), data.clone(), *version);
+                let path = self.write(
+                    conn,
+                    &MultiOp::SetData {
+                        path,
+                        data,
+                        version,
+                    },
+                )?;
+                Ok(Reply::Stat(self.stat(&path)))
+            }
+            Request::SetAcl { path, acl, version } => {
+                self.zxid += 1;
+                let path = validated(path.as_ref())?;
+                let acl = rules::fix_up(acl)?;
+                let node = self.nodes.get_mut(&path).ok_or(ErrorCode::NoNode)?;
+                if *version != -1 && *version != node.stat.aversion {
+                    return Err(ErrorCode::BadVersion);
+                }
+                node.stat.aversion += 1;
+                node.acl = acl;
+                Ok(Reply::Stat(self.stat(&path)))
+            }
+            Request::Multi(ops) => self.multi(conn, ops),
+            Request::Reconfig { .. } => {
+                self.zxid += 1;
+                Err(ErrorCode::ReconfigDisabled)
+            }
+            _ => self.look(conn, request),
+        }
+    }
+
+    fn look(&mut self, conn: u32, request: &Request) -> Outcome {
+        match request {
+            Request::Exists { path, watch } => {
+                let path = text(path.as_ref())?;
+                if path.contains('\0') {
+                    return Err(ErrorCode::BadArguments);
+                }
+                if *watch {
+                    self.watch(conn, &path, Some(Mode::Standard), None);
+                }
+                let path = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                Ok(Reply::Stat(self.stat(path)))
+            }
+            Request::GetData { path, watch } => {
+                let path = text(path.as_ref())?;
+                let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                if *watch {
+                    self.watch(conn, &path, Some(Mode::Standard), None);
+                }
+                let data = self.nodes[found].data.clone().map(Bytes::from);
+                Ok(Reply::Data(data, self.stat(found)))
+            }
+            Request::GetChildren { path, watch } | Request::GetChildren2 { path, watch } => {
+                let path = text(path.as_ref())?;
+                let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                if *watch {
+                    self.watch(conn, &path, None, Some(Mode::Standard));
+                }
+                let names = names(&self.children(found));
+                Ok(match request {
+                    Request::GetChildren { .. } => Reply::Children(names),
+                    _ => Reply::Children2(names, self.stat(found)),
+                })
+            }
+            Request::GetAcl { path } => {
+                let path = text(path.as_ref())?;
+                let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                Ok(Reply::Acl(self.nodes[found].acl.clone(), self.stat(found)))
+            }
+            Request::GetAllChildrenNumber { path } => {
+                let path = text(path.as_ref())?;
+                let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                // Through the empty path the root counts as well.
+                let count = self.descendants(found) + usize::from(path.is_empty());
+                Ok(Reply::Count(
+                    i32::try_from(count).expect("trees in tests are small"),
+                ))
+            }
+            Request::GetEphemerals { prefix } => {
+                let prefix = text(prefix.as_ref()).unwrap_or_default();
+                let session = self.session_of(conn).expect("a served connection has one");
+                let is_wanted = |(path, node): &(&String, &Node)| {
+                    node.owner == session && (prefix.trim().is_empty() || path.starts_with(&prefix))
+                };
+                let found = self.nodes.iter().filter(is_wanted);
+                Ok(Reply::Ephemerals(
+                    found.map(|(path, _)| path.as_str().into()).collect(),
+                ))
+            }
+            Request::Sync { path } => Ok(Reply::Path(path.clone())),
+            Request::AddWatch { path, mode } => {
+                let mode = AddWatchMode::from_code(*mode).ok_or(ErrorCode::MarshallingError)?;
+                self.watch_for_good(conn, &text(path.as_ref())?, mode);
+                Ok(Reply::WatchAdded)
+            }
+            Request::CheckWatches { path, kind } | Request::RemoveWatches { path, kind } => {
+                let kind = WatcherType::from_code(*kind).ok_or(ErrorCode::MarshallingError)?;
+                let path = text(path.as_ref()).map_err(|_| ErrorCode::NoWatcher)?;
+                let found = match request {
+                    Request::CheckWatches { .. } => self.is_watching(conn, &path, kind),
+                    _ => self.unwatch(conn, &path, kind),
+                };
+                found.then_some(Reply::Empty).ok_or(ErrorCode::NoWatcher)
+            }
+            Request::SetWatches {
+                relative_zxid,
+                data,
+                exist,
+                child,
+            } => {
+                self.set_watches(conn, *relative_zxid, &[data, exist, child]);
+                Ok(Reply::Empty)
+            }
+            Request::SetWatches2 {
+                relative_zxid,
+                data,
+                exist,
+                child,
+                persistent,
+                persistent_recursive,
+            } => {
+                let lists: [&[Ustring]; 5] = [data, exist, child, persistent, persistent_recursive];
+                self.set_watches(conn, *relative_zxid, &lists);
+                Ok(Reply::Empty)
+            }
+            other => unreachable!("{other:?} is served elsewhere"),
+        }
+    }
+
+    /// One change by itself: a zxid, the change, the events. Returns the path it was made at.
+    fn write(&mut self, conn: u32, op: &MultiOp) -> Outcome<String> {
+        self.zxid += 1;
+        let change = self.change(conn, op)?;
+        self.tell_change(&change);
+        Ok(match change {
+            Change::Created(path) | Change::Deleted(path) | Change::DataSet(path, _) => path,
+            Change::Checked => unreachable!("a check stands in multis only"),
+        })
+    }
+
+    fn tell_change(&mut self, change: &Change) {
+        match change {
+            Change::Created(path) => self.tell_created(path),
+            Change::Deleted(path) => self.tell_deleted(path),
+            Change::DataSet(path, _) => {
+                self.fire_data(minikeeper_protocol::EventKind::DataChanged, path);
+            }
+            Change::Checked => {}
+        }
+    }
+
+    fn change(&mut self, conn: u32, op: &MultiOp) -> Outcome<Change> {
+        match op {
+            MultiOp::Create(create) => self.create(conn, create).map(Change::Created),
+            MultiOp::Delete { path, version } => {
+                let path = text(path.as_ref())?;
+                let is_special = rules::SPECIAL.contains(&path.as_str());
+                if !path.contains('/') || path.contains('\0') || is_special {
+                    return Err(ErrorCode::BadArguments);
+                }
+                self.check_version(&path, *version)?;
+                if !self.children(&path).is_empty() {
+                    return Err(ErrorCode::NotEmpty);
+                }
+                self.remove(&path);
+                Ok(Change::Deleted(path))
+            }
+            MultiOp::SetData {
+                path,
+                data,
+                version,
+            } => {
+                let path = validated(path.as_ref())?;
+                self.check_version(&path, *version)?;
+                let (zxid, wall_ms) = (Zxid(self.zxid), self.now.wall_ms);
+                let node = self.nodes.get_mut(&path).expect("just found");
+                node.data = data.as_ref().map(|data| data.to_vec());
+                node.stat.version += 1;
+                (node.stat.mzxid, node.stat.mtime_ms) = (zxid, wall_ms);
+                let stat = self.stat(&path);
+                Ok(Change::DataSet(path, stat))
+            }
+            MultiOp::Check { path, version } => {
+                let path = validated(path.as_ref())?;
+                self.check_version(&path, *version)?;
+                Ok(Change::Checked)
+            }
+        }
+    }
+
+    fn check_version(&self, path: &str, version: i32) -> Outcome<()> {
+        let node = self.nodes.get(path).ok_or(ErrorCode::NoNode)?;
+        if version != -1 && version != node.stat.version {
+            return Err(ErrorCode::BadVersion);
+        }
+        Ok(())
+    }
+
+    /// Reference sections 10.1 to 10.3.
+    fn create(&mut self, conn: u32, create: &Create) -> Outcome<String> {
+        let mode = CreateMode::from_flags(create.flags).ok_or(ErrorCode::BadArguments)?;
+        if mode.has_ttl() {
+            return Err(ErrorCode::Unimplemented);
+        }
+        if create.op == CreateOp::Ttl {
+            return Err(ErrorCode::BadArguments);
+        }
+        let mut path = text(create.path.as_ref())?;
+        if !path.contains('/') || path.contains('\0') {
+            return Err(ErrorCode::BadArguments);
+        }
+        let acl = rules::fix_up(&create.acl)?;
+        let parent = self
+            .nodes
+            .get(rules::parent(&path))
+            .ok_or(ErrorCode::NoNode)?;
+        if mode.is_sequential() {
+            path = format!("{path}{:010}", parent.created);
+        }
+        if !rules::is_valid(&path) {
+            return Err(ErrorCode::BadArguments);
+        }
+        if self.nodes.contains_key(&path) {
+            return Err(ErrorCode::NodeExists);
+        }
+        if parent.owner != 0 {
+            return Err(ErrorCode::NoChildrenForEphemerals);
+        }
+        let is_ephemeral = create.op != CreateOp::Container && mode.is_ephemeral();
+        let zxid = Zxid(self.zxid);
+        let node = Node {
+            data: create.data.as_ref().map(|data| data.to_vec()),
+            acl,
+            owner: if is_ephemeral {
+                self.session_of(conn).expect("a served connection has one")
+            } else {
+                0
+            },
+            created: 0,
+            stat: Stat {
+                czxid: zxid,
+                mzxid: zxid,
+                pzxid: zxid,
+                ctime_ms: self.now.wall_ms,
+                mtime_ms: self.now.wall_ms,
+                ..Stat::default()
+            },
+        };
+        self.insert(&path, node);
+        Ok(path)
+    }
+
+    /// Reference sections 13.1 to 13.3: all or nothing, on a copy of everything.
+    fn multi(&mut self, conn: u32, ops: &[MultiOp]) -> Outcome {
+        let mut decoded = Vec::new();
+        for op in ops {
+            match decode(op) {
+                Some(op) => decoded.push(op),
+                None => {
+                    let is_null_list = matches!(op, MultiOp::Create(create)
+                        if create.acl.is_null() && create.op != CreateOp::Ttl);
+                    self.zxid += i64::from(!is_null_list);
+                    return Err(ErrorCode::MarshallingError);
+                }
+            }
+        }
+        self.zxid += 1;
+        let mut copy = self.clone();
+        let (mut results, mut changes) = (Vec::new(), Vec::new());
+        for op in &decoded {
+            match copy.change(conn, op) {
+                Ok(change) => {
+                    results.push(copy.result(op, &change));
+                    changes.push(change);
+                }
+                // An internal error ends the whole request. Source: reference section 7.6.
+                Err(error @ ErrorCode::MarshallingError) => return Err(error),
+                Err(error) => {
+                    let mut results = vec![MultiResult::Error(None); results.len()];
+                    results.push(MultiResult::Error(Some(error)));
+                    let untried = MultiResult::Error(Some(ErrorCode::RuntimeInconsistency));
+                    results.resize(ops.len(), untried);
+                    return Ok(Reply::Multi(results));
+                }
+            }
+        }
+        *self = copy;
+        for change in &changes {
+            self.tell_change(change);
+        }
+        Ok(Reply::Multi(results))
+    }
+
+    fn result(&self, op: &MultiOp, change: &Change) -> MultiResult {
+        match (op, change) {
+            (MultiOp::Create(create), Change::Created(path)) => {
+                let path_on_wire = path.as_str().into();
+                match create.op {
+                    CreateOp::Create => MultiResult::Create { path: path_on_wire },
+                    _ => MultiResult::Create2 {
+                        path: path_on_wire,
+                        stat: self.stat(path),
+                    },
+                }
+            }
+            (_, Change::DataSet(_, stat)) => MultiResult::SetData { stat: *stat },
+            (_, Change::Deleted(_)) => MultiResult::Delete,
+            _ => MultiResult::Check,
+        }
+    }
+
+    /// Reference section 13.4. A null path ends the request on the spot.
+    fn multi_read(&mut self, conn: u32, xid: Xid, ops: &[MultiReadOp]) {
+        let mut results = Vec::new();
+        for op in ops {
+            match self.read_in_multi(op) {
+                Err(error @ ErrorCode::MarshallingError) => {
+                    let broken_off = Sent::BrokenOff {
+                        xid,
+                        zxid: self.zxid(),
+                        error,
+                        results,
+                    };
+                    return self.output.push((conn, broken_off));
+                }
+                Err(error) => results.push(MultiResult::Error(Some(error))),
+                Ok(result) => results.push(result),
+            }
+        }
+        self.reply(conn, xid, Ok(Reply::Multi(results)));
+    }
+
+    fn read_in_multi(&self, op: &MultiReadOp) -> Outcome<MultiResult> {
+        let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
+        let path = text(path.as_ref())?;
+        let path = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+        Ok(match op {
+            MultiReadOp::GetData { .. } => MultiResult::GetData {
+                data: self.nodes[path].data.clone().map(Bytes::from),
+                stat: self.stat(path),
+            },
+            MultiReadOp::GetChildren { .. } => MultiResult::GetChildren {
+                names: names(&self.children(path)),
+            },
+        })
+    }
+}
+
+/// What the original's decoder makes of an operation of a multi; `None` fails the whole request.
+/// Source: reference section 13.1.
+fn decode(op: &MultiOp) -> Option<MultiOp> {
+    match op {
+        MultiOp::Delete { path, .. }
+        | MultiOp::SetData { path, .. }
+        | MultiOp::Check { path, .. } => path.is_some().then(|| op.clone()),
+        MultiOp::Create(create) => {
+            // The fields of a createTTL are looked at later, as the operation's own.
+            let is_ttl = create.op == CreateOp::Ttl;
+            let mode = match CreateMode::from_flags(create.flags) {
+                None if is_ttl => CreateMode::Persistent,
+                mode => mode?,
+            };
+            if create.path.is_none() || (!is_ttl && (create.acl.is_null() || mode.has_ttl())) {
+                return None;
+            }
+            let op = match (mode, create.op) {
+                (CreateMode::Container, _) => CreateOp::Container,
+                (mode, CreateOp::Ttl) if !mode.has_ttl() => CreateOp::Create,
+                (_, op) => op,
+            };
+            Some(MultiOp::Create(Create {
+                op,
+                ..create.clone()
+            }))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Rules that need no state: paths, access lists, passwords.
+
+use minikeeper_protocol::{Acl, AclList, ErrorCode};
+
+/// The znodes of a fresh server. Source: reference section 5.4.
+pub(super) const SPECIAL: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+
+/// The path up to the last slash; the root for top-level paths.
+pub(super) fn parent(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((parent, _)) => parent,
+    }
+}
+
+/// The text behind the last slash.
+pub(super) fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Source: reference section 8.1.
+pub(super) fn is_valid(path: &str) -> bool {
+    if path == "/" {
+        return true;
+    }
+    let Some(rest) = path.strip_prefix('/') else {
+        return false;
+    };
+    rest.split('/').all(|name| !matches!(name, "" | "." | ".."))
+        && path.chars().all(|c| {
+            !(c <= '\u{1f}'
+                || ('\u{7f}'..='\u{9f}').contains(&c)
+                || ('\u{e000}'..='\u{f8ff}').contains(&c)
+                || ('\u{fff0}'..='\u{ffff}').contains(&c)
+                || c > '\u{ffff}')
+        })
+}
+
+/// Source: reference section 9.5, without identities.
+pub(super) fn fix_up(list: &AclList) -> Result<AclList, ErrorCode> {
+    let mut kept: Vec<Acl> = Vec::new();
+    for entry in list.entries() {
+        if !kept.contains(&entry) {
+            kept.push(entry);
+        }
+    }
+    if kept.is_empty() {
+        return Err(ErrorCode::InvalidAcl);
+    }
+    for entry in &kept {
+        let text = |text: &Option<_>| {
+            text.as_ref()
+                .map(|text: &minikeeper_protocol::Ustring| text.to_str_lossy().into_owned())
+        };
+        let (scheme, id) = (text(&entry.scheme), text(&entry.id));
+        let is_good = match (scheme.as_deref(), id.as_deref()) {
+            (Some("world" | "digest" | "ip"), None) => return Err(ErrorCode::MarshallingError),
+            (Some("world"), Some(id)) => id == "anyone",
+            (Some("digest"), Some(id)) => id.trim_end_matches(':').matches(':').count() == 1,
+            (Some("ip"), Some(id)) => !id.is_empty(),
+            _ => false,
+        };
+        if !is_good {
+            return Err(ErrorCode::InvalidAcl);
+        }
+    }
+    Ok(AclList::new(&kept))
+}
+
+/// Source: reference section 6.7.
+pub(super) fn password(id: i64) -> [u8; 16] {
+    let mut state = (id.cast_unsigned() ^ 0xB341_5C00 ^ 0x5_DEEC_E66D) % (1 << 48);
+    let mut password = [0; 16];
+    for part in password.chunks_exact_mut(4) {
+        state = (u128::from(state) * 0x5_DEEC_E66D + 0xB)
+            .rem_euclid(1 << 48)
+            .try_into()
+            .expect("48 bits fit 64");
+        part.copy_from_slice(&((state >> 16) % (1 << 32)).to_le_bytes()[..4]);
+    }
+    password
+}

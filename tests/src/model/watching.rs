@@ -1,0 +1,174 @@
+//! Watches of the model. Source: reference section 12.
+
+use std::collections::BTreeSet;
+
+use minikeeper_protocol::{AddWatchMode, EventKind, Ustring, WatcherType, Zxid};
+
+use super::{Model, rules};
+
+/// How a watch was registered.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Mode {
+    Standard,
+    Persistent,
+    Recursive,
+}
+
+/// The modes of one connection on one path, in each of the two tables.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Modes {
+    data: BTreeSet<Mode>,
+    child: BTreeSet<Mode>,
+}
+
+impl Model {
+    pub(super) fn watch(&mut self, conn: u32, path: &str, data: Option<Mode>, child: Option<Mode>) {
+        let modes = self.watches.entry((conn, path.to_owned())).or_default();
+        modes.data.extend(data);
+        modes.child.extend(child);
+    }
+
+    pub(super) fn watch_for_good(&mut self, conn: u32, path: &str, mode: AddWatchMode) {
+        match mode {
+            AddWatchMode::Persistent => {
+                self.watch(conn, path, Some(Mode::Persistent), Some(Mode::Persistent));
+            }
+            AddWatchMode::PersistentRecursive => {
+                self.watch(conn, path, Some(Mode::Recursive), None);
+            }
+        }
+    }
+
+    /// Fires the data table; returns who was told.
+    pub(super) fn fire_data(&mut self, kind: EventKind, path: &str) -> Vec<u32> {
+        let mut told = BTreeSet::new();
+        for ((conn, watched), modes) in &mut self.watches {
+            if watched == path && !modes.data.is_empty() {
+                told.insert(*conn);
+                modes.data.remove(&Mode::Standard);
+            }
+            let is_above = watched == "/" || path.starts_with(&format!("{watched}/"));
+            if watched != path
+                && !watched.is_empty()
+                && is_above
+                && modes.data.contains(&Mode::Recursive)
+            {
+                told.insert(*conn);
+            }
+        }
+        self.tell(told, kind, path)
+    }
+
+    /// Fires the child table, save for those told already.
+    pub(super) fn fire_child(&mut self, kind: EventKind, path: &str, except: &[u32]) {
+        let mut told = BTreeSet::new();
+        for ((conn, watched), modes) in &mut self.watches {
+            if watched == path && !modes.child.is_empty() {
+                modes.child.remove(&Mode::Standard);
+                if !except.contains(conn) {
+                    told.insert(*conn);
+                }
+            }
+        }
+        self.tell(told, kind, path);
+    }
+
+    fn tell(&mut self, told: BTreeSet<u32>, kind: EventKind, path: &str) -> Vec<u32> {
+        self.forget_empty();
+        let told: Vec<_> = told.into_iter().collect();
+        for conn in &told {
+            self.event(*conn, kind, path, self.zxid);
+        }
+        told
+    }
+
+    fn forget_empty(&mut self) {
+        self.watches
+            .retain(|_, modes| !modes.data.is_empty() || !modes.child.is_empty());
+    }
+
+    /// Reference section 12.7.
+    pub(super) fn is_watching(&self, conn: u32, path: &str, kind: WatcherType) -> bool {
+        let Some(modes) = self.watches.get(&(conn, path.to_owned())) else {
+            return false;
+        };
+        match kind {
+            WatcherType::Children => modes.child.contains(&Mode::Standard),
+            WatcherType::Data => modes.data.contains(&Mode::Standard),
+            WatcherType::Persistent => modes.data.contains(&Mode::Persistent),
+            WatcherType::PersistentRecursive => modes.data.contains(&Mode::Recursive),
+            WatcherType::Any => true,
+        }
+    }
+
+    /// Reference section 12.7; whether anything was removed.
+    pub(super) fn unwatch(&mut self, conn: u32, path: &str, kind: WatcherType) -> bool {
+        if !self.is_watching(conn, path, kind) {
+            return false;
+        }
+        let modes = self
+            .watches
+            .get_mut(&(conn, path.to_owned()))
+            .expect("just found");
+        match kind {
+            WatcherType::Children => drop(modes.child.remove(&Mode::Standard)),
+            WatcherType::Data => drop(modes.data.remove(&Mode::Standard)),
+            WatcherType::Persistent => {
+                modes.data.remove(&Mode::Persistent);
+                modes.child.remove(&Mode::Persistent);
+            }
+            WatcherType::PersistentRecursive => drop(modes.data.remove(&Mode::Recursive)),
+            WatcherType::Any => *modes = Modes::default(),
+        }
+        self.forget_empty();
+        true
+    }
+
+    /// Reference section 12.8.
+    pub(super) fn set_watches(&mut self, conn: u32, since: Zxid, lists: &[&[Ustring]]) {
+        let since = since.0;
+        for (number, list) in lists.iter().enumerate() {
+            for path in *list {
+                let path = path.to_str_lossy().into_owned();
+                let found = self.read_path(&path);
+                let stat = found.map(|path| self.nodes[path].stat);
+                let missed = match (number, stat) {
+                    (0 | 2, None) => Some(EventKind::Deleted),
+                    (0, Some(stat)) if stat.mzxid.0 > since => Some(EventKind::DataChanged),
+                    (1, Some(_)) => Some(EventKind::Created),
+                    (2, Some(stat)) if stat.pzxid.0 > since => Some(EventKind::ChildrenChanged),
+                    _ => None,
+                };
+                match (missed, number) {
+                    (Some(kind), _) => self.event(conn, kind, &path, -1),
+                    (None, 0 | 1) => self.watch(conn, &path, Some(Mode::Standard), None),
+                    (None, 2) => self.watch(conn, &path, None, Some(Mode::Standard)),
+                    (None, 3) => self.watch_for_good(conn, &path, AddWatchMode::Persistent),
+                    (None, _) => {
+                        self.watch_for_good(conn, &path, AddWatchMode::PersistentRecursive);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The znode a read is about. Source: reference section 5.5.
+    pub(super) fn read_path<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let path = if path.is_empty() { "/" } else { path };
+        self.nodes.contains_key(path).then_some(path)
+    }
+
+    pub(super) fn descendants(&self, path: &str) -> usize {
+        let count = |other: &&String| {
+            let mut at = other.as_str();
+            while at != "/" {
+                at = rules::parent(at);
+                if at == path {
+                    return true;
+                }
+            }
+            false
+        };
+        self.nodes.keys().filter(count).count()
+    }
+}

@@ -1,0 +1,446 @@
+//! Scenarios: small readable scripts on the level of the wire, run on anything that serves it.
+//!
+//! ```text
+//! # reference 10.8: identical data bumps the version and fires
+//! case setData with the same bytes
+//! connect a
+//! connect b
+//! a create /x "d" -> /x zxid+1
+//! b getData /x watch -> "d" version=0
+//! a setData /x "d" -1 -> version=1 zxid+1
+//! b <- event changed /x zxid+1
+//! ```
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `case <title>` | a fresh server |
+//! | `deviates` | the original does something else here, on purpose (reference section 26) |
+//! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
+//! | `reconnect a` | the connection drops, another one goes on with its session |
+//! | `disconnect a`, `expire a`, `advance 4000ms` | the connection drops; its session ends; time passes |
+//! | `mark m` | `$m` is the newest zxid from here on |
+//! | `a <operation> <arguments> [xid=n] [-> <expectation>]` | a request, and the next thing `a` receives |
+//! | `a <- <expectation>` | the next thing `a` receives |
+//!
+//! An expectation is `event <kind> <path>`, `closed`, `nothing`, `connected ...`, `refused ...`,
+//! the name of an error, or, for success, fields of the answer: a path, quoted data, `name=value`.
+//! A multi has `results { ... ; ... }`, a multiRead that ended on the spot `broken_off { ... }`.
+//! `zxid+n` alone is the header's zxid, counted from the newest one before the line that last did
+//! something. At the end of a case nothing may be left to receive. Listings are compared sorted.
+
+mod engine;
+mod expect;
+mod operation;
+mod token;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use bytes::Bytes;
+use minikeeper_protocol::{ConnectRequest, ConnectResponse, OpCode, Reader, SessionId, Xid, Zxid};
+
+pub use engine::OnEngine;
+
+use crate::drive::{Sent, parse};
+use expect::Expectation;
+use token::{Token, tokens};
+
+/// What a connection receives next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Incoming {
+    /// A message without its length prefix.
+    Message(Bytes),
+    /// The end of the connection.
+    Closed,
+}
+
+/// A server that scenarios run on, freshly started.
+pub trait Target {
+    /// The newest zxid.
+    ///
+    /// # Errors
+    /// When the server does not say.
+    fn zxid(&mut self) -> Result<i64, String>;
+    /// Opens a connection and says hello; a connection of this name that is over is replaced.
+    ///
+    /// # Errors
+    /// When there is such a connection, or the server is broken.
+    fn connect(&mut self, conn: &str, hello: &ConnectRequest) -> Result<(), String>;
+    /// Sends a message without its length prefix; into the void if the connection is closed.
+    ///
+    /// # Errors
+    /// When there never was such a connection, or the server is broken.
+    fn send(&mut self, conn: &str, message: &Bytes) -> Result<(), String>;
+    /// What comes next, `None` if nothing does.
+    ///
+    /// # Errors
+    /// When there never was such a connection.
+    fn receive(&mut self, conn: &str) -> Result<Option<Incoming>, String>;
+    /// Drops a connection.
+    ///
+    /// # Errors
+    /// When there is none, or the server is broken.
+    fn disconnect(&mut self, conn: &str) -> Result<(), String>;
+    /// Ends a session as if its time were up.
+    ///
+    /// # Errors
+    /// When the server is broken or cannot.
+    fn expire(&mut self, session: SessionId) -> Result<(), String>;
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    fn advance(&mut self, by_ms: u64) -> Result<(), String>;
+}
+
+/// A file of scenarios.
+#[derive(Debug)]
+pub struct Script {
+    file: String,
+    /// The cases in order.
+    pub cases: Vec<Case>,
+}
+
+/// One case: a title and its lines.
+#[derive(Debug)]
+pub struct Case {
+    /// What it shows.
+    pub title: String,
+    /// Whether the original is known to do something else.
+    pub deviates: bool,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    number: usize,
+    text: String,
+    action: Action,
+    expected: Option<Vec<Token>>,
+}
+
+#[derive(Debug)]
+enum Action {
+    Connect {
+        conn: String,
+        options: Vec<Token>,
+        drops_first: bool,
+    },
+    Disconnect(String),
+    Expire(String),
+    Advance(u64),
+    Mark(String),
+    Request {
+        conn: String,
+        words: Vec<Token>,
+    },
+    Receive(String),
+}
+
+/// What expressions in a line refer to.
+#[derive(Debug, Default)]
+struct Env {
+    /// The newest zxid before the line that last did something.
+    zxid: i64,
+    marks: BTreeMap<String, i64>,
+    /// By connection.
+    sessions: BTreeMap<String, (SessionId, Bytes)>,
+}
+
+/// What a scenario says that a server does not do, or that is not a scenario at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Script {
+    /// Reads a file of scenarios.
+    ///
+    /// # Errors
+    /// The first line that is none, with file and number.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Fault> {
+        let mut cases: Vec<Case> = Vec::new();
+        for (index, text) in text.lines().enumerate() {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let number = index + 1;
+            let fault = |what: String| Fault(format!("{file}:{number}: {what}: {text}"));
+            if let Some(title) = text.strip_prefix("case ") {
+                cases.push(Case {
+                    title: title.to_owned(),
+                    deviates: false,
+                    lines: Vec::new(),
+                });
+                continue;
+            }
+            let case = cases
+                .last_mut()
+                .ok_or_else(|| fault("line before the first case".to_owned()))?;
+            if text == "deviates" {
+                case.deviates = true;
+                continue;
+            }
+            let (action, expected) = parse_line(text).map_err(fault)?;
+            case.lines.push(Line {
+                number,
+                text: text.to_owned(),
+                action,
+                expected,
+            });
+        }
+        Ok(Self {
+            file: file.to_owned(),
+            cases,
+        })
+    }
+
+    /// Runs every case on a server of its own.
+    ///
+    /// # Errors
+    /// The first case that goes another way: file, line, what was expected, what came.
+    pub fn run<T: Target>(&self, mut start: impl FnMut() -> T) -> Result<(), Fault> {
+        for case in &self.cases {
+            self.run_case(case, &mut start())?;
+        }
+        Ok(())
+    }
+
+    fn run_case(&self, case: &Case, target: &mut impl Target) -> Result<(), Fault> {
+        let mut run = Run {
+            target,
+            env: Env::default(),
+            pending: BTreeMap::new(),
+            next_xid: 1,
+        };
+        for line in &case.lines {
+            run.line(line).map_err(|what| {
+                let (file, number, text, title) =
+                    (&self.file, line.number, &line.text, &case.title);
+                Fault(format!("{file}:{number}: {title}\n  {text}\n  {what}"))
+            })?;
+        }
+        run.nothing_left()
+            .map_err(|what| Fault(format!("{}: {}: at the end {what}", self.file, case.title)))
+    }
+}
+
+fn parse_line(text: &str) -> Result<(Action, Option<Vec<Token>>), String> {
+    let mut words = tokens(text)?;
+    let arrow = words.iter().position(|word| word.is("->"));
+    let mut expected = arrow.map(|at| {
+        let expected = words.split_off(at + 1);
+        words.pop();
+        expected
+    });
+    if words.is_empty() {
+        return Err("nothing in front of the arrow".to_owned());
+    }
+    let first = words.remove(0).text();
+    let one = |words: &[Token]| match words {
+        [word] => Ok(word.text()),
+        _ => Err(format!("{first} takes one argument")),
+    };
+    let action = match first.as_str() {
+        "connect" | "reconnect" if !words.is_empty() => {
+            let conn = words.remove(0).text();
+            let drops_first = first == "reconnect";
+            if expected.is_none() {
+                expected = Some(tokens("connected")?);
+            }
+            if drops_first {
+                words.insert(0, Token::plain(&format!("session={conn}")));
+            }
+            operation::hello(&words, &Env::default(), true)?;
+            Action::Connect {
+                conn,
+                options: words,
+                drops_first,
+            }
+        }
+        "disconnect" => Action::Disconnect(one(&words)?),
+        "expire" => Action::Expire(one(&words)?),
+        "mark" => Action::Mark(one(&words)?),
+        "advance" => {
+            let by = one(&words)?;
+            let by_ms = by.strip_suffix("ms").and_then(|by| by.parse().ok());
+            Action::Advance(by_ms.ok_or("a time looks like 4000ms")?)
+        }
+        _ if words.first().is_some_and(|word| word.is("<-")) => {
+            words.remove(0);
+            expected = Some(std::mem::take(&mut words));
+            Action::Receive(first)
+        }
+        _ => {
+            operation::message(&words, &Env::default(), Xid(0), true)?;
+            Action::Request { conn: first, words }
+        }
+    };
+    if let Some(expected) = &expected {
+        Expectation::parse(expected, &Env::default(), true)?;
+    }
+    Ok((action, expected))
+}
+
+/// Something sent: a request's number and operation, or `None` for a handshake.
+type Pending = Option<(Xid, Option<OpCode>)>;
+
+/// A case on its way.
+struct Run<'a, T> {
+    target: &'a mut T,
+    env: Env,
+    /// What each connection has sent that is not answered; `None` is a handshake.
+    pending: BTreeMap<String, VecDeque<Pending>>,
+    next_xid: i32,
+}
+
+impl<T: Target> Run<'_, T> {
+    fn line(&mut self, line: &Line) -> Result<(), String> {
+        if !matches!(line.action, Action::Receive(_)) {
+            self.env.zxid = self.target.zxid()?;
+        }
+        let conn = match &line.action {
+            Action::Connect {
+                conn,
+                options,
+                drops_first,
+            } => {
+                if *drops_first {
+                    self.target.disconnect(conn)?;
+                    self.pending.remove(conn);
+                }
+                let hello = operation::hello(options, &self.env, false)?;
+                self.target.connect(conn, &hello)?;
+                self.pending.insert(conn.clone(), VecDeque::from([None]));
+                conn
+            }
+            Action::Disconnect(conn) => {
+                self.pending.remove(conn);
+                return self.target.disconnect(conn);
+            }
+            Action::Expire(conn) => {
+                let known = self.env.sessions.get(conn);
+                let (session, _) = known.ok_or_else(|| format!("{conn} has no session"))?;
+                return self.target.expire(*session);
+            }
+            Action::Advance(by_ms) => return self.target.advance(*by_ms),
+            Action::Mark(name) => {
+                self.env.marks.insert(name.clone(), self.env.zxid);
+                return Ok(());
+            }
+            Action::Request { conn, words } => {
+                let xid = Xid(self.next_xid);
+                self.next_xid += 1;
+                let (message, xid, op) = operation::message(words, &self.env, xid, false)?;
+                self.target.send(conn, &message)?;
+                let pending = self.pending.entry(conn.clone()).or_default();
+                pending.push_back(Some((xid, op)));
+                conn
+            }
+            Action::Receive(conn) => conn,
+        };
+        match &line.expected {
+            Some(expected) => self.expect(conn, expected),
+            None => Ok(()),
+        }
+    }
+
+    fn expect(&mut self, conn: &str, expected: &[Token]) -> Result<(), String> {
+        let expected = Expectation::parse(expected, &self.env, false)?;
+        let got = match self.target.receive(conn)? {
+            None => Got::Nothing,
+            Some(Incoming::Closed) => Got::Closed,
+            Some(Incoming::Message(message)) => Got::Sent(self.take(conn, &message)?),
+        };
+        if let Got::Sent(Sent::Connected(response)) = &got
+            && response.session_id != SessionId::NONE
+        {
+            let password = response.password.clone().unwrap_or_default();
+            let session = (response.session_id, password);
+            self.env.sessions.insert(conn.to_owned(), session);
+        }
+        expected.check(&got, &self.env)
+    }
+
+    /// Takes a message apart and strikes out what it answers.
+    fn take(&mut self, conn: &str, message: &Bytes) -> Result<Sent, String> {
+        let pending = self.pending.entry(conn.to_owned()).or_default();
+        if pending.front() == Some(&None) {
+            pending.pop_front();
+            return ConnectResponse::decode(&mut Reader::new(message))
+                .map(Sent::Connected)
+                .map_err(|error| format!("answer to the handshake: {error}"));
+        }
+        let op = pending.front().copied().flatten().and_then(|(_, op)| op);
+        let sent = parse(message, op)?;
+        if let Sent::Reply { xid, .. } | Sent::BrokenOff { xid, .. } = &sent {
+            let (expected, op) = pending.pop_front().flatten().ok_or("an answer too many")?;
+            let expected = if op == Some(OpCode::Ping) {
+                Xid::PING
+            } else {
+                expected
+            };
+            if *xid != expected {
+                return Err(format!("expected xid {expected}\n  got      xid {xid}"));
+            }
+        }
+        Ok(sent)
+    }
+
+    fn nothing_left(&mut self) -> Result<(), String> {
+        let conns: Vec<_> = self.pending.keys().cloned().collect();
+        for conn in conns {
+            match self.target.receive(&conn)? {
+                None | Some(Incoming::Closed) => {}
+                Some(Incoming::Message(message)) => {
+                    let sent = self.take(&conn, &message)?;
+                    return Err(format!("{conn} received {sent:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a connection got, if anything.
+#[derive(Debug)]
+enum Got {
+    Sent(Sent),
+    Closed,
+    Nothing,
+}
+
+impl Env {
+    /// `zxid`, `zxid+2`, `$mark`, `none`, or a number.
+    fn zxid(&self, text: &str, is_dry: bool) -> Result<Zxid, String> {
+        let fault = || format!("{text} is no zxid");
+        if let Some(mark) = text.strip_prefix('$') {
+            return match self.marks.get(mark) {
+                Some(zxid) => Ok(Zxid(*zxid)),
+                None if is_dry => Ok(Zxid(0)),
+                None => Err(fault()),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("zxid") {
+            let plus = match rest.strip_prefix('+') {
+                Some(plus) => plus.parse::<i64>().map_err(|_| fault())?,
+                None if rest.is_empty() => 0,
+                None => return Err(fault()),
+            };
+            return Ok(Zxid(self.zxid + plus));
+        }
+        match text {
+            "none" => Ok(Zxid::NONE),
+            _ => text.parse().map(Zxid).map_err(|_| fault()),
+        }
+    }
+}

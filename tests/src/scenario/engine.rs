@@ -1,0 +1,125 @@
+//! Scenarios on the engine, without a socket and without real time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use minikeeper_engine::Settings;
+use minikeeper_protocol::{ConnectRequest, SessionId};
+
+use super::{Incoming, Target};
+use crate::drive::{Drive, Effect, Sent};
+
+/// An engine as a scenario sees it. Every input ends with a check of the whole state.
+#[derive(Debug)]
+pub struct OnEngine {
+    drive: Drive,
+    conns: BTreeMap<String, Conn>,
+}
+
+#[derive(Debug)]
+struct Conn {
+    number: u32,
+    is_open: bool,
+    inbox: VecDeque<Incoming>,
+}
+
+impl OnEngine {
+    /// Starts an engine.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            drive: Drive::new(settings),
+            conns: BTreeMap::new(),
+        }
+    }
+
+    fn conn(&self, name: &str) -> Result<&Conn, String> {
+        self.conns
+            .get(name)
+            .ok_or_else(|| format!("there is no connection {name}"))
+    }
+
+    /// Sorts effects into inboxes; a closed connection disconnects, as the shell sees to.
+    fn deliver(&mut self, effects: Vec<Effect>) -> Result<(), String> {
+        for effect in effects {
+            let found = self
+                .conns
+                .values_mut()
+                .find(|conn| conn.number == effect.conn);
+            let conn = found.ok_or_else(|| format!("{effect:?} for nobody"))?;
+            match effect.sent {
+                Sent::Close(_) => {
+                    conn.inbox.push_back(Incoming::Closed);
+                    conn.is_open = false;
+                    let after = self.drive.disconnect(effect.conn)?;
+                    if !after.is_empty() {
+                        return Err(format!("a disconnect has the effects {after:?}"));
+                    }
+                }
+                sent if !conn.is_open => return Err(format!("{sent:?} on a closed connection")),
+                _ => conn.inbox.push_back(Incoming::Message(effect.message)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Target for OnEngine {
+    fn zxid(&mut self) -> Result<i64, String> {
+        Ok(self.drive.engine().zxid().0)
+    }
+
+    fn connect(&mut self, conn: &str, hello: &ConnectRequest) -> Result<(), String> {
+        if self.conns.get(conn).is_some_and(|conn| conn.is_open) {
+            return Err(format!("{conn} is connected"));
+        }
+        // The number of a connection that is over is used again, as the shell does.
+        let unused = u32::try_from(self.conns.len()).expect("scenarios have few connections");
+        let number = self.conns.get(conn).map_or(unused, |conn| conn.number);
+        let fresh = Conn {
+            number,
+            is_open: true,
+            inbox: VecDeque::new(),
+        };
+        self.conns.insert(conn.to_owned(), fresh);
+        let effects = self.drive.connect(number, hello)?;
+        self.deliver(effects)
+    }
+
+    fn send(&mut self, conn: &str, message: &Bytes) -> Result<(), String> {
+        let conn = self.conn(conn)?;
+        if !conn.is_open {
+            return Ok(());
+        }
+        let effects = self.drive.message(conn.number, message)?;
+        self.deliver(effects)
+    }
+
+    fn receive(&mut self, conn: &str) -> Result<Option<Incoming>, String> {
+        self.conn(conn)?;
+        Ok(self
+            .conns
+            .get_mut(conn)
+            .and_then(|conn| conn.inbox.pop_front()))
+    }
+
+    fn disconnect(&mut self, conn: &str) -> Result<(), String> {
+        let number = self.conn(conn)?.number;
+        if let Some(conn) = self.conns.get_mut(conn) {
+            conn.is_open = false;
+            conn.inbox.clear();
+        }
+        let effects = self.drive.disconnect(number)?;
+        self.deliver(effects)
+    }
+
+    fn expire(&mut self, session: SessionId) -> Result<(), String> {
+        let effects = self.drive.expire(session)?;
+        self.deliver(effects)
+    }
+
+    fn advance(&mut self, by_ms: u64) -> Result<(), String> {
+        let effects = self.drive.advance(by_ms)?;
+        self.deliver(effects)
+    }
+}

@@ -1,0 +1,429 @@
+//! Random traces on the engine and on the naive model at once.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use minikeeper_engine::{ConnId, Input, Settings};
+use minikeeper_protocol::{ConnectRequest, MultiResult, Reply, Request, SessionId, Xid, Zxid};
+use minikeeper_tests::{
+    drive::{Drive, Effect, Sent, decode},
+    model::{Model, Output},
+};
+use proptest::{
+    strategy::{Strategy as _, ValueTree as _},
+    test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner},
+};
+
+use crate::{
+    effort, seed,
+    traces::{CONNS, Step, trace},
+};
+
+const TRACES: u32 = 120;
+
+/// Goal: no sequence of inputs brings the engine to an answer, event or state that the reference
+/// does not allow. Method: random traces on both, everything compared after every input.
+#[test]
+fn random_traces_agree_with_the_model() {
+    check_random(&settings(), TRACES * effort()).unwrap();
+}
+
+/// Goal: the engine is a function of its inputs. Method: every random trace twice, effects and
+/// dump after every input equal.
+#[test]
+fn random_traces_repeat_exactly() {
+    run_property(TRACES * effort(), true, |steps| {
+        let (mut first, mut second) = (Run::new(&settings()), Run::new(&settings()));
+        for step in steps {
+            let (one, two) = (first.apply_only(step)?, second.apply_only(step)?);
+            if one != two {
+                return Err(format!("{step:?}: {one:?} and then {two:?}"));
+            }
+            if first.drive.engine().dump() != second.drive.engine().dump() {
+                return Err(format!("{step:?}: two dumps"));
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Goal: the traces reach what they are meant to. Method: every kind of answer is counted.
+#[test]
+fn random_traces_reach_what_they_are_for() {
+    let mut runner = runner(TRACES, true);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..TRACES {
+        let steps = trace().new_tree(&mut runner).unwrap().current();
+        let mut run = Run::new(&settings());
+        for step in &steps {
+            for effect in run.apply_only(step).unwrap() {
+                let what = match effect.sent {
+                    Sent::Connected(response) if response.timeout_ms == 0 => "refused".to_owned(),
+                    Sent::Connected(_) => "connected".to_owned(),
+                    Sent::Close(why) => format!("{why:?}"),
+                    Sent::Event { kind, zxid, .. } => format!("{kind:?} {}", zxid == Zxid::NONE),
+                    Sent::BrokenOff { .. } => "broken off".to_owned(),
+                    Sent::Reply {
+                        outcome: Err(error),
+                        ..
+                    } => error.name().to_owned(),
+                    Sent::Reply {
+                        outcome: Ok(reply), ..
+                    } => reply_kind(&reply),
+                };
+                *seen.entry(what).or_default() += 1;
+            }
+        }
+    }
+    for what in [
+        "refused",
+        "connected",
+        "SessionClosed",
+        "SessionExpired",
+        "SessionMoved",
+        "SessionRefused",
+        "ZxidAhead",
+        "UnknownOp",
+        "Created false",
+        "Created true",
+        "Deleted false",
+        "Deleted true",
+        "DataChanged false",
+        "DataChanged true",
+        "ChildrenChanged false",
+        "ChildrenChanged true",
+        "NONODE",
+        "BADVERSION",
+        "NODEEXISTS",
+        "NOTEMPTY",
+        "NOCHILDRENFOREPHEMERALS",
+        "BADARGUMENTS",
+        "INVALIDACL",
+        "MARSHALLINGERROR",
+        "UNIMPLEMENTED",
+        "RECONFIGDISABLED",
+        "NOWATCHER",
+        "multi done",
+        "multi failed",
+        "Ephemerals",
+        "broken off",
+    ] {
+        let count = seen.get(what).copied().unwrap_or(0);
+        assert!(count > 0, "{what}: never in {seen:#?}");
+    }
+}
+
+fn reply_kind(reply: &Reply) -> String {
+    match reply {
+        Reply::Multi(results) if results.is_empty() => "multi empty".to_owned(),
+        Reply::Multi(results) => {
+            let failed = |result: &MultiResult| matches!(result, MultiResult::Error(_));
+            let failed = results.iter().any(failed);
+            if failed { "multi failed" } else { "multi done" }.to_owned()
+        }
+        Reply::Ephemerals(paths) if !paths.is_empty() => "Ephemerals".to_owned(),
+        _ => "reply".to_owned(),
+    }
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        tick_ms: 1_000,
+        session_timeout_min_ms: 2_000,
+        session_timeout_max_ms: 20_000,
+        ..Settings::default()
+    }
+}
+
+/// Runs random traces on the engine and on the model until they differ.
+pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {
+    // Of a planted bug it is enough to know that it shows.
+    let shrinks = settings.planted.is_none();
+    run_property(traces, shrinks, |steps| check_trace(settings, steps))
+}
+
+fn runner(cases: u32, shrinks: bool) -> TestRunner {
+    let shrinking = if shrinks { 20_000 } else { 0 };
+    TestRunner::new(Config {
+        cases,
+        max_shrink_iters: shrinking,
+        rng_seed: RngSeed::Fixed(seed()),
+        failure_persistence: None,
+        ..Config::default()
+    })
+}
+
+fn run_property(
+    cases: u32,
+    shrinks: bool,
+    property: impl Fn(&[Step]) -> Result<(), String>,
+) -> Result<(), String> {
+    let property = |steps: Vec<Step>| property(&steps).map_err(TestCaseError::fail);
+    match runner(cases, shrinks).run(&trace(), property) {
+        Ok(()) => Ok(()),
+        Err(TestError::Fail(reason, steps)) => {
+            let seed = seed();
+            Err(format!(
+                "{reason}\nsmallest trace: {steps:#?}\nrepeat with MINIKEEPER_SEED={seed}"
+            ))
+        }
+        Err(TestError::Abort(reason)) => Err(format!("gave up: {reason}")),
+    }
+}
+
+/// Runs one trace on both and compares everything after every input.
+fn check_trace(settings: &Settings, steps: &[Step]) -> Result<(), String> {
+    let mut run = Run::new(settings);
+    let mut model = Model::new(settings);
+    for step in steps {
+        for input in run.inputs(step) {
+            let effects = run.apply(&input)?;
+            let expected = model.apply(run.drive.now(), &input, run.drive.ended())?;
+            compare(&input, &effects, expected)?;
+            compare_states(&run.drive, &model).map_err(|fault| format!("{input:?}: {fault}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// An engine with what a trace refers to.
+struct Run {
+    drive: Drive,
+    /// The sessions in the order they were opened, with their passwords.
+    sessions: Vec<(SessionId, Bytes)>,
+    is_used: [bool; CONNS as usize],
+    xid: i32,
+    /// Time that must pass before the next input.
+    until_ms: u64,
+}
+
+impl Run {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            drive: Drive::new(settings.clone()),
+            sessions: Vec::new(),
+            is_used: [false; CONNS as usize],
+            xid: 0,
+            until_ms: 0,
+        }
+    }
+
+    /// What a step means for the engine. A connection makes one handshake, so another one on
+    /// the same number comes after a disconnect.
+    fn inputs(&mut self, step: &Step) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        let hello = match step {
+            Step::Open { conn, timeout_ms } => Some((*conn, ConnectRequest::new(*timeout_ms))),
+            Step::OpenAhead { conn } => {
+                let last_zxid_seen = Zxid(self.drive.engine().zxid().0 + 1);
+                let hello = ConnectRequest {
+                    last_zxid_seen,
+                    ..ConnectRequest::new(10_000)
+                };
+                Some((*conn, hello))
+            }
+            Step::Resume {
+                conn,
+                session,
+                is_password_right,
+            } => {
+                let unknown = (SessionId(77), Bytes::from_static(&[1; 16]));
+                let (session_id, password) = self.sessions.get(*session).unwrap_or(&unknown);
+                let password = if *is_password_right {
+                    password.clone()
+                } else {
+                    password.slice(1..)
+                };
+                let hello = ConnectRequest {
+                    session_id: *session_id,
+                    password: Some(password),
+                    read_only: None,
+                    ..ConnectRequest::new(5_000)
+                };
+                Some((*conn, hello))
+            }
+            _ => None,
+        };
+        if let Some((conn, hello)) = hello {
+            if std::mem::replace(&mut self.is_used[conn as usize], true) {
+                inputs.push(Input::Disconnect { conn: ConnId(conn) });
+            }
+            let conn = ConnId(conn);
+            inputs.push(Input::Connect { conn, hello });
+            return inputs;
+        }
+        self.xid += 1;
+        match step {
+            Step::Request { conn, .. } if self.opens_again(*conn) => {
+                inputs = self.inputs(&Step::Open {
+                    conn: *conn,
+                    timeout_ms: 10_000,
+                });
+            }
+            _ => {}
+        }
+        match step {
+            Step::Request { conn, request } => inputs.push(Input::Request {
+                conn: ConnId(*conn),
+                xid: Xid(self.xid),
+                request: through_codec(request),
+            }),
+            Step::Raw { conn, op, body } => {
+                let mut message = self.xid.to_be_bytes().to_vec();
+                message.extend(op.to_be_bytes());
+                message.extend(body);
+                inputs.push(decode(ConnId(*conn), &message.into()).expect("the header is whole"));
+            }
+            Step::Disconnect { conn } => {
+                self.is_used[*conn as usize] = false;
+                inputs.push(Input::Disconnect {
+                    conn: ConnId(*conn),
+                });
+            }
+            Step::Expire { session } => {
+                if let Some((session, _)) = self.sessions.get(*session) {
+                    inputs.push(Input::Expire { session: *session });
+                }
+            }
+            Step::Advance { by_ms } => {
+                self.until_ms = self.drive.now().elapsed_ms + by_ms;
+                inputs.push(Input::Tick);
+            }
+            Step::Open { .. } | Step::OpenAhead { .. } | Step::Resume { .. } => {}
+        }
+        inputs
+    }
+
+    /// Connections end in many ways, and what is sent on one that is over is dropped. Most of
+    /// them come back first, or traces would soon do nothing at all.
+    fn opens_again(&self, conn: u32) -> bool {
+        let mut sessions = self.drive.engine().sessions();
+        let is_attached = sessions.any(|(_, _, attached)| attached == Some(ConnId(conn)));
+        !is_attached && self.xid % 4 != 0
+    }
+
+    fn apply(&mut self, input: &Input) -> Result<Vec<Effect>, String> {
+        if matches!(input, Input::Tick) {
+            // One tick at the end of the time: late, so that several buckets are due at once.
+            self.drive.set_elapsed(self.until_ms);
+        }
+        let effects = self.drive.apply(input)?;
+        for effect in &effects {
+            if let Sent::Connected(response) = &effect.sent
+                && response.timeout_ms > 0
+                && !self
+                    .sessions
+                    .iter()
+                    .any(|(id, _)| *id == response.session_id)
+            {
+                let password = response.password.clone().unwrap_or_default();
+                self.sessions.push((response.session_id, password));
+            }
+        }
+        Ok(effects)
+    }
+
+    fn apply_only(&mut self, step: &Step) -> Result<Vec<Effect>, String> {
+        let mut all = Vec::new();
+        for input in self.inputs(step) {
+            all.extend(self.apply(&input)?);
+        }
+        Ok(all)
+    }
+}
+
+/// The request as it arrives.
+fn through_codec(request: &Request) -> Request {
+    let mut out = Vec::new();
+    request.encode(Xid(0), &mut out);
+    match decode(ConnId(0), &Bytes::from(out).slice(4..)) {
+        Ok(Input::Request { request, .. }) => request,
+        other => panic!("{request:?} arrives as {other:?}"),
+    }
+}
+
+/// Compares what each connection got, in order; names in listings and the events of a session's
+/// end come in any order.
+fn compare(input: &Input, effects: &[Effect], expected: Output) -> Result<(), String> {
+    let ends_sessions = matches!(
+        input,
+        Input::Tick
+            | Input::Expire { .. }
+            | Input::Request {
+                request: Request::CloseSession,
+                ..
+            }
+    );
+    let mut by_conn: BTreeMap<u32, [Vec<Sent>; 2]> = BTreeMap::new();
+    for effect in effects {
+        by_conn.entry(effect.conn).or_default()[0].push(effect.sent.clone());
+    }
+    for (conn, sent) in expected {
+        by_conn.entry(conn).or_default()[1].push(sent);
+    }
+    for (conn, mut lists) in by_conn {
+        for list in &mut lists {
+            list.iter_mut().for_each(Sent::sort_names);
+            if ends_sessions {
+                sort_events(list);
+            }
+        }
+        let [got, wanted] = lists;
+        if got != wanted {
+            return Err(format!(
+                "{input:?}: connection {conn}\n  expected {wanted:?}\n  got      {got:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Sorts runs of events with the same zxid.
+fn sort_events(list: &mut [Sent]) {
+    let zxid_of = |sent: &Sent| match sent {
+        Sent::Event { zxid, .. } => Some(*zxid),
+        _ => None,
+    };
+    for run in list.chunk_by_mut(|a, b| zxid_of(a).is_some() && zxid_of(a) == zxid_of(b)) {
+        run.sort_by_key(|sent| format!("{sent:?}"));
+    }
+}
+
+fn compare_states(drive: &Drive, model: &Model) -> Result<(), String> {
+    let engine = drive.engine();
+    if engine.zxid() != model.zxid() {
+        return Err(format!("zxid {} for {}", engine.zxid(), model.zxid()));
+    }
+    let (counts, paths) = (engine.counts(), model.paths().count());
+    if counts.znodes != paths || counts.watches != model.watches() {
+        let watches = model.watches();
+        return Err(format!(
+            "{counts:?} for {paths} znodes and {watches} watches"
+        ));
+    }
+    for path in model.paths() {
+        let (got, wanted) = (engine.get(path), model.get(path));
+        if got != wanted {
+            return Err(format!("{path}: {got:?} for {wanted:?}"));
+        }
+        let mut names = engine.children(path).unwrap_or_default();
+        names.sort();
+        if names != model.children(path) {
+            return Err(format!(
+                "{path}: children {names:?} for {:?}",
+                model.children(path)
+            ));
+        }
+    }
+    let mut got: Vec<_> = engine
+        .sessions()
+        .map(|(id, timeout_ms, conn)| (id, timeout_ms, conn.map(|conn| conn.0)))
+        .collect();
+    got.sort_unstable();
+    let wanted: Vec<_> = model.sessions().collect();
+    if got != wanted {
+        return Err(format!("sessions {got:?} for {wanted:?}"));
+    }
+    Ok(())
+}

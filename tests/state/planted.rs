@@ -1,0 +1,93 @@
+//! Shows that the tests would notice: each planted bug is switched on, and a check goes red.
+//!
+//! The checks are the functions that the ordinary tests call with no bug. `tests/planted.md` is
+//! the list for people.
+
+use minikeeper::planted::{Planted, PlantedInEngine};
+use minikeeper_engine::Settings;
+
+use crate::{linearizable, model, ordering, scenarios, seed};
+
+/// Rounds of a check whose outcome depends on how threads run, until it must have gone red.
+const ROUNDS: u64 = 400;
+
+const ALL: [Planted; 8] = [
+    Planted::Engine(PlantedInEngine::SequenceReused),
+    Planted::Engine(PlantedInEngine::EphemeralKept),
+    Planted::Engine(PlantedInEngine::WatchFiredTwice),
+    Planted::Engine(PlantedInEngine::MultiNotRolledBack),
+    Planted::Engine(PlantedInEngine::PasswordIgnored),
+    Planted::DrainLeftOut,
+    Planted::ReplyAfterUnlock,
+    Planted::Engine(PlantedInEngine::SyncPanics),
+];
+
+/// The tests that catch a bug; the first of each list is the one meant for it. A new bug does
+/// not compile before it is entered here.
+fn assert_caught(bug: Planted) {
+    match bug {
+        Planted::Engine(bug) => {
+            let file = match bug {
+                PlantedInEngine::SequenceReused => "sequential",
+                PlantedInEngine::EphemeralKept => "expiry",
+                PlantedInEngine::WatchFiredTwice => "watches_one_shot",
+                PlantedInEngine::MultiNotRolledBack => "multi",
+                PlantedInEngine::PasswordIgnored => "sessions",
+                // Not a wrong answer but none: caught by `fail_stop` of tests/it.
+                PlantedInEngine::SyncPanics => return,
+            };
+            let settings = Settings {
+                planted: Some(bug),
+                ..model::settings()
+            };
+            assert_red(scenarios::check_file(file, &settings), bug);
+            assert_red(model::check_random(&settings, 1_000), bug);
+        }
+        Planted::DrainLeftOut => {
+            // Certain in the first round: nothing in these depends on chance.
+            assert_red(ordering::check_one_by_one(Some(bug)), bug);
+            until_red(bug, |_| ordering::check_watchers(Some(bug), false));
+            until_red(bug, |round| history(bug, round));
+        }
+        Planted::ReplyAfterUnlock => {
+            until_red(bug, |_| ordering::check_watchers(Some(bug), false));
+            until_red(bug, |_| ordering::check_watchers(Some(bug), true));
+            until_red(bug, |round| history(bug, round));
+        }
+    }
+}
+
+fn history(bug: Planted, round: u64) -> Result<(), String> {
+    linearizable::check_history(Some(bug), round % 2 == 1, seed() + round).map(drop)
+}
+
+fn assert_red<T>(outcome: Result<T, String>, bug: impl std::fmt::Debug) {
+    assert!(outcome.is_err(), "{bug:?} is not noticed");
+}
+
+fn until_red(bug: Planted, check: impl Fn(u64) -> Result<(), String>) {
+    let found = (0..ROUNDS).find(|round| check(*round).is_err());
+    assert!(found.is_some(), "{bug:?} is not noticed in {ROUNDS} rounds");
+}
+
+macro_rules! caught {
+    ($($name:ident: $number:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                assert_caught(ALL[$number]);
+            }
+        )*
+    };
+}
+
+caught! {
+    sequence_suffix_reused_after_delete_is_noticed: 0;
+    ephemeral_kept_after_expiry_is_noticed: 1;
+    watch_fired_twice_is_noticed: 2;
+    multi_not_rolled_back_is_noticed: 3;
+    password_ignored_is_noticed: 4;
+    drain_of_the_outbox_left_out_is_noticed: 5;
+    reply_appended_after_unlocking_is_noticed: 6;
+    panic_in_a_turn_is_noticed: 7;
+}
