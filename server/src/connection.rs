@@ -147,10 +147,9 @@ impl Connection {
             scratch.ends.clear();
             let mut end = served;
             while scratch.inputs.len() < turn_max && fault.is_none() {
-                match self.next_input(batch, end, scratch) {
-                    Ok(Some((input, next))) => {
+                match self.take_frame(batch, end, scratch) {
+                    Ok(Some(next)) => {
                         scratch.ends.push(next);
-                        scratch.inputs.push(input);
                         end = next;
                     }
                     Ok(None) => break,
@@ -188,19 +187,21 @@ impl Connection {
         }
     }
 
-    /// Decodes the frame at `start`, if it is whole: the input and where the next frame begins.
-    fn next_input(
+    /// Decodes the frame at `start` into the turn's inputs, if it is whole; says where the next
+    /// one begins.
+    ///
+    /// Inputs are large, so they are made where they stay instead of being handed up.
+    fn take_frame(
         &mut self,
         batch: &Bytes,
         start: usize,
         scratch: &mut Scratch,
-    ) -> Result<Option<(Input, usize)>, Fault> {
+    ) -> Result<Option<usize>, Fault> {
         if !self.is_open
             && let Some(word) = four_letter::word(&batch[start..])
         {
-            scratch
-                .out
-                .extend_from_slice(four_letter::answer(word, &self.shared).as_bytes());
+            let answer = four_letter::answer(word, &self.shared);
+            scratch.out.extend_from_slice(answer.as_bytes());
             return Err(Fault::FourLetterWord);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
@@ -209,39 +210,51 @@ impl Connection {
         };
         let (body_start, end) = (start + body.start, start + body.end);
         let mut reader = Reader::window(batch, body_start..end);
-        let input = if self.is_open {
-            self.decode(&mut reader).map_err(Fault::Message)?
+        if self.is_open {
+            decode(self.id, &mut reader, &mut scratch.inputs).map_err(Fault::Message)?;
         } else {
             let hello = ConnectRequest::decode(&mut reader).map_err(Fault::Message)?;
             self.is_open = true;
             self.outbox.set_open();
-            Input::Connect {
+            scratch.inputs.push(Input::Connect {
                 conn: self.id,
                 hello,
-            }
-        };
-        Ok(Some((input, end)))
+            });
+        }
+        Ok(Some(end))
     }
+}
 
-    fn decode(&self, reader: &mut Reader<'_>) -> Result<Input, DecodeError> {
-        let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
-        let conn = self.id;
-        let Some(op) = OpCode::from_code(op) else {
-            return Ok(Input::UnknownOp { conn, xid });
-        };
-        match Request::decode(op, reader) {
-            // The original closes the connection over a null token.
-            Ok(Request::Sasl { token: None }) => Err(DecodeError::Null { field: "token" }),
-            Ok(request) => Ok(Input::Request { conn, xid, request }),
-            // What bypasses the queue in the original is not answered when malformed.
-            Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => Err(error),
-            Err(_) => Ok(Input::Undecodable {
+/// Decodes one request into the turn's inputs.
+///
+/// # Errors
+/// When the connection must close over it: whatever can be answered becomes an input.
+fn decode(
+    conn: ConnId,
+    reader: &mut Reader<'_>,
+    inputs: &mut Vec<Input>,
+) -> Result<(), DecodeError> {
+    let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
+    let Some(op) = OpCode::from_code(op) else {
+        inputs.push(Input::UnknownOp { conn, xid });
+        return Ok(());
+    };
+    match Request::decode(op, reader) {
+        // The original closes the connection over a null token.
+        Ok(Request::Sasl { token: None }) => return Err(DecodeError::Null { field: "token" }),
+        Ok(request) => inputs.push(Input::Request { conn, xid, request }),
+        // What bypasses the queue in the original is not answered when malformed.
+        Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => return Err(error),
+        Err(_) => {
+            let consumes_zxid = op == OpCode::Multi;
+            inputs.push(Input::Undecodable {
                 conn,
                 xid,
-                consumes_zxid: op == OpCode::Multi,
-            }),
+                consumes_zxid,
+            });
         }
     }
+    Ok(())
 }
 
 impl Drop for Connection {
