@@ -24,11 +24,17 @@ use minikeeper_benches::{
 };
 use minikeeper_protocol::{Request, Xid};
 
-use crate::row::{Row, Unit};
+use crate::{
+    embedded,
+    row::{Row, Unit},
+};
 
 /// A group of rows that is measured together, by name.
 pub(crate) const FIGURES: &[(&str, Figure)] = &[
     ("start-stop", start_and_stop),
+    ("embedded", |_| {
+        Ok(vec![embedded::start_to_first_operation()?])
+    }),
     ("idle-memory", idle_memory),
     ("binary-size", binary_size),
     ("znodes", znodes),

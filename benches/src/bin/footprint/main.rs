@@ -1,6 +1,7 @@
 //! The footprint: how fast minikeeper starts and stops, and what znodes, sessions and watches
 //! cost, each beside its goal.
 
+mod embedded;
 mod figures;
 mod floor;
 mod row;
@@ -29,7 +30,7 @@ use serde_json::json;
   footprint --pin --json result.json      generator on core 0, server on core 1
   footprint --only znodes --parents 1000  a million znodes under a thousand parents
 
-Rows: start-stop idle-memory binary-size znodes sessions watches fan-out
+Rows: start-stop embedded idle-memory binary-size znodes sessions watches fan-out
 Build first: cargo build --release --workspace")]
 struct Args {
     /// Only rows whose name contains this; may be repeated.
