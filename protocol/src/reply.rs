@@ -51,10 +51,14 @@ impl ReplyHeader {
     /// Appends the header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut wire = [0; Self::BYTES];
+        self.write(&mut wire);
+        out.extend_from_slice(&wire);
+    }
+
+    fn write(&self, wire: &mut [u8; Self::BYTES]) {
         wire[..4].copy_from_slice(&self.xid.0.to_be_bytes());
         wire[4..12].copy_from_slice(&self.zxid.0.to_be_bytes());
         wire[12..].copy_from_slice(&self.error.map_or(0, ErrorCode::code).to_be_bytes());
-        out.extend_from_slice(&wire);
     }
 }
 
@@ -123,10 +127,18 @@ impl std::fmt::Debug for ReplyRef<'_> {
 impl ReplyRef<'_> {
     /// Appends the reply as a frame, header included.
     pub fn encode(self, header: ReplyHeader, out: &mut Vec<u8>) {
-        frame::put(out, |out| {
-            header.encode(out);
-            self.encode_body(out);
-        });
+        const PREFIX: usize = frame::PREFIX_BYTES;
+        // Prefix and header go out in one piece; the length follows when it is known.
+        let start = out.len();
+        let mut head = [0; PREFIX + ReplyHeader::BYTES];
+        let (_, wire) = head
+            .split_last_chunk_mut()
+            .expect("the head is longer than the header");
+        header.write(wire);
+        out.extend_from_slice(&head);
+        self.encode_body(out);
+        let length = i32::try_from(out.len() - start - PREFIX).expect("a message has 31 bits");
+        out[start..start + PREFIX].copy_from_slice(&length.to_be_bytes());
     }
 
     /// Appends the body alone.

@@ -44,6 +44,10 @@ impl std::fmt::Display for Close {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     inner: Mutex<Inner>,
+    /// Whether there is something inside, so that a turn need not take the inner lock to find
+    /// nothing. Changed under the inner lock only; frames are put in under the engine lock, so
+    /// a turn, which holds that, sees every one of them.
+    is_filled: AtomicBool,
     /// Whether the handshake is over, so that its deadline no longer counts.
     is_open: AtomicBool,
 }
@@ -103,6 +107,7 @@ impl Outbox {
         if inner.close.is_some() {
             return Ok(None);
         }
+        self.is_filled.store(true, Ordering::Release);
         write(&mut inner.frames);
         if inner.frames.len() > bytes_max {
             inner.frames = Vec::new();
@@ -117,12 +122,16 @@ impl Outbox {
     /// Tells the connection to close. Returns who is to be woken.
     pub(crate) fn close(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
+        self.is_filled.store(true, Ordering::Release);
         inner.close.get_or_insert(why);
         inner.waker.take()
     }
 
     /// Moves everything that waits to the end of `out`; says why to close, if it must.
     pub(crate) fn drain(&self, out: &mut Vec<u8>) -> Option<Close> {
+        if !self.is_filled.load(Ordering::Acquire) {
+            return None;
+        }
         let mut inner = self.inner.lock();
         if !inner.frames.is_empty() {
             if out.is_empty() {
@@ -133,6 +142,9 @@ impl Outbox {
                 out.append(&mut std::mem::take(&mut inner.frames));
             }
         }
+        // A word to close is never taken back.
+        self.is_filled
+            .store(inner.close.is_some(), Ordering::Release);
         inner.close
     }
 

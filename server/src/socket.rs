@@ -164,12 +164,11 @@ impl Future for SocketTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let shared = Arc::clone(&self.connection.shared);
-        let mut scratch = shared.scratches.take();
+        let mut scratch = self.connection.shared.scratches.take();
         let end = self.run(cx, &mut scratch);
         scratch.out.clear();
         scratch.inputs.clear();
-        shared.scratches.give(scratch);
+        self.connection.shared.scratches.give(scratch);
         end.map(|end| {
             tracing::debug!(conn = self.connection.id.0, why = %end, "connection closed");
         })

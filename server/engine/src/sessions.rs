@@ -34,6 +34,8 @@ pub(crate) struct Sessions {
     hasher: FixedState,
     wheel: ExpiryWheel,
     next_id: SessionId,
+    /// The session touched last and when, since a batch touches one many times at once.
+    touched: (SessionKey, u64),
 }
 
 impl std::ops::Index<SessionKey> for Sessions {
@@ -58,6 +60,7 @@ impl Sessions {
             hasher: FixedState::with_seed(0x7365_7373_696f_6e73),
             wheel: ExpiryWheel::new(tick_ms),
             next_id: first_id,
+            touched: (SessionKey::NONE, 0),
         }
     }
 
@@ -92,14 +95,26 @@ impl Sessions {
         key
     }
 
+    /// The client goes on with the session and another timeout.
+    pub(crate) fn resume(&mut self, key: SessionKey, now: Now, timeout_ms: u32) {
+        self[key].timeout_ms = timeout_ms;
+        self.touched = (SessionKey::NONE, 0);
+        self.touch(key, now);
+    }
+
     /// Moves the deadline: the client has been heard.
     pub(crate) fn touch(&mut self, key: SessionKey, now: Now) {
+        if self.touched == (key, now.elapsed_ms) {
+            return;
+        }
+        self.touched = (key, now.elapsed_ms);
         let timeout_ms = self[key].timeout_ms;
         self.wheel.touch(key, now.elapsed_ms, timeout_ms);
     }
 
     /// Forgets a session. Its ephemerals are the caller's to delete first.
     pub(crate) fn close(&mut self, key: SessionKey) -> Session {
+        self.touched = (SessionKey::NONE, 0);
         self.wheel.remove(key);
         let id = self[key].id;
         self.index

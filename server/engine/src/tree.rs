@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use minikeeper_protocol::{Zxid, path};
 use slab::Slab;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use crate::{
     keys::{AclId, ZnodeId},
@@ -101,7 +101,7 @@ impl Tree {
     /// The znode at exactly this path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<ZnodeId> {
         self.index
-            .find(self.hasher.hash_one(path), |id| self[*id].path() == path)
+            .find(hash_of(&self.hasher, path), |id| self[*id].path() == path)
             .copied()
     }
 
@@ -159,20 +159,20 @@ impl Tree {
     fn store(&mut self, znode: Znode) -> ZnodeId {
         self.bytes += ZNODE_BYTES + znode.body_bytes();
         self.ephemerals += usize::from(znode.owner.is_ephemeral());
-        let hash = self.hasher.hash_one(znode.path());
+        let hash = hash_of(&self.hasher, znode.path());
         let id = ZnodeId(
             u32::try_from(self.arena.insert(znode)).expect("tree_bytes_max is reached before"),
         );
         let (arena, hasher) = (&self.arena, &self.hasher);
         self.index
-            .insert_unique(hash, id, |id| hasher.hash_one(arena[id.0 as usize].path()));
+            .insert_unique(hash, id, |id| hash_of(hasher, arena[id.0 as usize].path()));
         id
     }
 
     /// Takes a childless znode out. The parent's counters stay, the znode keeps its links, so
     /// that [`Tree::restore`] can put it back while nothing else has changed.
     pub(crate) fn remove(&mut self, id: ZnodeId) -> Znode {
-        let hash = self.hasher.hash_one(self[id].path());
+        let hash = hash_of(&self.hasher, self[id].path());
         self.index
             .find_entry(hash, |other| *other == id)
             .expect("every znode is in the index")
@@ -235,6 +235,13 @@ impl Tree {
             )
         })
     }
+}
+
+/// Over the bytes alone: the length that the standard's hash of a slice adds is not needed.
+fn hash_of(hasher: &FixedState, path: &[u8]) -> u64 {
+    let mut state = hasher.build_hasher();
+    state.write(path);
+    state.finish()
 }
 
 /// Walks the children of a znode, oldest first.

@@ -48,8 +48,7 @@ pub(crate) fn connect(
             );
             return effects.close(conn, CloseReason::SessionRefused);
         };
-        state.sessions[session].timeout_ms = timeout_ms;
-        state.sessions.touch(session, now);
+        state.sessions.resume(session, now, timeout_ms);
         session
     };
     state.attach(conn, session);
