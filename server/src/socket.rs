@@ -77,6 +77,9 @@ impl SocketTask {
     }
 
     fn run(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<End> {
+        // Woken for an event, as nine thousand watchers may be at once: send it before looking
+        // for requests.
+        self.take_outbox(scratch);
         loop {
             match self.write(cx, scratch) {
                 Poll::Ready(Ok(())) => {}
@@ -110,10 +113,18 @@ impl SocketTask {
                     if self.connection.outbox.register(cx.waker()) == Registered::Quiet {
                         return Poll::Pending;
                     }
-                    let close = self.connection.outbox.drain(&mut scratch.out);
-                    self.closing = close.map(|why| Box::new(End::Fault(Fault::Told(why))));
+                    self.take_outbox(scratch);
                 }
             }
+        }
+    }
+
+    fn take_outbox(&mut self, scratch: &mut Scratch) {
+        // While the socket is full, what waits stays there, where it is counted.
+        if self.unsent.is_none()
+            && let Some(why) = self.connection.outbox.drain(&mut scratch.out)
+        {
+            self.closing = Some(Box::new(End::Fault(Fault::Told(why))));
         }
     }
 
