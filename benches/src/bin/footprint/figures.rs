@@ -11,8 +11,8 @@ use std::{
 
 use bytes::Bytes;
 use minikeeper_benches::{
-    Error, IoContext as _, client,
-    client::Client,
+    Error, IoContext as _,
+    client::{Client, TRY_LIMIT},
     clock::{Deadline, now_ns},
     drive::{Driver, Pace},
     frames::{Counting, Kind, put_frame, request},
@@ -61,6 +61,8 @@ pub(crate) struct Bench {
     pub(crate) parents: usize,
     /// Idle sessions.
     pub(crate) sessions: usize,
+    /// Seconds between two pings of an idle session.
+    pub(crate) ping_interval_s: u32,
     /// Connections that watch one znode.
     pub(crate) watchers: usize,
     /// How many files this program may have open.
@@ -110,7 +112,7 @@ fn start_and_stop(bench: &Bench) -> Result<Vec<Row>, Error> {
         let mut server = Server::starting(child);
         // Refused connections cost microseconds; yielding lets a server on the same core start.
         let client = loop {
-            match Client::connect_within(addr, client::TRY_LIMIT) {
+            match Client::connect_within(addr, TRY_LIMIT) {
                 Ok(client) => break client,
                 Err(_) => deadline.check()?,
             }
@@ -233,7 +235,8 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, Error> {
     Ok(vec![
         Row::new("session-memory", vec![each], Unit::Bytes, 1024.0).with_note(note),
         Row::new("heartbeats", share, Unit::Percent, 0.02).with_note(format!(
-            "of a core, each session pings every 10 s; echo: {}",
+            "of a core, each session pings every {} s; echo: {}",
+            bench.ping_interval_s,
             Unit::Percent.text(floor)
         )),
     ])
@@ -242,8 +245,7 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, Error> {
 /// The share of a core a server spends on pings, one reading a round.
 fn heartbeats(bench: &Bench, server: &Server, driver: &mut Driver) -> Result<Vec<f64>, Error> {
     let pid = server.pid.expect("the server was started here");
-    let interval_s = f64::from(client::SESSION_TIMEOUT_MS) / 3.0 / 1000.0;
-    let rate = bench.sessions as f64 / interval_s;
+    let rate = bench.sessions as f64 / f64::from(bench.ping_interval_s);
     let mut frame = Vec::new();
     Request::Ping.encode(Xid::PING, &mut frame);
     let mut ping = |_: usize, _: Xid, out: &mut Vec<u8>| {

@@ -57,6 +57,10 @@ struct Args {
     /// Idle sessions.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=15_000))]
     sessions: u32,
+    /// Seconds between two pings of an idle session; Java's client sends one each third of its
+    /// timeout and each 10 s at least.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60))]
+    ping_interval_s: u32,
     /// Connections that watch one znode in the fan-out.
     #[arg(long, default_value_t = 9500, value_parser = clap::value_parser!(u32).range(1..=15_000))]
     watchers: u32,
@@ -111,6 +115,7 @@ fn run(args: &Args) -> Result<bool, Error> {
         znodes: args.znodes as usize,
         parents: args.parents as usize,
         sessions: args.sessions as usize,
+        ping_interval_s: args.ping_interval_s,
         watchers: args.watchers as usize,
         files_max,
     };
