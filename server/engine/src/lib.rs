@@ -34,7 +34,11 @@ mod check;
 mod dump;
 mod effects;
 mod expiry_wheel;
+#[allow(dead_code, reason = "not called until auth requests are served")]
+mod identity;
 mod input;
+#[allow(dead_code, reason = "not called until auth requests are served")]
+mod java_text;
 mod keys;
 mod ops;
 #[cfg(feature = "planted")]
