@@ -43,6 +43,10 @@ mod keys;
 mod ops;
 #[cfg(feature = "planted")]
 pub mod planted;
+#[allow(dead_code, reason = "not called until auth requests are served")]
+mod sasl;
+#[allow(dead_code, reason = "not called until auth requests are served")]
+mod sasl_directives;
 mod sessions;
 mod state;
 mod tell;
