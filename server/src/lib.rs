@@ -38,6 +38,7 @@ mod config;
 mod connection;
 mod expiry;
 mod fresh;
+mod jaas;
 mod listener;
 mod live;
 mod local;
@@ -51,6 +52,7 @@ mod socket;
 mod turn;
 
 pub use config::{Config, ConfigError};
+pub use jaas::{JaasError, jaas_users};
 pub use local::LocalStream;
 pub use minikeeper_engine::Broken;
 pub use minikeeper_protocol::{SessionId, Stat, Zxid};

@@ -324,8 +324,8 @@ mod tests {
         assert_eq!(unknown, Err(SaslError::Refused("unknown user")));
     }
 
-    /// What a change to the first captured response leads to. Each has been put to OpenJDK's
-    /// server, those that end without an answer to a live 3.9.5.
+    /// What a change to the first captured response leads to. Such changes to a response of its own
+    /// have been put to a live 3.9.5.
     #[test]
     fn changed_responses_fail_as_in_the_original() {
         use SaslError::{Refused, Unanswered};
