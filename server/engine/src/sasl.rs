@@ -155,6 +155,9 @@ pub(crate) fn finish<'a>(
     let given = directives
         .get(Key::Response)
         .ok_or(Refused("no response"))?;
+    if username.is_empty() {
+        return Err(Unanswered("empty username"));
+    }
     let password = users(&username).ok_or(Refused("unknown user"))?;
 
     let user_hash = Md5::new()
@@ -181,6 +184,8 @@ pub(crate) fn finish<'a>(
     if is_malformed_principal(&username) {
         return Err(Unanswered("username is a malformed Kerberos name"));
     }
+    // Here the original lets a user whose name has a realm (`bob@R`) become whoever the response
+    // asks for in authzid. That is a hole, not a rule; everybody is who knows the password.
     let proof = format!("rspauth={}", value("")).into_bytes();
     Ok((proof, username.into_owned()))
 }
@@ -206,8 +211,9 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 /// Names with an `@` have to look like `service/host@realm`, the host being optional.
 ///
-/// The original reads every user's name as Kerberos would; names without an `@` are simple.
-fn is_malformed_principal(name: &str) -> bool {
+/// The original reads every user's name as Kerberos would, and ids of `sasl` entries in access
+/// lists too; names without an `@` are simple.
+pub(crate) fn is_malformed_principal(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(front, realm)| realm.contains(['/', '@']) || front.matches('/').count() > 1)
 }
@@ -343,6 +349,11 @@ mod tests {
                 Some(Refused("charset other than utf-8")),
             ),
             ("username=\"bob\",", "", Some(Refused("no username"))),
+            (
+                "username=\"bob\"",
+                "username=\"\"",
+                Some(Unanswered("empty username")),
+            ),
             (
                 "realm=\"zk-sasl-md5\",",
                 "",
