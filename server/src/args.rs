@@ -78,7 +78,57 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) workers: NonZeroUsize,
     #[command(flatten)]
+    znodes: ZnodeArgs,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
     limits: LimitArgs,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Znodes")]
+struct ZnodeArgs {
+    /// Refuse times to live, as the original does by default (extendedTypesEnabled=false)
+    #[arg(long)]
+    no_extended_types: bool,
+    /// How often containers and times to live are looked at, in milliseconds; 0 is never
+    #[arg(long, value_name = "MS", default_value_t = Config::default().container_check_interval_ms)]
+    container_check_interval: u32,
+    /// Most containers and expired znodes deleted in a minute
+    #[arg(long, value_name = "N", default_value_t = Config::default().container_max_per_minute)]
+    container_max_per_minute: u32,
+    /// How long a container without a first child is kept, in milliseconds; 0 is for ever
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    container_max_never_used: u64,
+    /// Keep the hard limits of quotas
+    #[arg(long)]
+    enforce_quota: bool,
+    /// Answer reconfig as a standalone server with reconfiguration enabled
+    #[arg(long)]
+    reconfig_enabled: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Access")]
+struct AccessArgs {
+    /// Store access lists without looking at them
+    #[arg(long)]
+    skip_acl: bool,
+    /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD))
+    #[arg(long, value_name = "ID")]
+    super_digest: Option<String>,
+    /// Switch the digest scheme off
+    #[arg(long)]
+    no_digest: bool,
+    /// SASL user that may do everything; may be given several times
+    #[arg(long, value_name = "USER")]
+    sasl_super_user: Vec<String>,
+    /// Keep connections whose SASL exchange failed
+    #[arg(long)]
+    allow_sasl_failed_clients: bool,
+    /// Schemes of which a connection needs an identity before any request (ip, digest, sasl)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    enforce_auth_schemes: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -118,7 +168,7 @@ struct LimitArgs {
 
 impl ServeArgs {
     pub(crate) fn config(&self) -> Config {
-        let limits = &self.limits;
+        let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
         Config {
             listen: SocketAddr::new(self.listen, self.port),
             tick_time_ms: self.tick_time,
@@ -134,6 +184,18 @@ impl ServeArgs {
             outbox_bytes_max: limits.max_outbox_bytes,
             write_backlog_bytes_max: limits.max_write_backlog_bytes,
             turn_requests_max: limits.max_turn_requests,
+            extended_types: !znodes.no_extended_types,
+            container_check_interval_ms: znodes.container_check_interval,
+            container_max_per_minute: znodes.container_max_per_minute,
+            container_max_never_used_ms: znodes.container_max_never_used,
+            enforce_quota: znodes.enforce_quota,
+            reconfig_enabled: znodes.reconfig_enabled,
+            skip_acl: access.skip_acl,
+            digest_enabled: !access.no_digest,
+            super_digest: access.super_digest.clone(),
+            sasl_super_users: access.sasl_super_user.clone(),
+            sasl_allow_failed: access.allow_sasl_failed_clients,
+            enforce_auth_schemes: access.enforce_auth_schemes.clone(),
             ..Config::default()
         }
     }

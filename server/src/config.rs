@@ -47,6 +47,45 @@ pub struct Config {
     pub write_backlog_bytes_max: usize,
     /// The most requests served in one turn of the lock. Default: 64.
     pub turn_requests_max: usize,
+    /// Whether znodes may have a time to live (createTTL); otherwise that is answered with
+    /// UNIMPLEMENTED. Default: yes. Source: `extendedTypesEnabled` of the original, off there.
+    pub extended_types: bool,
+    /// How often containers and znodes with a time to live are looked at; 0 is never.
+    /// Unit: milliseconds. Default: 60,000. Source: `znode.container.checkIntervalMs`.
+    pub container_check_interval_ms: u32,
+    /// The most of them deleted in a minute, and so, in proportion, each time. Default: 10,000.
+    /// Source: `znode.container.maxPerMinute`.
+    pub container_max_per_minute: u32,
+    /// How long a container that never had a child is kept; 0 is for ever. Unit: milliseconds.
+    /// Default: 0. Source: `znode.container.maxNeverUsedIntervalMs`.
+    pub container_max_never_used_ms: u64,
+    /// Whether hard limits of quotas are kept, with QUOTAEXCEEDED. Default: no.
+    /// Source: `enforceQuota`.
+    pub enforce_quota: bool,
+    /// Whether reconfig is answered with UNIMPLEMENTED, as a standalone original does when it is
+    /// enabled, instead of RECONFIGDISABLED. Default: no. Source: `reconfigEnabled`.
+    pub reconfig_enabled: bool,
+    /// Whether access lists are stored but not looked at. Default: no. Source: `skipACL`.
+    pub skip_acl: bool,
+    /// Whether the digest scheme exists. Default: yes.
+    /// Source: `DigestAuthenticationProvider.enabled`.
+    pub digest_enabled: bool,
+    /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
+    /// `super:<password>`. Default: none. Source: `DigestAuthenticationProvider.superDigest`.
+    pub super_digest: Option<String>,
+    /// Names and passwords for SASL logins (DIGEST-MD5). While there are none, an exchange
+    /// succeeds at once and proves nothing, as on the original. Default: none.
+    /// Source: a JAAS `Server` section.
+    pub sasl_users: Vec<(String, String)>,
+    /// Those of them who may do everything. Default: none. Source: `zookeeper.superUser`.
+    pub sasl_super_users: Vec<String>,
+    /// Whether a connection survives a failed SASL exchange. Default: no.
+    /// Source: `allowSaslFailedClients`.
+    pub sasl_allow_failed: bool,
+    /// Requests need an identity of one of these schemes, or the connection is refused with
+    /// SESSIONCLOSEDREQUIRESASLAUTH. Default: none. Source: `enforce.auth.schemes`;
+    /// `sessionRequireClientSASLAuth` is `sasl` alone.
+    pub enforce_auth_schemes: Vec<String>,
     /// Whether time stands still until [`Server::advance`](crate::Server::advance). Default: no.
     pub manual_clock: bool,
     /// The zxid before the first change. Default: derived from the time, so that a restarted
@@ -74,6 +113,19 @@ impl Default for Config {
             outbox_bytes_max: 16 << 20,
             write_backlog_bytes_max: 1 << 20,
             turn_requests_max: 64,
+            extended_types: true,
+            container_check_interval_ms: 60_000,
+            container_max_per_minute: 10_000,
+            container_max_never_used_ms: 0,
+            enforce_quota: false,
+            reconfig_enabled: false,
+            skip_acl: false,
+            digest_enabled: true,
+            super_digest: None,
+            sasl_users: Vec::new(),
+            sasl_super_users: Vec::new(),
+            sasl_allow_failed: false,
+            enforce_auth_schemes: Vec::new(),
             manual_clock: false,
             initial_zxid: None,
             #[cfg(feature = "planted")]
@@ -99,6 +151,15 @@ pub enum ConfigError {
         min_ms: u32,
         /// The longest timeout, in milliseconds.
         max_ms: u32,
+    },
+    /// A scheme that is demanded does not exist here, so that nobody could ever be served.
+    #[error(
+        "enforce_auth_schemes names {scheme:?}; there are ip, digest while digest_enabled, and \
+         sasl while there are sasl_users"
+    )]
+    UnknownScheme {
+        /// What was demanded.
+        scheme: String,
     },
     /// A setting is too large for the protocol.
     #[error("{setting} is {value}; it must be at most {max}")]
@@ -166,6 +227,18 @@ impl Config {
                     value,
                     max,
                 });
+            }
+        }
+        for scheme in &self.enforce_auth_schemes {
+            let exists = match scheme.as_str() {
+                "ip" => true,
+                "digest" => self.digest_enabled,
+                "sasl" => !self.sasl_users.is_empty(),
+                _ => false,
+            };
+            if !exists {
+                let scheme = scheme.clone();
+                return Err(ConfigError::UnknownScheme { scheme });
             }
         }
         let (min_ms, max_ms) = (self.timeout_min_ms(), self.timeout_max_ms());

@@ -3,7 +3,7 @@
 //! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
 //! ([`crate::socket`]) and the in-process stream ([`crate::local`]) are the same server.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use minikeeper_engine::{ConnId, Input};
@@ -69,8 +69,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let (id, outbox) = shared.turns.register();
+    pub(crate) fn new(shared: Arc<Shared>, peer: IpAddr) -> Self {
+        let (id, outbox) = shared.turns.register(peer);
         Self {
             shared,
             outbox,

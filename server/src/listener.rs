@@ -35,7 +35,7 @@ fn open(shared: &Arc<Shared>, stream: TcpStream, address: IpAddr) {
     };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
-    tokio::spawn(SocketTask::new(shared, stream, slot));
+    tokio::spawn(SocketTask::new(shared, stream, address, slot));
 }
 
 /// Whether the failure concerns only the connection that was about to be accepted.

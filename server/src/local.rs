@@ -3,6 +3,7 @@
 
 use std::{
     io,
+    net::Ipv4Addr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -38,7 +39,7 @@ pub struct LocalStream {
 
 impl LocalStream {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        let connection = Connection::new(Arc::clone(shared));
+        let connection = Connection::new(Arc::clone(shared), Ipv4Addr::LOCALHOST.into());
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
             connection: Some(connection),

@@ -1,13 +1,15 @@
 //! A running server: start, look inside, move time, stop.
 
 use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher as _,
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
-use minikeeper_engine::{Broken, Settings};
+use minikeeper_engine::{Broken, SaslSettings, Settings};
 use minikeeper_protocol::{SessionId, Stat, Zxid};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -321,12 +323,38 @@ fn settings(config: &Config, clock: &Clock) -> Settings {
         sessions_max: config.sessions_max,
         watches_max: config.watches_max,
         tree_bytes_max: config.tree_bytes_max,
+        extended_types: config.extended_types,
+        container_check_interval_ms: config.container_check_interval_ms,
+        container_max_per_minute: config.container_max_per_minute,
+        container_max_never_used_ms: config.container_max_never_used_ms,
+        enforce_quota: config.enforce_quota,
+        reconfig_enabled: config.reconfig_enabled,
+        skip_acl: config.skip_acl,
+        digest_enabled: config.digest_enabled,
+        super_digest: config.super_digest.clone(),
+        sasl: (!config.sasl_users.is_empty()).then(|| SaslSettings {
+            users: config.sasl_users.clone(),
+            super_users: config.sasl_super_users.clone(),
+            nonce_seed: seed_by_chance(),
+            allow_failed: config.sasl_allow_failed,
+        }),
+        enforce_auth_schemes: config.enforce_auth_schemes.clone(),
         #[cfg(feature = "planted")]
         planted: match config.planted {
             Some(crate::planted::Planted::Engine(bug)) => Some(bug),
             _ => None,
         },
     }
+}
+
+/// Numbers nobody can guess. The standard library keys its hash tables with them; nothing else
+/// here needs chance.
+fn seed_by_chance() -> [u8; 32] {
+    let mut seed = [0; 32];
+    for (index, chunk) in seed.chunks_mut(8).enumerate() {
+        chunk.copy_from_slice(&RandomState::new().hash_one(index).to_be_bytes());
+    }
+    seed
 }
 
 /// Describes a server before it is started. [`Config`] explains each setting.

@@ -6,6 +6,7 @@
 use std::{
     future::Future,
     io,
+    net::IpAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
@@ -64,8 +65,8 @@ impl std::fmt::Display for End {
 }
 
 impl SocketTask {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, slot: Slot) -> Self {
-        let connection = Connection::new(Arc::clone(shared));
+    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, peer: IpAddr, slot: Slot) -> Self {
+        let connection = Connection::new(Arc::clone(shared), peer);
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
             connection,

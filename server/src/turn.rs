@@ -4,6 +4,7 @@
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -101,21 +102,22 @@ impl Turns {
     }
 
     /// Makes room for a connection.
-    pub(crate) fn register(&self) -> (ConnId, Arc<Outbox>) {
+    pub(crate) fn register(&self, peer: IpAddr) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let mut core = self.core.lock();
         let key = core.outboxes.insert(Arc::clone(&outbox));
+        let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
         // Asked under the lock: whoever closes all of them has seen this one, or is seen here.
         if self.is_broken() {
             outbox.close(Close::Broken);
-        } else if self.stopped.load(Ordering::Acquire) {
+            return (conn, outbox);
+        }
+        if self.stopped.load(Ordering::Acquire) {
             outbox.close(Close::Shutdown);
         }
         drop(core);
-        (
-            ConnId(u32::try_from(key).expect("connections_max is far below")),
-            outbox,
-        )
+        self.apply_unasked(&Input::Open { conn, peer });
+        (conn, outbox)
     }
 
     /// The connection is gone.
@@ -190,7 +192,7 @@ impl Turns {
         counters.packets_sent += effects.packets_sent;
         counters.limits_hit += effects.limits_hit;
         wakes.append(&mut effects.wakes);
-        if matches!(inputs.first(), Some(Input::Connect { .. })) {
+        if engine.deadline_moved() || matches!(inputs.first(), Some(Input::Connect { .. })) {
             self.rearm_for(engine.next_deadline_ms());
         }
         #[cfg(feature = "planted")]

@@ -427,7 +427,7 @@ fn xids_are_echoed_and_those_of_pings_are_not() {
 /// Reference section 10.27 and 10.3: what is switched off is refused without a close.
 #[test]
 fn operations_that_are_switched_off_are_refused_and_the_connection_goes_on() {
-    let scene = Scene::new();
+    let scene = Scene::with(|config| config.extended_types = false);
     let mut wire = scene.open();
     let reconfig = Request::Reconfig {
         joining: None,

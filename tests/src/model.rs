@@ -4,17 +4,18 @@
 //! a map of paths, children are found by looking at every path, and a multi works on a copy of
 //! everything. What it gives back are the same values a [`Drive`](crate::drive::Drive) records.
 
+pub mod access;
 mod requests;
 mod rules;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use minikeeper_engine::{CloseReason, Input, Now, Settings};
 use minikeeper_protocol::{
-    AclList, ConnectRequest, ConnectResponse, ErrorCode, EventKind, Reply, SessionId, Stat, Xid,
-    Zxid,
+    AclList, ConnectRequest, ConnectResponse, ErrorCode, EventKind, Reply, Request, SessionId,
+    Stat, Xid, Zxid,
 };
 
 use crate::drive::Sent;
@@ -56,6 +57,12 @@ pub struct Model {
     next_session: i64,
     /// By connection and path.
     watches: BTreeMap<(u32, String), Modes>,
+    /// The digest identities of each connection, in the order they were proven.
+    logins: BTreeMap<u32, Vec<String>>,
+    /// Whether a multi is under way, and its containers that were asked for as ephemerals: to its
+    /// later operations the original shows them as such.
+    is_multi: bool,
+    looks_ephemeral: BTreeSet<String>,
     output: Output,
 }
 
@@ -90,6 +97,9 @@ impl Model {
             nodes,
             sessions: BTreeMap::new(),
             watches: BTreeMap::new(),
+            logins: BTreeMap::new(),
+            is_multi: false,
+            looks_ephemeral: BTreeSet::new(),
             output: Vec::new(),
         }
     }
@@ -109,9 +119,17 @@ impl Model {
     ) -> Result<Output, String> {
         self.now = now;
         match input {
+            // Traces come from 127.0.0.1, as unannounced connections do.
+            Input::Open { .. } => {}
             Input::Connect { conn, hello } => self.connect(conn.0, hello),
             Input::Request { conn, xid, request } => {
-                if self.touch(conn.0) {
+                let is_beside = matches!(request, Request::Auth { .. } | Request::Sasl { .. });
+                let is_heard = if is_beside {
+                    self.session_of(conn.0).is_some()
+                } else {
+                    self.touch(conn.0)
+                };
+                if is_heard {
                     self.serve(conn.0, *xid, request);
                 }
             }
@@ -280,6 +298,7 @@ impl Model {
 
     fn detach(&mut self, conn: u32) {
         self.watches.retain(|(watcher, _), _| *watcher != conn);
+        self.logins.remove(&conn);
         for session in self.sessions.values_mut() {
             if session.conn == Some(conn) {
                 session.conn = None;
@@ -330,8 +349,9 @@ impl Model {
             .map(|(path, _)| path.clone())
             .collect();
         for path in owned {
+            let acls = self.acls(&path);
             self.remove(&path);
-            self.tell_deleted(&path);
+            self.tell_deleted(&path, &acls);
         }
         if let Some(conn) = self.sessions[&id].conn {
             self.detach(conn);
@@ -373,15 +393,22 @@ impl Model {
 
     // What is told.
 
-    fn tell_created(&mut self, path: &str) {
-        self.fire_data(EventKind::Created, path);
-        self.fire_child(EventKind::ChildrenChanged, rules::parent(path), &[]);
+    /// The access lists of a znode and of its parent.
+    fn acls(&self, path: &str) -> [AclList; 2] {
+        [path, rules::parent(path)].map(|path| self.nodes[path].acl.clone())
     }
 
-    fn tell_deleted(&mut self, path: &str) {
-        let told = self.fire_data(EventKind::Deleted, path);
-        self.fire_child(EventKind::Deleted, path, &told);
-        self.fire_child(EventKind::ChildrenChanged, rules::parent(path), &[]);
+    fn tell_created(&mut self, path: &str, acls: &[AclList; 2]) {
+        self.fire_data(EventKind::Created, path, &acls[0]);
+        let parent = rules::parent(path);
+        self.fire_child(EventKind::ChildrenChanged, parent, &[], &acls[1]);
+    }
+
+    fn tell_deleted(&mut self, path: &str, acls: &[AclList; 2]) {
+        let told = self.fire_data(EventKind::Deleted, path, &acls[0]);
+        self.fire_child(EventKind::Deleted, path, &told, &acls[0]);
+        let parent = rules::parent(path);
+        self.fire_child(EventKind::ChildrenChanged, parent, &[], &acls[1]);
     }
 
     fn event(&mut self, conn: u32, kind: EventKind, path: &str, zxid: i64) {

@@ -15,6 +15,7 @@
 //! | --- | --- |
 //! | `case <title>` | a fresh server |
 //! | `deviates` | the original does something else here, on purpose (reference section 26) |
+//! | `since 3.9.5 <reason>` | originals before that version do something else here |
 //! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
 //! | `reconnect a` | the connection drops, another one goes on with its session |
 //! | `disconnect a`, `expire a`, `advance 4000ms` | the connection drops; its session ends; time passes |
@@ -110,6 +111,8 @@ pub struct Case {
     pub title: String,
     /// Whether the original is known to do something else.
     pub deviates: bool,
+    /// The first version of the original that does this, and what earlier ones do.
+    pub since: Option<(String, String)>,
     lines: Vec<Line>,
 }
 
@@ -179,6 +182,7 @@ impl Script {
                 cases.push(Case {
                     title: title.to_owned(),
                     deviates: false,
+                    since: None,
                     lines: Vec::new(),
                 });
                 continue;
@@ -188,6 +192,13 @@ impl Script {
                 .ok_or_else(|| fault("line before the first case".to_owned()))?;
             if text == "deviates" {
                 case.deviates = true;
+                continue;
+            }
+            if let Some(since) = text.strip_prefix("since ") {
+                let (version, reason) = since
+                    .split_once(' ')
+                    .ok_or_else(|| fault("since needs a version and a reason".to_owned()))?;
+                case.since = Some((version.to_owned(), reason.to_owned()));
                 continue;
             }
             let (action, expected) = parse_line(text).map_err(fault)?;

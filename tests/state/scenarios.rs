@@ -39,7 +39,10 @@ macro_rules! files {
 
 files! {
     acl
-    containers_ttl_refused
+    acl_enforced
+    acl_events
+    auth
+    containers
     create
     delete
     empty_path_and_builtin
@@ -55,6 +58,7 @@ files! {
     set_data
     set_watches
     sync_ping
+    ttl
     watches_one_shot
     watches_persistent
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use minikeeper_protocol::{
     Acl, AclList, Create, CreateOp, MultiOp, MultiReadOp, Perms, Request, Ustring, Zxid,
 };
+use minikeeper_tests::model::access::LOGINS;
 use proptest::prelude::*;
 
 /// How many connections a trace uses; each step names one of them.
@@ -152,10 +153,16 @@ fn acl() -> BoxedStrategy<AclList> {
     };
     let world = entry(31, "world", Some("anyone"));
     let digest = entry(1, "digest", Some("bob:x"));
+    let [bob, alice, _] = LOGINS.map(|(_, identity)| entry(31, "digest", Some(identity)));
     let lists = vec![
         AclList::new(std::slice::from_ref(&digest)),
         AclList::new(&[world.clone(), digest.clone(), world]),
         AclList::new(&[entry(-1, "ip", Some("127.0.0.1"))]),
+        AclList::new(&[entry(13, "ip", Some("127.0.0.0/8")), bob.clone()]),
+        AclList::new(&[entry(16, "world", Some("anyone")), alice.clone()]),
+        AclList::new(&[entry(30, "world", Some("anyone")), bob, alice]),
+        AclList::new(&[entry(1, "world", Some("anyone")), entry(31, "auth", None)]),
+        AclList::new(&[entry(31, "super", Some(""))]),
         AclList::new(&[entry(31, "world", Some("foo"))]),
         AclList::new(&[entry(31, "auth", Some(""))]),
         AclList::new(&[entry(31, "digest", Some("bob"))]),
@@ -163,7 +170,7 @@ fn acl() -> BoxedStrategy<AclList> {
         AclList::new(&[]),
         AclList::null(),
     ];
-    prop_oneof![20 => Just(AclList::world_all()), 1 => prop::sample::select(lists)].boxed()
+    prop_oneof![6 => Just(AclList::world_all()), 1 => prop::sample::select(lists)].boxed()
 }
 
 fn create() -> BoxedStrategy<Create> {
@@ -180,16 +187,17 @@ fn create() -> BoxedStrategy<Create> {
         4 => Just(3),
         1 => 4..8,
     ];
+    let ttl = prop::sample::select(vec![1_000_i64, 1, (1 << 40) - 1, 1 << 40, 0, -1]);
     let sequential = prop::sample::select(vec!["/s", "/a/", "/a/s", "/", "/missing/s"]);
     let path = prop_oneof![4 => path(), 1 => sequential.prop_map(|path| Some(path.into()))];
-    (op, path, data(), acl(), flags)
-        .prop_map(|(op, path, data, acl, flags)| Create {
+    (op, path, data(), acl(), flags, ttl)
+        .prop_map(|(op, path, data, acl, flags, ttl_ms)| Create {
             op,
             path,
             data,
             acl,
             flags,
-            ttl_ms: if op == CreateOp::Ttl { 1_000 } else { 0 },
+            ttl_ms: if op == CreateOp::Ttl { ttl_ms } else { 0 },
         })
         .boxed()
 }
@@ -289,7 +297,22 @@ fn request() -> BoxedStrategy<Request> {
             token: Some(Bytes::new()),
         },
     ]);
+    let auth = prop_oneof![
+        12 => prop::sample::select(LOGINS.map(|(login, _)| ("digest", Some(login))).to_vec()),
+        1 => prop::sample::select(vec![
+            ("digest", None),
+            ("ip", Some("")),
+            ("world", Some("anyone")),
+            ("x509", Some("CN=a")),
+        ]),
+    ];
+    let auth = auth.prop_map(|(scheme, data)| Request::Auth {
+        kind: 0,
+        scheme: Some(scheme.into()),
+        data: data.map(|data| Bytes::from_static(data.as_bytes())),
+    });
     prop_oneof![
+        2 => auth,
         24 => changes,
         14 => reads,
         8 => watches,

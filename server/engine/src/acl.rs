@@ -1,18 +1,34 @@
 //! Access lists: stored once however many znodes share them, and checked for sense.
 //!
-//! Who may do what is not enforced yet; lists are validated, stored and returned.
+//! What a list grants is decided in `permission.rs`.
 
+use bytes::Bytes;
 use hashbrown::HashMap;
-use minikeeper_protocol::{Acl, AclList, ErrorCode};
+use minikeeper_protocol::{Acl, AclList, ErrorCode, Ustring};
 use slab::Slab;
 
-use crate::keys::AclId;
+use crate::{
+    identities::{Identities, Scheme},
+    identity,
+    keys::AclId,
+    sasl,
+};
 
 #[derive(Debug)]
 pub(crate) struct AclTable {
     lists: Slab<Shared>,
     /// By content; never iterated.
     index: HashMap<AclList, AclId, foldhash::fast::FixedState>,
+    schemes: Schemes,
+}
+
+/// Which schemes mean something in access lists, and whether these are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schemes {
+    pub(crate) digest: bool,
+    pub(crate) sasl: bool,
+    /// Off: everybody may do everything, lists are only stored.
+    pub(crate) enforced: bool,
 }
 
 #[derive(Debug)]
@@ -23,15 +39,24 @@ struct Shared {
 }
 
 impl AclTable {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(schemes: Schemes) -> Self {
         let mut table = Self {
             lists: Slab::new(),
             index: HashMap::default(),
+            schemes,
         };
         for list in [AclList::world_all(), AclList::world_read()] {
             table.add(list);
         }
         table
+    }
+
+    pub(crate) const fn schemes(&self) -> Schemes {
+        self.schemes
+    }
+
+    pub(crate) const fn is_enforced(&self) -> bool {
+        self.schemes.enforced
     }
 
     fn add(&mut self, list: AclList) -> AclId {
@@ -93,12 +118,19 @@ impl AclTable {
 /// # Errors
 /// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null
 /// id where one is needed, as the original's internal error answers.
-pub(crate) fn fix_up(list: &AclList) -> Result<AclList, ErrorCode> {
+pub(crate) fn fix_up(
+    list: &AclList,
+    schemes: Schemes,
+    who: &Identities,
+) -> Result<AclList, ErrorCode> {
     if list.as_wire() == AclList::world_all().as_wire() {
         return Ok(AclList::world_all());
     }
     let mut entries: Vec<Acl> = Vec::new();
-    for entry in list.entries() {
+    for mut entry in list.entries() {
+        for text in [&mut entry.scheme, &mut entry.id] {
+            *text = text.take().map(as_stored);
+        }
         if !entries.contains(&entry) {
             entries.push(entry);
         }
@@ -106,21 +138,57 @@ pub(crate) fn fix_up(list: &AclList) -> Result<AclList, ErrorCode> {
     if entries.is_empty() {
         return Err(ErrorCode::InvalidAcl);
     }
-    for entry in &entries {
+    let mut fixed = Vec::with_capacity(entries.len());
+    for entry in entries {
         let scheme = entry.scheme.as_ref().ok_or(ErrorCode::InvalidAcl)?;
-        let id = entry.id.as_ref().map(|id| id.to_str_lossy());
-        let valid = match scheme.as_bytes() {
-            b"world" => id.ok_or(ErrorCode::MarshallingError)? == "anyone",
-            b"digest" => is_digest_id(&id.ok_or(ErrorCode::MarshallingError)?),
-            b"ip" => !id.ok_or(ErrorCode::MarshallingError)?.is_empty(),
-            // `auth` stands for the authenticated identities of the connection: there are none.
-            _ => false,
-        };
-        if !valid {
+        if scheme == "auth" {
+            let before = fixed.len();
+            fixed.extend(authenticated(who).map(|(scheme, id)| Acl {
+                perms: entry.perms,
+                scheme: Some(scheme.name().into()),
+                id: Some(id.clone()),
+            }));
+            if fixed.len() == before {
+                return Err(ErrorCode::InvalidAcl);
+            }
+            continue;
+        }
+        if !is_valid(scheme, entry.id.as_ref(), schemes)? {
             return Err(ErrorCode::InvalidAcl);
         }
+        fixed.push(entry);
     }
-    Ok(AclList::new(&entries))
+    Ok(AclList::new(&fixed))
+}
+
+/// As the original keeps strings: decoded, and encoded again when sent.
+fn as_stored(text: Ustring) -> Ustring {
+    match text.as_echoed() {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(echoed) => Bytes::from(echoed).into(),
+    }
+}
+
+/// What the word `auth` stands for: the identities that were proven, not the address.
+fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
+    who.added
+        .iter()
+        .filter(|identity| matches!(identity.scheme, Scheme::Digest | Scheme::Sasl))
+        .map(|identity| (identity.scheme, &identity.id))
+}
+
+fn is_valid(scheme: &Ustring, id: Option<&Ustring>, schemes: Schemes) -> Result<bool, ErrorCode> {
+    let id = || {
+        id.map(Ustring::to_str_lossy)
+            .ok_or(ErrorCode::MarshallingError)
+    };
+    Ok(match scheme.as_bytes() {
+        b"world" => id()? == "anyone",
+        b"digest" if schemes.digest => is_digest_id(&id()?),
+        b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
+        b"ip" => identity::is_ip_id(&id()?),
+        _ => false,
+    })
 }
 
 /// Split at colons, trailing empty parts dropped, exactly two parts are left.
@@ -131,6 +199,12 @@ fn is_digest_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALL_SCHEMES: Schemes = Schemes {
+        digest: true,
+        sasl: true,
+        enforced: true,
+    };
 
     fn list(scheme: &str, id: &str) -> AclList {
         let perms = minikeeper_protocol::Perms::ALL;
@@ -143,6 +217,7 @@ mod tests {
 
     #[test]
     fn fix_up_follows_the_reference() {
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
         for (scheme, id, valid) in [
             ("world", "anyone", true),
             ("world", "foo", false),
@@ -154,23 +229,67 @@ mod tests {
             ("digest", "a:", false),
             ("digest", ":", false),
             ("digest", "bob:x:y", false),
+            ("ip", "127.0.0.1/8", true),
+            ("ip", "", false),
+            ("sasl", "bob", true),
+            ("sasl", "bob/host@REALM", true),
+            ("sasl", "bob@a@b", false),
+            ("x509", "CN=bob", false),
         ] {
-            assert_eq!(fix_up(&list(scheme, id)).is_ok(), valid, "{scheme}:{id}");
+            let fixed = fix_up(&list(scheme, id), ALL_SCHEMES, &who);
+            assert_eq!(fixed.is_ok(), valid, "{scheme}:{id}");
         }
-        assert_eq!(fix_up(&AclList::null()), Err(ErrorCode::InvalidAcl));
-        assert_eq!(fix_up(&AclList::new(&[])), Err(ErrorCode::InvalidAcl));
+        for empty in [AclList::null(), AclList::new(&[])] {
+            let fixed = fix_up(&empty, ALL_SCHEMES, &who);
+            assert_eq!(fixed, Err(ErrorCode::InvalidAcl));
+        }
+    }
+
+    #[test]
+    fn schemes_that_are_off_are_unknown() {
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        let off = Schemes {
+            digest: false,
+            sasl: false,
+            enforced: true,
+        };
+        for (scheme, id) in [("digest", "a:b"), ("sasl", "bob")] {
+            let fixed = fix_up(&list(scheme, id), off, &who);
+            assert_eq!(fixed, Err(ErrorCode::InvalidAcl), "{scheme}");
+        }
+    }
+
+    #[test]
+    fn auth_stands_for_every_proven_identity() {
+        let mut who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        for (scheme, id) in [
+            (Scheme::Super, ""),
+            (Scheme::Digest, "a:1"),
+            (Scheme::Sasl, "bob"),
+        ] {
+            let id = id.into();
+            who.added.push(crate::identities::Identity { scheme, id });
+        }
+        let fixed = fix_up(&list("auth", "ignored"), ALL_SCHEMES, &who).unwrap();
+        let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob")]
+            .iter()
+            .flat_map(|(scheme, id)| list(scheme, id).entries().collect::<Vec<_>>())
+            .collect();
+        assert_eq!(fixed.entries().collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn fix_up_drops_duplicates() {
         let entry = list("digest", "a:b").entries().next().unwrap();
-        let fixed = fix_up(&AclList::new(&[entry.clone(), entry.clone()])).unwrap();
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        let twice = AclList::new(&[entry.clone(), entry.clone()]);
+        let fixed = fix_up(&twice, ALL_SCHEMES, &who).unwrap();
         assert_eq!(fixed.entries().collect::<Vec<_>>(), [entry]);
     }
 
     #[test]
     fn list_goes_with_its_last_user() {
-        let mut table = AclTable::new();
+        let mut table = AclTable::new(ALL_SCHEMES);
         let (first, second) = (
             table.acquire(&list("digest", "a:b")),
             table.acquire(&list("digest", "a:b")),

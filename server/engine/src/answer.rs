@@ -2,7 +2,11 @@
 
 use minikeeper_protocol::{ErrorCode, ReplyHeader, ReplyRef, Xid, Zxid};
 
-use crate::{effects::Effects, input::ConnId};
+use crate::{
+    effects::{CloseReason, Effects},
+    input::ConnId,
+    state::State,
+};
 
 /// The answer one request is owed.
 pub(crate) struct Answer<'a, E> {
@@ -11,7 +15,12 @@ pub(crate) struct Answer<'a, E> {
     pub(crate) effects: &'a mut E,
 }
 
-impl<E: Effects> Answer<'_, E> {
+impl<'a, E: Effects> Answer<'a, E> {
+    /// The answer to this request of this connection.
+    pub(crate) const fn to(conn: ConnId, xid: Xid, effects: &'a mut E) -> Self {
+        Self { conn, xid, effects }
+    }
+
     /// Answers with success.
     pub(crate) fn send(&mut self, zxid: Zxid, body: ReplyRef<'_>) {
         let header = ReplyHeader {
@@ -43,5 +52,24 @@ impl<E: Effects> Answer<'_, E> {
             Ok(()) => self.send(zxid, ReplyRef::Empty),
             Err(error) => self.refuse(zxid, error),
         }
+    }
+
+    /// Answers with an error and parts the connection from its session, which lives on: whatever
+    /// the client has sent after is not served.
+    pub(crate) fn refuse_and_close(
+        mut self,
+        state: &mut State,
+        zxid: Zxid,
+        error: ErrorCode,
+        why: CloseReason,
+    ) {
+        self.refuse(zxid, error);
+        self.close(state, why);
+    }
+
+    /// Parts the connection from its session, which lives on.
+    pub(crate) fn close(self, state: &mut State, why: CloseReason) {
+        state.detach(self.conn);
+        self.effects.close(self.conn, why);
     }
 }

@@ -8,7 +8,8 @@ use std::{
 use minikeeper_protocol::path;
 
 use crate::{
-    keys::{WatchId, ZnodeId},
+    keys::{SessionKey, WatchId, ZnodeId},
+    quota::Role,
     state::State,
     tree::ZNODE_BYTES,
     watches::Place,
@@ -40,6 +41,8 @@ pub(crate) fn check(state: &State) -> Result<(), Broken> {
     check_wheel(state)?;
     check_watches(state)?;
     check_acls(state)?;
+    check_identities(state)?;
+    check_special(state)?;
     ensure!(state.undo.is_none(), "an undo list is left over");
     Ok(())
 }
@@ -173,9 +176,9 @@ fn check_sessions(state: &State) -> Result<(), Broken> {
             text(znode.path())
         );
     }
-    for (conn, session) in state.conns() {
+    for (conn, entry) in state.conns.iter() {
         ensure!(
-            state.sessions[session].conn == Some(conn),
+            entry.session == SessionKey::NONE || state.sessions[entry.session].conn == Some(conn),
             "connection {conn}: its session has another connection"
         );
     }
@@ -266,6 +269,51 @@ fn check_watches(state: &State) -> Result<(), Broken> {
     ensure!(
         recursive == watches.recursive(),
         "{recursive} watches are recursive"
+    );
+    Ok(())
+}
+
+/// Every set of identities is counted as often as connections have it.
+fn check_identities(state: &State) -> Result<(), Broken> {
+    for (identities, users) in state.identities.users() {
+        let conns = state.conns.iter();
+        let used = conns
+            .filter(|(_, conn)| conn.identities == identities)
+            .count();
+        ensure!(
+            used == users,
+            "identities {identities:?}: {used} connections have them, counted {users}"
+        );
+    }
+    Ok(())
+}
+
+/// What clean-up looks at and what quotas there are follow from the tree.
+fn check_special(state: &State) -> Result<(), Broken> {
+    let collectables = state
+        .tree
+        .iter()
+        .filter(|(_, znode)| znode.owner.is_collectable());
+    ensure!(
+        collectables.map(|(id, _)| id).collect::<BTreeSet<_>>() == state.collectables,
+        "containers and times to live in the tree are not those looked at"
+    );
+    ensure!(
+        state.collectables.is_empty()
+            || state.cleanup_ms.is_some()
+            || state.settings.container_check_interval_ms == 0,
+        "nobody will look at containers"
+    );
+    let limited = state
+        .tree
+        .iter()
+        .filter_map(|(_, znode)| match Role::of(znode.path()) {
+            Role::Limits(subject) => Some(subject),
+            _ => None,
+        });
+    ensure!(
+        limited.collect::<BTreeSet<_>>() == state.quotas.limited().collect(),
+        "the quotas in the tree are not those that count"
     );
     Ok(())
 }

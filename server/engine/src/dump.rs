@@ -38,6 +38,8 @@ fn write_all(state: &State, out: &mut String) -> std::fmt::Result {
             write!(out, " owner {}", stat.ephemeral_owner)?;
         } else if znode.owner == Owner::CONTAINER {
             write!(out, " container")?;
+        } else if let Some(ttl_ms) = znode.owner.ttl_ms() {
+            write!(out, " ttl {ttl_ms} ms")?;
         }
         writeln!(out, " acl {:?}", state.acls.get(znode.acl))?;
     }

@@ -30,8 +30,12 @@ pub enum CloseReason {
     ZxidAhead,
     /// The operation does not exist.
     UnknownOp,
-    /// An auth packet was refused.
+    /// An auth packet or a SASL exchange was refused.
     AuthFailed,
+    /// A request came before an identity of the schemes in `enforce_auth_schemes`.
+    AuthRequired,
+    /// A SASL message of a kind that the original trips over.
+    SaslUnanswered,
     /// `sessions_max` is reached.
     SessionsMax,
 }
@@ -46,6 +50,8 @@ impl std::fmt::Display for CloseReason {
             Self::ZxidAhead => "client has seen a newer zxid than this server",
             Self::UnknownOp => "operation unknown",
             Self::AuthFailed => "authentication failed",
+            Self::AuthRequired => "request before the authentication in enforce_auth_schemes",
+            Self::SaslUnanswered => "sasl message malformed",
             Self::SessionsMax => "sessions_max reached",
         })
     }

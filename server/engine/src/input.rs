@@ -1,5 +1,7 @@
 //! Everything that enters the engine: time, what happened, and the settings it starts with.
 
+use core::net::IpAddr;
+
 use minikeeper_protocol::{ConnectRequest, Request, SessionId, Xid, Zxid};
 
 /// One connection, numbered by the shell. Small numbers, used again after a disconnect.
@@ -24,6 +26,13 @@ pub struct Now {
 /// Everything that can happen to the engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
+    /// A connection is there. One that is not announced counts as one from 127.0.0.1.
+    Open {
+        /// Which one.
+        conn: ConnId,
+        /// Where it comes from: its first identity.
+        peer: IpAddr,
+    },
     /// A connection's first message.
     Connect {
         /// Where it came from.
@@ -94,9 +103,71 @@ pub struct Settings {
     /// The most memory the tree may take, counted as paths, data and a fixed part for each
     /// znode; paths that are watched without a znode count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
+    /// Whether znodes may have a time to live; otherwise createTTL is answered with
+    /// UNIMPLEMENTED.
+    ///
+    /// Default: true. Source: `extendedTypesEnabled` of the original, whose default is false.
+    pub extended_types: bool,
+    /// How often containers and znodes with a time to live are looked at; 0 is never.
+    ///
+    /// Unit: milliseconds. Default: 60,000. Source: `znode.container.checkIntervalMs`.
+    pub container_check_interval_ms: u32,
+    /// The most of them that are deleted in a minute, and so, in proportion, in one interval.
+    ///
+    /// Default: 10,000. Source: `znode.container.maxPerMinute`.
+    pub container_max_per_minute: u32,
+    /// How long a container that never had a child is kept; 0 is for ever.
+    ///
+    /// Unit: milliseconds. Default: 0. Source: `znode.container.maxNeverUsedIntervalMs`.
+    pub container_max_never_used_ms: u64,
+    /// Whether the hard limits of quotas are kept, with QUOTAEXCEEDED.
+    ///
+    /// Default: false. Source: `enforceQuota`.
+    pub enforce_quota: bool,
+    /// Whether reconfig is answered as a standalone server with reconfiguration answers
+    /// (UNIMPLEMENTED) instead of one without (RECONFIGDISABLED).
+    ///
+    /// Default: false. Source: `reconfigEnabled`.
+    pub reconfig_enabled: bool,
+    /// Whether everybody may do everything, whatever access lists say.
+    ///
+    /// Default: false. Source: `skipACL`.
+    pub skip_acl: bool,
+    /// Whether the digest scheme exists.
+    ///
+    /// Default: true. Source: `DigestAuthenticationProvider.enabled`.
+    pub digest_enabled: bool,
+    /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
+    /// `super:<password>`.
+    ///
+    /// Default: none. Source: `DigestAuthenticationProvider.superDigest`.
+    pub super_digest: Option<String>,
+    /// Who may log in with SASL; without it an exchange succeeds at once and proves nothing.
+    ///
+    /// Default: none. Source: a JAAS `Server` section of the original.
+    pub sasl: Option<SaslSettings>,
+    /// A connection without an identity of one of these schemes is refused with
+    /// SESSIONCLOSEDREQUIRESASLAUTH; empty is nobody.
+    ///
+    /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
+    /// `sessionRequireClientSASLAuth` is `sasl` alone.
+    pub enforce_auth_schemes: Vec<String>,
     /// The bug that tests switched on.
     #[cfg(feature = "planted")]
     pub planted: Option<crate::planted::Planted>,
+}
+
+/// Logins by SASL, with the mechanism DIGEST-MD5.
+#[derive(Clone, Debug, Default)]
+pub struct SaslSettings {
+    /// Names and passwords.
+    pub users: Vec<(String, String)>,
+    /// Those of them who may do everything. Source: `zookeeper.superUser`.
+    pub super_users: Vec<String>,
+    /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.
+    pub nonce_seed: [u8; 32],
+    /// Whether a connection survives a failed exchange. Source: `allowSaslFailedClients`.
+    pub allow_failed: bool,
 }
 
 impl Default for Settings {
@@ -110,6 +181,17 @@ impl Default for Settings {
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
+            extended_types: true,
+            container_check_interval_ms: 60_000,
+            container_max_per_minute: 10_000,
+            container_max_never_used_ms: 0,
+            enforce_quota: false,
+            reconfig_enabled: false,
+            skip_acl: false,
+            digest_enabled: true,
+            super_digest: None,
+            sasl: None,
+            enforce_auth_schemes: Vec::new(),
             #[cfg(feature = "planted")]
             planted: None,
         }

@@ -40,3 +40,12 @@ impl AclId {
     /// Everybody may read.
     pub(crate) const WORLD_READ: Self = Self(1);
 }
+
+/// The place of a set of identities.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct IdentitiesId(pub(crate) u32);
+
+impl IdentitiesId {
+    /// No identities: a connection that is not served.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}

@@ -31,21 +31,21 @@ mod absent_paths;
 mod acl;
 mod answer;
 mod check;
+mod conns;
 mod dump;
 mod effects;
 mod expiry_wheel;
-#[allow(dead_code, reason = "not called until auth requests are served")]
+mod identities;
 mod identity;
 mod input;
-#[allow(dead_code, reason = "not called until auth requests are served")]
 mod java_text;
 mod keys;
 mod ops;
+mod permission;
 #[cfg(feature = "planted")]
 pub mod planted;
-#[allow(dead_code, reason = "not called until auth requests are served")]
+mod quota;
 mod sasl;
-#[allow(dead_code, reason = "not called until auth requests are served")]
 mod sasl_directives;
 mod sessions;
 mod state;
@@ -58,17 +58,18 @@ mod watch_modes;
 mod watches;
 mod znode;
 
-use minikeeper_protocol::{ErrorCode, ReplyHeader, ReplyRef, Request, SessionId, Stat, Xid, Zxid};
+use minikeeper_protocol::{ErrorCode, ReplyRef, Request, SessionId, Stat, Xid, Zxid};
 
 use crate::{
     answer::Answer,
+    conns::Conn,
     ops::watch::WatchLists,
     state::{Caller, State},
 };
 pub use crate::{
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
-    input::{ConnId, Input, Now, Settings},
+    input::{ConnId, Input, Now, SaslSettings, Settings},
 };
 
 /// The state of one server. See the crate's documentation.
@@ -117,23 +118,22 @@ impl Engine {
         let state = &mut self.state;
         match input {
             Input::Request { conn, xid, request } => {
-                let Some(caller) = admit(state, *conn, now) else {
+                if matches!(request, Request::Auth { .. } | Request::Sasl { .. }) {
+                    let Some(caller) = admit(state, *conn, now) else {
+                        return;
+                    };
+                    let answer = Answer::to(*conn, *xid, effects);
+                    return ops::auth::serve(state, caller, request, answer);
+                }
+                let Some((caller, answer)) = enter(state, *conn, *xid, now, effects) else {
                     return;
                 };
-                serve(
-                    state,
-                    caller,
-                    request,
-                    Answer {
-                        conn: *conn,
-                        xid: *xid,
-                        effects,
-                    },
-                );
+                serve(state, caller, request, answer);
                 if let Some(limit) = state.limit_hit.take() {
                     effects.limit_hit(limit, limit_max(&state.settings, limit));
                 }
             }
+            Input::Open { conn, peer } => state.open(*conn, *peer),
             Input::Connect { conn, hello } => {
                 ops::session::connect(state, *conn, now, hello, effects);
             }
@@ -142,28 +142,25 @@ impl Engine {
                 xid,
                 consumes_zxid,
             } => {
-                if admit(state, *conn, now).is_none() {
-                    return;
+                if let Some((_, mut answer)) = enter(state, *conn, *xid, now, effects) {
+                    let zxid = if *consumes_zxid {
+                        state.next_zxid()
+                    } else {
+                        state.zxid
+                    };
+                    answer.refuse(zxid, ErrorCode::MarshallingError);
                 }
-                let zxid = if *consumes_zxid {
-                    state.next_zxid()
-                } else {
-                    state.zxid
-                };
-                Answer {
-                    conn: *conn,
-                    xid: *xid,
-                    effects,
-                }
-                .refuse(zxid, ErrorCode::MarshallingError);
             }
             Input::UnknownOp { conn, xid } => {
-                if admit(state, *conn, now).is_some() {
-                    refuse_unknown(state, *conn, *xid, effects);
+                if let Some((_, answer)) = enter(state, *conn, *xid, now, effects) {
+                    refuse_unknown(state, answer);
                 }
             }
             Input::Disconnect { conn } => state.detach(*conn),
-            Input::Tick => ops::session::expire_due(state, now, effects),
+            Input::Tick => {
+                ops::session::expire_due(state, now, effects);
+                ops::cleanup::run_if_due(state, now, effects);
+            }
             Input::Expire { session } => {
                 if let Some(session) = state.sessions.find(*session) {
                     ops::session::expire(state, session, effects);
@@ -172,11 +169,19 @@ impl Engine {
         }
     }
 
-    /// When the next session may expire, in milliseconds since the start: the time of the next
+    /// When something is due next, in milliseconds since the start: a session that expires, or
+    /// the clean-up of containers and znodes with a time to live. The time of the next
     /// [`Input::Tick`].
     #[must_use]
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        self.state.sessions.next_deadline_ms()
+        let expiry = self.state.sessions.next_deadline_ms();
+        expiry.into_iter().chain(self.state.cleanup_ms).min()
+    }
+
+    /// Whether [`Engine::next_deadline_ms`] has become earlier since this was asked last, by
+    /// something else than a handshake.
+    pub const fn deadline_moved(&mut self) -> bool {
+        std::mem::replace(&mut self.state.deadline_moved, false)
     }
 
     /// The number of the newest change.
@@ -248,11 +253,34 @@ impl Engine {
     }
 }
 
-/// A request is heard only on a connection with a living session, and keeps that alive.
-fn admit(state: &mut State, conn: ConnId, now: Now) -> Option<Caller> {
-    let session = state.session_of(conn)?;
-    state.sessions.touch(session, now);
-    Some(Caller { conn, session, now })
+/// A request is heard only on a connection with a living session.
+fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
+    let Conn {
+        session,
+        identities,
+    } = state.conns.get(conn)?;
+    Some(Caller {
+        conn,
+        session,
+        identities,
+        now,
+    })
+}
+
+/// What goes through the original's queue keeps the session alive, unless the server demands
+/// another identity first.
+fn enter<'a, E: Effects>(
+    state: &mut State,
+    conn: ConnId,
+    xid: Xid,
+    now: Now,
+    effects: &'a mut E,
+) -> Option<(Caller, Answer<'a, E>)> {
+    let caller = admit(state, conn, now)?;
+    let answer = Answer::to(conn, xid, effects);
+    let answer = ops::auth::let_through(state, caller, answer)?;
+    state.sessions.touch(caller.session, now);
+    Some((caller, answer))
 }
 
 fn serve(
@@ -281,7 +309,7 @@ fn serve(
         }
         Request::Create(create) => ops::create::create(state, caller, create, answer),
         Request::Delete { path, version } => {
-            ops::delete::delete(state, path.as_ref(), *version, answer);
+            ops::delete::delete(state, caller, path.as_ref(), *version, answer);
         }
         Request::Exists { path, watch } => {
             ops::read::exists(state, caller, path.as_ref(), *watch, answer);
@@ -297,10 +325,10 @@ fn serve(
             answer.send(state.zxid, ReplyRef::Empty);
         }
         Request::Multi(requests) => ops::multi::multi(state, caller, requests, answer),
-        Request::MultiRead(requests) => ops::multi::multi_read(state, requests, answer),
+        Request::MultiRead(requests) => ops::multi::multi_read(state, caller, requests, answer),
         Request::GetAcl { path } => ops::read::get_acl(state, caller, path.as_ref(), answer),
         Request::SetAcl { path, acl, version } => {
-            ops::set::set_acl(state, path.as_ref(), acl, *version, answer);
+            ops::set::set_acl(state, caller, path.as_ref(), acl, *version, answer);
         }
         Request::Sync { path } => ops::read::sync(state, path.as_ref(), answer),
         Request::GetEphemerals { prefix } => {
@@ -353,37 +381,32 @@ fn serve(
         Request::RemoveWatches { path, kind } => {
             ops::watch::remove_watches(state, caller, path.as_ref(), *kind, answer);
         }
-        // As the original answers with its default settings; a failed write uses up a zxid.
+        // A standalone server cannot; a failed write uses up a zxid.
         Request::Reconfig { .. } => {
+            let error = if state.settings.reconfig_enabled {
+                ErrorCode::Unimplemented
+            } else {
+                ErrorCode::ReconfigDisabled
+            };
             let zxid = state.next_zxid();
-            answer.refuse(zxid, ErrorCode::ReconfigDisabled);
+            answer.refuse(zxid, error);
         }
-        // As the original answers without a SASL login: success that adds no identity.
-        Request::Sasl { .. } => answer.send(Zxid(0), ReplyRef::Token(None)),
         Request::CloseSession => ops::session::close_session(state, caller, answer),
+        Request::WhoAmI => ops::auth::who_am_i(state, caller, answer),
+        // Served before.
+        Request::Auth { .. } | Request::Sasl { .. } => {}
         // Alone a check is unknown since 3.9.3; the internal operations are not for clients
-        // (reference section 26); auth and whoAmI are not served yet.
-        Request::Check { .. }
-        | Request::CreateSession
-        | Request::DeleteContainer { .. }
-        | Request::Auth { .. }
-        | Request::WhoAmI => refuse_unknown(state, caller.conn, answer.xid, answer.effects),
+        // (reference section 26).
+        Request::Check { .. } | Request::CreateSession | Request::DeleteContainer { .. } => {
+            refuse_unknown(state, answer);
+        }
     }
 }
 
 /// Answers an operation that does not exist, and closes the connection.
-///
-/// The session lives on, but the connection is parted from it: whatever the client has sent
-/// after is not served.
-fn refuse_unknown(state: &mut State, conn: ConnId, xid: Xid, effects: &mut impl Effects) {
-    let header = ReplyHeader {
-        xid,
-        zxid: Zxid::NONE,
-        error: Some(ErrorCode::Unimplemented),
-    };
-    effects.reply(conn, header, ReplyRef::Empty);
-    state.detach(conn);
-    effects.close(conn, CloseReason::UnknownOp);
+fn refuse_unknown(state: &mut State, answer: Answer<'_, impl Effects>) {
+    let why = CloseReason::UnknownOp;
+    answer.refuse_and_close(state, Zxid::NONE, ErrorCode::Unimplemented, why);
 }
 
 const fn limit_max(settings: &Settings, limit: Limit) -> usize {

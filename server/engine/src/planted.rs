@@ -11,6 +11,12 @@ pub enum Planted {
     WatchFiredTwice,
     /// A failed multi leaves its first operation in place.
     MultiNotRolledBack,
+    /// delete looks at children before it looks at the version.
+    NotEmptyFirst,
+    /// Events are sent to those who may not read the znode.
+    EventsUnfiltered,
+    /// A time to live counts from the creation instead of the last change of data.
+    TtlFromCreation,
     /// A reconnect does not need the password.
     PasswordIgnored,
     /// A sync of `/panic` panics.

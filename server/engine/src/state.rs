@@ -1,15 +1,23 @@
 //! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
 //! watches' places and undo list; what is allowed and who is told is decided in `ops`.
 
-use minikeeper_protocol::{ErrorCode, SessionId, Zxid};
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet};
+
+use minikeeper_protocol::{AclList, ErrorCode, Perms, SessionId, Zxid};
 
 use crate::{
-    acl::AclTable,
+    acl::{self, AclTable, Schemes},
+    conns::{Conn, Conns},
     effects::Limit,
+    identities::{Identities, Identity, IdentityTable},
     input::{ConnId, Now, Settings},
-    keys::{AclId, SessionKey, ZnodeId},
+    keys::{AclId, IdentitiesId, SessionKey, ZnodeId},
+    permission,
+    quota::{self, Growth, Quotas},
+    sasl::Exchange,
     sessions::Sessions,
-    tree::Tree,
+    tree::{QUOTA, Tree},
     undo::{Before, Undo},
     watch_modes::Registration,
     watches::Watches,
@@ -25,12 +33,27 @@ pub(crate) struct State {
     pub(crate) sessions: Sessions,
     pub(crate) watches: Watches,
     pub(crate) acls: AclTable,
-    /// The session of each connection that has one, by connection number.
-    conns: Vec<Option<SessionKey>>,
+    pub(crate) identities: IdentityTable,
+    pub(crate) conns: Conns,
+    pub(crate) quotas: Quotas,
+    /// Containers and znodes with a time to live: what the server itself may have to delete.
+    pub(crate) collectables: BTreeSet<ZnodeId>,
+    /// When to look for collectables that are due, in milliseconds since the start; `None` while
+    /// there are none.
+    pub(crate) cleanup_ms: Option<u64>,
+    /// Whether something has become due earlier than before.
+    pub(crate) deadline_moved: bool,
+    /// Containers of the current multi that were asked for as ephemerals: to the multi's later
+    /// operations the original shows them as such.
+    pub(crate) looks_ephemeral: Vec<ZnodeId>,
     /// Filled only inside a multi.
     pub(crate) undo: Option<Vec<Undo>>,
     /// The limit the current request ran into.
     pub(crate) limit_hit: Option<Limit>,
+    /// SASL exchanges under way.
+    pub(crate) exchanges: BTreeMap<ConnId, Exchange>,
+    /// How many nonces were given out.
+    pub(crate) nonces: u64,
     /// Where final paths are put together; kept to spare an allocation a create.
     pub(crate) scratch: Vec<u8>,
 }
@@ -40,6 +63,7 @@ pub(crate) struct State {
 pub(crate) struct Caller {
     pub(crate) conn: ConnId,
     pub(crate) session: SessionKey,
+    pub(crate) identities: IdentitiesId,
     pub(crate) now: Now,
 }
 
@@ -53,16 +77,29 @@ impl State {
             watches.planted_fires_twice =
                 settings.planted == Some(crate::planted::Planted::WatchFiredTwice);
         }
+        let schemes = Schemes {
+            digest: settings.digest_enabled,
+            sasl: settings.sasl.is_some(),
+            enforced: !settings.skip_acl,
+        };
         Self {
             zxid: settings.zxid,
             settings,
             tree: Tree::new(),
             sessions,
             watches,
-            acls: AclTable::new(),
-            conns: Vec::new(),
+            acls: AclTable::new(schemes),
+            identities: IdentityTable::new(),
+            conns: Conns::default(),
+            quotas: Quotas::default(),
+            collectables: BTreeSet::new(),
+            cleanup_ms: None,
+            deadline_moved: false,
+            looks_ephemeral: Vec::new(),
             undo: None,
             limit_hit: None,
+            exchanges: BTreeMap::new(),
+            nonces: 0,
             scratch: Vec::new(),
         }
     }
@@ -81,60 +118,131 @@ impl State {
     // Connections.
 
     pub(crate) fn session_of(&self, conn: ConnId) -> Option<SessionKey> {
-        self.conns.get(conn.0 as usize).copied().flatten()
+        self.conns.get(conn).map(|conn| conn.session)
+    }
+
+    /// A connection is there, from this address.
+    pub(crate) fn open(&mut self, conn: ConnId, address: IpAddr) {
+        self.detach(conn);
+        let entry = Conn {
+            session: SessionKey::NONE,
+            identities: self.identities.acquire(Identities::of(address)),
+        };
+        self.conns.set(conn, entry);
     }
 
     pub(crate) fn attach(&mut self, conn: ConnId, session: SessionKey) {
-        let index = conn.0 as usize;
-        if index >= self.conns.len() {
-            self.conns.resize(index + 1, None);
+        let mut entry = self.conns.take(conn);
+        if entry.identities == IdentitiesId::NONE {
+            let local = Identities::of(Ipv4Addr::LOCALHOST.into());
+            entry.identities = self.identities.acquire(local);
         }
-        self.conns[index] = Some(session);
+        entry.session = session;
+        self.conns.set(conn, entry);
         self.sessions[session].conn = Some(conn);
     }
 
-    /// Parts a connection from its session and forgets its watches.
+    /// Parts a connection from its session and forgets its watches and identities.
     pub(crate) fn detach(&mut self, conn: ConnId) {
         self.watches.drop_conn(&mut self.tree, conn);
-        if let Some(slot) = self.conns.get_mut(conn.0 as usize)
-            && let Some(session) = slot.take()
-        {
-            self.sessions[session].conn = None;
+        let entry = self.conns.take(conn);
+        if entry.session != SessionKey::NONE {
+            self.sessions[entry.session].conn = None;
+        }
+        if entry.identities != IdentitiesId::NONE {
+            self.identities.release(entry.identities);
+            self.exchanges.remove(&conn);
         }
     }
 
-    /// The sessions that have a connection, for the check of the whole state.
-    pub(crate) fn conns(&self) -> impl Iterator<Item = (ConnId, SessionKey)> + '_ {
-        self.conns
-            .iter()
-            .enumerate()
-            .filter_map(|(index, session)| {
-                session.map(|session| {
-                    (
-                        ConnId(u32::try_from(index).expect("made from u32")),
-                        session,
-                    )
-                })
-            })
+    // Who may do what.
+
+    /// The connection has proven one more identity.
+    pub(crate) fn add_identity(&mut self, conn: ConnId, identity: Identity) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let mut set = self.identities.get(entry.identities).clone();
+        if set.added.contains(&identity) {
+            return;
+        }
+        set.added.push(identity);
+        let identities = self.identities.acquire(set);
+        self.identities.release(entry.identities);
+        self.conns.set(
+            conn,
+            Conn {
+                identities,
+                ..entry
+            },
+        );
     }
 
-    // Ephemerals.
+    /// Whether the caller has one of the wanted permissions on a znode.
+    ///
+    /// # Errors
+    /// NOAUTH if not.
+    pub(crate) fn allow(
+        &self,
+        caller: Caller,
+        id: ZnodeId,
+        wanted: Perms,
+    ) -> Result<(), ErrorCode> {
+        let acl = self.tree[id].acl;
+        if permission::allows(&self.acls, &self.identities, caller.identities, acl, wanted) {
+            Ok(())
+        } else {
+            Err(ErrorCode::NoAuth)
+        }
+    }
 
-    pub(crate) fn remember_ephemeral(&mut self, id: ZnodeId) {
+    /// The access lists of a znode and of its parent; the root stands in for its own.
+    pub(crate) fn acls_at(&self, id: ZnodeId) -> (AclId, AclId) {
+        let Znode { acl, parent, .. } = self.tree[id];
+        if parent == ZnodeId::NONE {
+            return (acl, acl);
+        }
+        (acl, self.tree[parent].acl)
+    }
+
+    /// An access list as it is to be stored, see [`acl::fix_up`].
+    pub(crate) fn fix_up(&self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
+        let who = self.identities.get(caller.identities);
+        acl::fix_up(list, self.acls.schemes(), who)
+    }
+
+    // What goes by itself: with its session, or by clean-up.
+
+    fn remember_owner(&mut self, id: ZnodeId) {
         let znode = &self.tree[id];
         if znode.owner.is_ephemeral()
             && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
         {
             let czxid = znode.czxid;
             self.sessions[session].ephemerals.insert((czxid, id));
+        } else if znode.owner.is_collectable() {
+            self.collectables.insert(id);
         }
     }
 
-    pub(crate) fn forget_ephemeral(&mut self, id: ZnodeId, znode: &Znode) {
+    fn forget_owner(&mut self, id: ZnodeId, znode: &Znode) {
         if znode.owner.is_ephemeral()
             && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
         {
             self.sessions[session].ephemerals.remove(&(znode.czxid, id));
+        } else if znode.owner.is_collectable() {
+            self.collectables.remove(&id);
+        }
+    }
+
+    /// Sees to it that collectables are looked at, from the next full interval on.
+    pub(crate) fn schedule_cleanup(&mut self, now: Now) {
+        let interval_ms = u64::from(self.settings.container_check_interval_ms);
+        if self.collectables.is_empty() || interval_ms == 0 {
+            self.cleanup_ms = None;
+        } else if self.cleanup_ms.is_none() {
+            self.cleanup_ms = Some((now.elapsed_ms / interval_ms + 1) * interval_ms);
+            self.deadline_moved = true;
         }
     }
 
@@ -196,36 +304,55 @@ impl State {
             family.created_children += 1;
             family.pzxid = zxid;
         }
-        self.remember_ephemeral(id);
+        self.remember_owner(id);
         self.watches.adopt(&mut self.tree, id);
         if let Some(undo) = &mut self.undo {
             undo.push(Undo::Created { id, parent: before });
         }
+        if owner.is_collectable() {
+            self.schedule_cleanup(now);
+        }
+        let bytes = quota::bytes_of(data);
+        self.count(path, Growth { znodes: 1, bytes });
         id
     }
 
     /// Deletes a childless znode.
-    pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) {
+    ///
+    /// Its share of its access list passes to the caller, who has to tell watchers first:
+    /// [`State::forget_acl`] ends it. Inside a multi the undo list keeps it instead.
+    pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
         let before = self.before(parent);
         self.watches.orphan(&mut self.tree, id);
         let znode = self.tree.remove(id);
-        self.forget_ephemeral(id, &znode);
+        self.forget_owner(id, &znode);
         let family = self.tree[parent].family_mut();
         family.pzxid = zxid;
         #[cfg(feature = "planted")]
         if self.planted(crate::planted::Planted::SequenceReused) {
             self.tree[parent].family_mut().created_children -= 1;
         }
-        match &mut self.undo {
-            Some(undo) => {
-                undo.push(Undo::Deleted {
-                    id,
-                    znode: Box::new(znode),
-                    parent: before,
-                });
-            }
-            None => self.acls.release(znode.acl),
+        let acl = znode.acl;
+        let growth = Growth {
+            znodes: -1,
+            bytes: -quota::bytes_of(znode.data()),
+        };
+        self.count(znode.path(), growth);
+        if let Some(undo) = &mut self.undo {
+            undo.push(Undo::Deleted {
+                id,
+                znode: Box::new(znode),
+                parent: before,
+            });
+        }
+        acl
+    }
+
+    /// Ends the use of an access list by a deleted znode; inside a multi nothing is to be done.
+    pub(crate) fn forget_acl(&mut self, acl: AclId) {
+        if self.undo.is_none() {
+            self.acls.release(acl);
         }
     }
 
@@ -241,11 +368,37 @@ impl State {
                 mtime_ms: znode.mtime_ms,
             });
         }
+        let before = quota::bytes_of(self.tree[id].data());
         self.tree.set_data(id, data);
         let znode = &mut self.tree[id];
         znode.version = znode.version.wrapping_add(1);
         znode.mzxid = zxid;
         znode.mtime_ms = now.wall_ms;
+        if !self.quotas.is_empty() {
+            let path = self.tree[id].path().to_vec();
+            let bytes = quota::bytes_of(data) - before;
+            let growth = Growth { znodes: 0, bytes };
+            self.quotas
+                .grow(&mut self.tree, &mut self.undo, &path, growth);
+        }
+    }
+
+    // Quotas.
+
+    /// Whether the hard limits of quotas forbid a change.
+    pub(crate) fn check_quota(&self, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
+        if !self.settings.enforce_quota {
+            return Ok(());
+        }
+        self.quotas.check(&self.tree, path, growth)
+    }
+
+    /// Counts a znode that came or went.
+    fn count(&mut self, path: &[u8], growth: Growth) {
+        if !self.quotas.is_empty() || path.starts_with(QUOTA) {
+            self.quotas
+                .count(&mut self.tree, &mut self.undo, path, growth);
+        }
     }
 
     fn before(&self, parent: ZnodeId) -> Before {
@@ -261,17 +414,25 @@ impl State {
     /// From here on changes are noted down.
     pub(crate) fn begin(&mut self) {
         self.undo = Some(Vec::new());
+        if self.settings.enforce_quota {
+            self.quotas.freeze(&self.tree);
+        }
+    }
+
+    fn end(&mut self) -> Vec<Undo> {
+        self.quotas.thaw();
+        self.looks_ephemeral.clear();
+        self.undo.take().unwrap_or_default()
     }
 
     /// Takes everything back that is in the list, newest first, and ends the noting down.
     pub(crate) fn roll_back(&mut self) {
-        let list = self.undo.take().unwrap_or_default();
-        for undo in list.into_iter().rev() {
+        for undo in self.end().into_iter().rev() {
             match undo {
                 Undo::Created { id, parent } => {
                     self.watches.orphan(&mut self.tree, id);
                     let znode = self.tree.remove(id);
-                    self.forget_ephemeral(id, &znode);
+                    self.forget_owner(id, &znode);
                     self.acls.release(znode.acl);
                     self.restore_counters(znode.parent, parent);
                 }
@@ -283,7 +444,7 @@ impl State {
                         restored, id,
                         "undone in reverse, a znode gets its place back"
                     );
-                    self.remember_ephemeral(id);
+                    self.remember_owner(id);
                     self.watches.adopt(&mut self.tree, id);
                     self.restore_counters(parent_id, parent);
                 }
@@ -298,13 +459,19 @@ impl State {
                     let znode = &mut self.tree[id];
                     (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
                 }
+                Undo::StatsWritten { id, data } => self.tree.set_data(id, data.as_deref()),
+                Undo::QuotaSwitched(subject) => {
+                    if !self.quotas.switch_off(&subject) {
+                        self.quotas.switch_on(&subject);
+                    }
+                }
             }
         }
     }
 
     /// Keeps everything: the multi has succeeded.
     pub(crate) fn commit(&mut self) {
-        for undo in self.undo.take().unwrap_or_default() {
+        for undo in self.end() {
             if let Undo::Deleted { znode, .. } = undo {
                 self.acls.release(znode.acl);
             }

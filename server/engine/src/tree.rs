@@ -19,13 +19,11 @@ use crate::{
 /// share of the index and of the allocator's rounding.
 pub(crate) const ZNODE_BYTES: usize = 128;
 
+/// Where quotas are kept.
+pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
+
 /// The paths no client can delete. Source: reference section 5.4.
-pub(crate) const SPECIAL: [&[u8]; 4] = [
-    b"/",
-    b"/zookeeper",
-    b"/zookeeper/quota",
-    b"/zookeeper/config",
-];
+pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper/config"];
 
 #[derive(Debug)]
 pub(crate) struct Tree {

@@ -26,6 +26,13 @@ pub(crate) enum Undo {
         mzxid: Zxid,
         mtime_ms: i64,
     },
+    /// The counts of a quota were written into their znode.
+    StatsWritten {
+        id: ZnodeId,
+        data: Option<Box<[u8]>>,
+    },
+    /// The quota of a path was switched on or off.
+    QuotaSwitched(Box<[u8]>),
 }
 
 /// The counters of a parent before its children changed.

@@ -7,6 +7,12 @@ use minikeeper_protocol::{SessionId, Stat, Zxid};
 
 use crate::keys::{AclId, WatchId, ZnodeId};
 
+/// The longest time to live: 40 bits of milliseconds.
+pub(crate) const TTL_MS_MAX: i64 = (1 << 40) - 1;
+
+/// What an owner begins with that is a time to live.
+const TTL_MARK: i64 = 0xff << 56;
+
 /// How long a znode lives, in the form the original stores it.
 ///
 /// Source: reference section 5.6, the original's `EphemeralType`.
@@ -21,11 +27,30 @@ impl Owner {
         Self(session.0)
     }
 
-    pub(crate) const fn is_ephemeral(self) -> bool {
-        self.0 != 0 && self.0 != Self::CONTAINER.0
+    /// Until `ttl_ms` milliseconds after the last change of its data.
+    pub(crate) const fn ttl(ttl_ms: i64) -> Self {
+        Self(TTL_MARK | ttl_ms)
     }
 
-    /// What the stat shows: sessions only, containers look persistent.
+    pub(crate) const fn is_ephemeral(self) -> bool {
+        self.0 != 0 && self.0 != Self::CONTAINER.0 && self.ttl_ms().is_none()
+    }
+
+    /// The time to live, if the znode has one.
+    pub(crate) const fn ttl_ms(self) -> Option<i64> {
+        if self.0 & !TTL_MS_MAX == TTL_MARK {
+            Some(self.0 & TTL_MS_MAX)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the server itself deletes the znode some time.
+    pub(crate) const fn is_collectable(self) -> bool {
+        self.0 == Self::CONTAINER.0 || self.ttl_ms().is_some()
+    }
+
+    /// What the stat shows: sessions only, containers and times to live look persistent.
     pub(crate) const fn on_the_wire(self) -> SessionId {
         if self.is_ephemeral() {
             SessionId(self.0)

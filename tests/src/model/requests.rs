@@ -2,32 +2,18 @@
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    AddWatchMode, Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult,
-    Reply, Request, Stat, Ustring, WatcherType, Xid, Zxid,
+    AclList, AddWatchMode, Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp,
+    MultiResult, Reply, Request, Stat, Ustring, WatcherType, Xid, Zxid,
 };
 
 use crate::drive::Sent;
 
-use super::{Model, Node, rules, watching::Mode};
-
-type Outcome<T = Reply> = Result<T, ErrorCode>;
-
-/// The text of a path that must not be null.
-fn text(path: Option<&Ustring>) -> Outcome<String> {
-    let path = path.ok_or(ErrorCode::MarshallingError)?;
-    Ok(path.to_str_lossy().into_owned())
-}
-
-/// A path that is validated before anything else. Source: reference section 8.1, whose first rule
-/// a null path breaks.
-fn validated(path: Option<&Ustring>) -> Outcome<String> {
-    let path = text(path).map_err(|_| ErrorCode::BadArguments)?;
-    if rules::is_valid(&path) {
-        Ok(path)
-    } else {
-        Err(ErrorCode::BadArguments)
-    }
-}
+use super::{
+    Model, Node,
+    access::{ADMIN, CREATE, DELETE, READ, WRITE},
+    rules::{self, Outcome, text, validated},
+    watching::Mode,
+};
 
 fn names(names: &[String]) -> Vec<Ustring> {
     names.iter().map(|name| name.as_str().into()).collect()
@@ -35,9 +21,9 @@ fn names(names: &[String]) -> Vec<Ustring> {
 
 /// A change that succeeded: what to answer and, later, what to tell.
 enum Change {
-    Created(String),
-    Deleted(String),
-    DataSet(String, Stat),
+    Created(String, [AclList; 2]),
+    Deleted(String, [AclList; 2]),
+    DataSet(String, Stat, AclList),
     Checked,
 }
 
@@ -46,11 +32,12 @@ impl Model {
         match request {
             Request::Ping => return self.reply(conn, Xid::PING, Ok(Reply::Empty)),
             Request::CloseSession => return self.close_session(conn, xid),
-            Request::Check { .. }
-            | Request::CreateSession
-            | Request::DeleteContainer { .. }
-            | Request::Auth { .. }
-            | Request::WhoAmI => return self.refuse_unknown(conn, xid),
+            Request::Check { .. } | Request::CreateSession | Request::DeleteContainer { .. } => {
+                return self.refuse_unknown(conn, xid);
+            }
+            Request::Auth { scheme, data, .. } => {
+                return self.auth(conn, xid, scheme.as_ref(), data.as_deref());
+            }
             Request::Sasl { .. } => {
                 let zxid = std::mem::replace(&mut self.zxid, 0);
                 self.reply(conn, xid, Ok(Reply::Token(None)));
@@ -98,8 +85,10 @@ impl Model {
             Request::SetAcl { path, acl, version } => {
                 self.zxid += 1;
                 let path = validated(path.as_ref())?;
-                let acl = rules::fix_up(acl)?;
-                let node = self.nodes.get_mut(&path).ok_or(ErrorCode::NoNode)?;
+                let acl = self.fix_up(conn, acl)?;
+                self.nodes.get(&path).ok_or(ErrorCode::NoNode)?;
+                self.allow(conn, &path, ADMIN)?;
+                let node = self.nodes.get_mut(&path).expect("just found");
                 if *version != -1 && *version != node.stat.aversion {
                     return Err(ErrorCode::BadVersion);
                 }
@@ -123,6 +112,9 @@ impl Model {
                 if path.contains('\0') {
                     return Err(ErrorCode::BadArguments);
                 }
+                if let Some(found) = self.read_path(&path) {
+                    self.allow(conn, found, READ)?;
+                }
                 if *watch {
                     self.watch(conn, &path, Some(Mode::Standard), None);
                 }
@@ -132,6 +124,7 @@ impl Model {
             Request::GetData { path, watch } => {
                 let path = text(path.as_ref())?;
                 let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                self.allow(conn, found, READ)?;
                 if *watch {
                     self.watch(conn, &path, Some(Mode::Standard), None);
                 }
@@ -141,6 +134,7 @@ impl Model {
             Request::GetChildren { path, watch } | Request::GetChildren2 { path, watch } => {
                 let path = text(path.as_ref())?;
                 let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                self.allow(conn, found, READ)?;
                 if *watch {
                     self.watch(conn, &path, None, Some(Mode::Standard));
                 }
@@ -153,11 +147,13 @@ impl Model {
             Request::GetAcl { path } => {
                 let path = text(path.as_ref())?;
                 let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
-                Ok(Reply::Acl(self.nodes[found].acl.clone(), self.stat(found)))
+                self.allow(conn, found, READ | ADMIN)?;
+                Ok(Reply::Acl(self.shown(conn, found), self.stat(found)))
             }
             Request::GetAllChildrenNumber { path } => {
                 let path = text(path.as_ref())?;
                 let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+                self.allow(conn, found, READ)?;
                 // Through the empty path the root counts as well.
                 let count = self.descendants(found) + usize::from(path.is_empty());
                 Ok(Reply::Count(
@@ -175,6 +171,7 @@ impl Model {
                     found.map(|(path, _)| path.as_str().into()).collect(),
                 ))
             }
+            Request::WhoAmI => Ok(self.who_am_i(conn)),
             Request::Sync { path } => Ok(Reply::Path(path.clone())),
             Request::AddWatch { path, mode } => {
                 let mode = AddWatchMode::from_code(*mode).ok_or(ErrorCode::MarshallingError)?;
@@ -221,17 +218,17 @@ impl Model {
         let change = self.change(conn, op)?;
         self.tell_change(&change);
         Ok(match change {
-            Change::Created(path) | Change::Deleted(path) | Change::DataSet(path, _) => path,
+            Change::Created(path, _) | Change::Deleted(path, _) | Change::DataSet(path, ..) => path,
             Change::Checked => unreachable!("a check stands in multis only"),
         })
     }
 
     fn tell_change(&mut self, change: &Change) {
         match change {
-            Change::Created(path) => self.tell_created(path),
-            Change::Deleted(path) => self.tell_deleted(path),
-            Change::DataSet(path, _) => {
-                self.fire_data(minikeeper_protocol::EventKind::DataChanged, path);
+            Change::Created(path, acls) => self.tell_created(path, acls),
+            Change::Deleted(path, acls) => self.tell_deleted(path, acls),
+            Change::DataSet(path, _, acl) => {
+                self.fire_data(minikeeper_protocol::EventKind::DataChanged, path, acl);
             }
             Change::Checked => {}
         }
@@ -239,19 +236,27 @@ impl Model {
 
     fn change(&mut self, conn: u32, op: &MultiOp) -> Outcome<Change> {
         match op {
-            MultiOp::Create(create) => self.create(conn, create).map(Change::Created),
+            MultiOp::Create(create) => {
+                let path = self.create(conn, create)?;
+                let acls = self.acls(&path);
+                Ok(Change::Created(path, acls))
+            }
             MultiOp::Delete { path, version } => {
                 let path = text(path.as_ref())?;
                 let is_special = rules::SPECIAL.contains(&path.as_str());
                 if !path.contains('/') || path.contains('\0') || is_special {
                     return Err(ErrorCode::BadArguments);
                 }
+                let parent = rules::parent(&path);
+                self.nodes.get(parent).ok_or(ErrorCode::NoNode)?;
+                self.allow(conn, parent, DELETE)?;
                 self.check_version(&path, *version)?;
                 if !self.children(&path).is_empty() {
                     return Err(ErrorCode::NotEmpty);
                 }
+                let acls = self.acls(&path);
                 self.remove(&path);
-                Ok(Change::Deleted(path))
+                Ok(Change::Deleted(path, acls))
             }
             MultiOp::SetData {
                 path,
@@ -259,6 +264,7 @@ impl Model {
                 version,
             } => {
                 let path = validated(path.as_ref())?;
+                self.check_there(conn, &path, WRITE)?;
                 self.check_version(&path, *version)?;
                 let (zxid, wall_ms) = (Zxid(self.zxid), self.now.wall_ms);
                 let node = self.nodes.get_mut(&path).expect("just found");
@@ -266,14 +272,21 @@ impl Model {
                 node.stat.version += 1;
                 (node.stat.mzxid, node.stat.mtime_ms) = (zxid, wall_ms);
                 let stat = self.stat(&path);
-                Ok(Change::DataSet(path, stat))
+                let acl = self.nodes[&path].acl.clone();
+                Ok(Change::DataSet(path, stat, acl))
             }
             MultiOp::Check { path, version } => {
                 let path = validated(path.as_ref())?;
+                self.check_there(conn, &path, READ)?;
                 self.check_version(&path, *version)?;
                 Ok(Change::Checked)
             }
         }
+    }
+
+    fn check_there(&self, conn: u32, path: &str, perms: i32) -> Outcome<()> {
+        self.nodes.get(path).ok_or(ErrorCode::NoNode)?;
+        self.allow(conn, path, perms)
     }
 
     fn check_version(&self, path: &str, version: i32) -> Outcome<()> {
@@ -287,21 +300,22 @@ impl Model {
     /// Reference sections 10.1 to 10.3.
     fn create(&mut self, conn: u32, create: &Create) -> Outcome<String> {
         let mode = CreateMode::from_flags(create.flags).ok_or(ErrorCode::BadArguments)?;
-        if mode.has_ttl() {
+        if mode.has_ttl() && !self.settings.extended_types {
             return Err(ErrorCode::Unimplemented);
         }
-        if create.op == CreateOp::Ttl {
+        if mode.has_ttl() != (create.op == CreateOp::Ttl)
+            || mode.has_ttl() && (create.ttl_ms <= 0 || create.ttl_ms >= 1 << 40)
+        {
             return Err(ErrorCode::BadArguments);
         }
         let mut path = text(create.path.as_ref())?;
         if !path.contains('/') || path.contains('\0') {
             return Err(ErrorCode::BadArguments);
         }
-        let acl = rules::fix_up(&create.acl)?;
-        let parent = self
-            .nodes
-            .get(rules::parent(&path))
-            .ok_or(ErrorCode::NoNode)?;
+        let acl = self.fix_up(conn, &create.acl)?;
+        let parent_path = rules::parent(&path).to_owned();
+        let parent = self.nodes.get(&parent_path).ok_or(ErrorCode::NoNode)?;
+        self.allow(conn, &parent_path, CREATE)?;
         if mode.is_sequential() {
             path = format!("{path}{:010}", parent.created);
         }
@@ -311,7 +325,7 @@ impl Model {
         if self.nodes.contains_key(&path) {
             return Err(ErrorCode::NodeExists);
         }
-        if parent.owner != 0 {
+        if parent.owner != 0 || self.looks_ephemeral.contains(&parent_path) {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
         let is_ephemeral = create.op != CreateOp::Container && mode.is_ephemeral();
@@ -335,6 +349,9 @@ impl Model {
             },
         };
         self.insert(&path, node);
+        if self.is_multi && mode.is_ephemeral() && !is_ephemeral {
+            self.looks_ephemeral.insert(path.clone());
+        }
         Ok(path)
     }
 
@@ -354,6 +371,7 @@ impl Model {
         }
         self.zxid += 1;
         let mut copy = self.clone();
+        copy.is_multi = true;
         let (mut results, mut changes) = (Vec::new(), Vec::new());
         for op in &decoded {
             match copy.change(conn, op) {
@@ -372,6 +390,8 @@ impl Model {
                 }
             }
         }
+        copy.is_multi = false;
+        copy.looks_ephemeral.clear();
         *self = copy;
         for change in &changes {
             self.tell_change(change);
@@ -381,7 +401,7 @@ impl Model {
 
     fn result(&self, op: &MultiOp, change: &Change) -> MultiResult {
         match (op, change) {
-            (MultiOp::Create(create), Change::Created(path)) => {
+            (MultiOp::Create(create), Change::Created(path, _)) => {
                 let path_on_wire = path.as_str().into();
                 match create.op {
                     CreateOp::Create => MultiResult::Create { path: path_on_wire },
@@ -391,8 +411,8 @@ impl Model {
                     },
                 }
             }
-            (_, Change::DataSet(_, stat)) => MultiResult::SetData { stat: *stat },
-            (_, Change::Deleted(_)) => MultiResult::Delete,
+            (_, Change::DataSet(_, stat, _)) => MultiResult::SetData { stat: *stat },
+            (_, Change::Deleted(..)) => MultiResult::Delete,
             _ => MultiResult::Check,
         }
     }
@@ -401,7 +421,7 @@ impl Model {
     fn multi_read(&mut self, conn: u32, xid: Xid, ops: &[MultiReadOp]) {
         let mut results = Vec::new();
         for op in ops {
-            match self.read_in_multi(op) {
+            match self.read_in_multi(conn, op) {
                 Err(error @ ErrorCode::MarshallingError) => {
                     let broken_off = Sent::BrokenOff {
                         xid,
@@ -418,10 +438,11 @@ impl Model {
         self.reply(conn, xid, Ok(Reply::Multi(results)));
     }
 
-    fn read_in_multi(&self, op: &MultiReadOp) -> Outcome<MultiResult> {
+    fn read_in_multi(&self, conn: u32, op: &MultiReadOp) -> Outcome<MultiResult> {
         let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
         let path = text(path.as_ref())?;
         let path = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
+        self.allow(conn, path, READ)?;
         Ok(match op {
             MultiReadOp::GetData { .. } => MultiResult::GetData {
                 data: self.nodes[path].data.clone().map(Bytes::from),

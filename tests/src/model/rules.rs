@@ -1,6 +1,8 @@
-//! Rules that need no state: paths, access lists, passwords.
+//! Rules that need no state: paths, passwords.
 
-use minikeeper_protocol::{Acl, AclList, ErrorCode};
+use minikeeper_protocol::{ErrorCode, Reply, Ustring};
+
+pub(super) type Outcome<T = Reply> = Result<T, ErrorCode>;
 
 /// The znodes of a fresh server. Source: reference section 5.4.
 pub(super) const SPECIAL: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
@@ -36,35 +38,21 @@ pub(super) fn is_valid(path: &str) -> bool {
         })
 }
 
-/// Source: reference section 9.5, without identities.
-pub(super) fn fix_up(list: &AclList) -> Result<AclList, ErrorCode> {
-    let mut kept: Vec<Acl> = Vec::new();
-    for entry in list.entries() {
-        if !kept.contains(&entry) {
-            kept.push(entry);
-        }
+/// The text of a path that must not be null.
+pub(super) fn text(path: Option<&Ustring>) -> Outcome<String> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?;
+    Ok(path.to_str_lossy().into_owned())
+}
+
+/// A path that is validated before anything else. Source: reference section 8.1, whose first rule
+/// a null path breaks.
+pub(super) fn validated(path: Option<&Ustring>) -> Outcome<String> {
+    let path = text(path).map_err(|_| ErrorCode::BadArguments)?;
+    if is_valid(&path) {
+        Ok(path)
+    } else {
+        Err(ErrorCode::BadArguments)
     }
-    if kept.is_empty() {
-        return Err(ErrorCode::InvalidAcl);
-    }
-    for entry in &kept {
-        let text = |text: &Option<_>| {
-            text.as_ref()
-                .map(|text: &minikeeper_protocol::Ustring| text.to_str_lossy().into_owned())
-        };
-        let (scheme, id) = (text(&entry.scheme), text(&entry.id));
-        let is_good = match (scheme.as_deref(), id.as_deref()) {
-            (Some("world" | "digest" | "ip"), None) => return Err(ErrorCode::MarshallingError),
-            (Some("world"), Some(id)) => id == "anyone",
-            (Some("digest"), Some(id)) => id.trim_end_matches(':').matches(':').count() == 1,
-            (Some("ip"), Some(id)) => !id.is_empty(),
-            _ => false,
-        };
-        if !is_good {
-            return Err(ErrorCode::InvalidAcl);
-        }
-    }
-    Ok(AclList::new(&kept))
 }
 
 /// Source: reference section 6.7.

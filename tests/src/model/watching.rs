@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use minikeeper_protocol::{AddWatchMode, EventKind, Ustring, WatcherType, Zxid};
+use minikeeper_protocol::{AclList, AddWatchMode, EventKind, Ustring, WatcherType, Zxid};
 
-use super::{Model, rules};
+use super::{Model, access, rules};
 
 /// How a watch was registered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,7 +40,7 @@ impl Model {
     }
 
     /// Fires the data table; returns who was told.
-    pub(super) fn fire_data(&mut self, kind: EventKind, path: &str) -> Vec<u32> {
+    pub(super) fn fire_data(&mut self, kind: EventKind, path: &str, acl: &AclList) -> Vec<u32> {
         let mut told = BTreeSet::new();
         for ((conn, watched), modes) in &mut self.watches {
             if watched == path && !modes.data.is_empty() {
@@ -56,11 +56,17 @@ impl Model {
                 told.insert(*conn);
             }
         }
-        self.tell(told, kind, path)
+        self.tell(told, kind, path, acl)
     }
 
     /// Fires the child table, save for those told already.
-    pub(super) fn fire_child(&mut self, kind: EventKind, path: &str, except: &[u32]) {
+    pub(super) fn fire_child(
+        &mut self,
+        kind: EventKind,
+        path: &str,
+        except: &[u32],
+        acl: &AclList,
+    ) {
         let mut told = BTreeSet::new();
         for ((conn, watched), modes) in &mut self.watches {
             if watched == path && !modes.child.is_empty() {
@@ -70,13 +76,23 @@ impl Model {
                 }
             }
         }
-        self.tell(told, kind, path);
+        self.tell(told, kind, path, acl);
     }
 
-    fn tell(&mut self, told: BTreeSet<u32>, kind: EventKind, path: &str) -> Vec<u32> {
+    /// Those who may read hear of it. Source: reference section 12.6.
+    fn tell(
+        &mut self,
+        told: BTreeSet<u32>,
+        kind: EventKind,
+        path: &str,
+        acl: &AclList,
+    ) -> Vec<u32> {
         self.forget_empty();
         let told: Vec<_> = told.into_iter().collect();
         for conn in &told {
+            if !self.may(*conn, acl, access::READ) {
+                continue;
+            }
             self.event(*conn, kind, path, self.zxid);
         }
         told

@@ -21,9 +21,10 @@ type Facts = BTreeMap<String, String>;
 const ZXIDS: [&str; 4] = ["zxid", "czxid", "mzxid", "pzxid"];
 
 /// The other fields there are; any other name is a mistake in the script.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "path", "data", "version", "cversion", "aversion", "owner", "length", "children", "ctime",
     "mtime", "names", "acl", "count", "paths", "token", "error", "timeout", "session", "readonly",
+    "ids",
 ];
 
 #[derive(Debug)]
@@ -153,7 +154,7 @@ fn add_fields(words: &[Token], env: &Env, is_dry: bool, facts: &mut Facts) -> Re
             Some((name, value)) if FIELDS.contains(&name.as_str()) => {
                 let value = match name.as_str() {
                     "data" | "path" | "token" => escaped(value.value().as_deref()),
-                    "names" | "paths" => sorted(list_items(&value.text())?),
+                    "names" | "paths" | "ids" => sorted(list_items(&value.text())?),
                     _ => value.text(),
                 };
                 (name, value)
@@ -323,7 +324,14 @@ fn stat_facts(stat: &Stat, env: &Env, facts: &mut Facts) {
 
 fn reply_facts(reply: &Reply, env: &Env, facts: &mut Facts) {
     match reply {
-        Reply::Empty | Reply::WatchAdded | Reply::ClientInfos(_) | Reply::Multi(_) => {}
+        Reply::Empty | Reply::WatchAdded | Reply::Multi(_) => {}
+        Reply::ClientInfos(list) => {
+            let text = |text: &Ustring| text.to_str_lossy().into_owned();
+            let ids = list
+                .iter()
+                .map(|info| format!("{}:{}", text(&info.scheme), text(&info.user)));
+            add(facts, "ids", sorted(ids.collect()));
+        }
         Reply::Path(path) => {
             add(facts, "path", escaped(path.as_ref().map(Ustring::as_bytes)));
         }

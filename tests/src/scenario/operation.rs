@@ -378,6 +378,12 @@ fn request(words: &mut Words<'_>) -> Result<Request, String> {
         "sasl" => Request::Sasl {
             token: words.data()?,
         },
+        "auth" => Request::Auth {
+            kind: 0,
+            scheme: words.path()?,
+            data: words.data()?,
+        },
+        "whoAmI" => Request::WhoAmI,
         "createSession" => Request::CreateSession,
         "closeSession" => Request::CloseSession,
         "multi" => Request::Multi(in_group(words, multi_op)?),

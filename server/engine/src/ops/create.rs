@@ -2,17 +2,19 @@
 //!
 //! Source: reference sections 10.1 to 10.3 and 11.
 
-use minikeeper_protocol::{Create, CreateMode, CreateOp, ErrorCode, ReplyRef, Zxid, path};
+use minikeeper_protocol::{
+    AclList, Create, CreateMode, CreateOp, ErrorCode, Perms, ReplyRef, Zxid, path,
+};
 
 use crate::{
-    acl,
     answer::Answer,
     effects::Effects,
     keys::ZnodeId,
+    quota::{self, Growth},
     state::{Caller, State},
     tell,
     tree::ZNODE_BYTES,
-    znode::Owner,
+    znode::{Owner, TTL_MS_MAX},
 };
 
 pub(crate) fn create(
@@ -28,7 +30,8 @@ pub(crate) fn create(
             let mut path = std::mem::take(&mut state.scratch);
             path.clear();
             path.extend_from_slice(state.tree[id].path());
-            tell::created(state, &path, zxid, answer.effects);
+            let (acl, parent_acl) = state.acls_at(id);
+            tell::created(state, &path, acl, parent_acl, zxid, answer.effects);
             match request.op {
                 CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),
                 _ => answer.send(zxid, ReplyRef::PathStat(&path, &state.tree[id].stat())),
@@ -49,11 +52,13 @@ pub(crate) fn change(
     request: &Create,
 ) -> Result<ZnodeId, ErrorCode> {
     let mode = CreateMode::from_flags(request.flags).ok_or(ErrorCode::BadArguments)?;
-    if mode.has_ttl() {
-        // As the original answers while extended types are off, its default.
+    if mode.has_ttl() && !state.settings.extended_types {
         return Err(ErrorCode::Unimplemented);
     }
-    if request.op == CreateOp::Ttl {
+    // Only createTTL carries a time to live, and nothing else may ask for one; a negative one
+    // with another mode stops the original (reference section 26).
+    let is_ttl = request.op == CreateOp::Ttl;
+    if is_ttl != mode.has_ttl() || is_ttl && !(1..=TTL_MS_MAX).contains(&request.ttl_ms) {
         return Err(ErrorCode::BadArguments);
     }
     let path = request
@@ -64,9 +69,10 @@ pub(crate) fn change(
     if !path.contains(&b'/') || path.contains(&0) {
         return Err(ErrorCode::BadArguments);
     }
-    let acl = acl::fix_up(&request.acl)?;
+    let acl = state.fix_up(caller, &request.acl)?;
     let parent_path = path::parent_of(path).ok_or(ErrorCode::BadArguments)?;
     let parent = state.tree.find(parent_path).ok_or(ErrorCode::NoNode)?;
+    state.allow(caller, parent, Perms::CREATE)?;
     if !mode.is_sequential() {
         return create_at(state, caller, zxid, request, mode, parent, path, &acl);
     }
@@ -97,7 +103,7 @@ fn create_at(
     mode: CreateMode,
     parent: ZnodeId,
     path: &[u8],
-    acl: &minikeeper_protocol::AclList,
+    acl: &AclList,
 ) -> Result<ZnodeId, ErrorCode> {
     if !path::is_valid(path) {
         return Err(ErrorCode::BadArguments);
@@ -105,10 +111,12 @@ fn create_at(
     if state.tree.find(path).is_some() {
         return Err(ErrorCode::NodeExists);
     }
-    if state.tree[parent].owner.is_ephemeral() {
+    if state.tree[parent].owner.is_ephemeral() || state.looks_ephemeral.contains(&parent) {
         return Err(ErrorCode::NoChildrenForEphemerals);
     }
     let data = request.data.as_deref();
+    let bytes = quota::bytes_of(data);
+    state.check_quota(path, Growth { znodes: 1, bytes })?;
     if !state.has_room(path.len() + data.map_or(0, <[u8]>::len) + ZNODE_BYTES) {
         return Err(ErrorCode::QuotaExceeded);
     }
@@ -116,11 +124,16 @@ fn create_at(
     // flag makes a persistent znode (reference section 10.2).
     let owner = match request.op {
         CreateOp::Container => Owner::CONTAINER,
+        CreateOp::Ttl => Owner::ttl(request.ttl_ms),
         _ if mode.is_ephemeral() => Owner::session(state.sessions[caller.session].id),
         _ => Owner::PERSISTENT,
     };
     let acl = state.acls.acquire(acl);
-    Ok(state.create(parent, path, data, owner, acl, zxid, caller.now))
+    let id = state.create(parent, path, data, owner, acl, zxid, caller.now);
+    if owner == Owner::CONTAINER && mode.is_ephemeral() && state.undo.is_some() {
+        state.looks_ephemeral.push(id);
+    }
+    Ok(id)
 }
 
 /// Appends the number: ten digits at least, the sign counted among them as Java's `%010d` does.

@@ -2,48 +2,81 @@
 //!
 //! Source: reference section 10.4.
 
-use minikeeper_protocol::{ErrorCode, Ustring, Zxid};
+use minikeeper_protocol::{ErrorCode, Perms, Ustring, Zxid, path};
 
-use crate::{answer::Answer, effects::Effects, state::State, tell, tree::SPECIAL};
+use crate::{
+    answer::Answer,
+    effects::Effects,
+    keys::ZnodeId,
+    state::{Caller, State},
+    tell,
+    tree::SPECIAL,
+};
 
 pub(crate) fn delete(
     state: &mut State,
+    caller: Caller,
     path: Option<&Ustring>,
     version: i32,
     mut answer: Answer<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
-    let outcome = change(state, zxid, path, version)
-        .map(|path| tell::deleted(state, path, zxid, answer.effects));
+    let outcome = find(state, caller, path, version)
+        .map(|id| delete_and_tell(state, id, zxid, answer.effects));
     answer.done(zxid, outcome);
 }
 
-/// Checks in the original's order, then deletes; gives the path back, to be told.
+/// Deletes a childless znode and tells its watchers.
+pub(crate) fn delete_and_tell(
+    state: &mut State,
+    id: ZnodeId,
+    zxid: Zxid,
+    effects: &mut impl Effects,
+) {
+    let mut path = std::mem::take(&mut state.scratch);
+    path.clear();
+    path.extend_from_slice(state.tree[id].path());
+    let parent_acl = state.tree[state.tree[id].parent].acl;
+    let acl = state.delete(id, zxid);
+    tell::deleted(state, &path, acl, parent_acl, zxid, effects);
+    state.forget_acl(acl);
+    state.scratch = path;
+}
+
+/// The znode to delete, after all checks in the original's order.
 ///
 /// # Errors
-/// The first check that fails; nothing has changed then.
-pub(crate) fn change<'a>(
-    state: &mut State,
-    zxid: Zxid,
-    path: Option<&'a Ustring>,
+/// The first check that fails.
+pub(crate) fn find(
+    state: &State,
+    caller: Caller,
+    path: Option<&Ustring>,
     version: i32,
-) -> Result<&'a [u8], ErrorCode> {
+) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     if path.contains(&0) || SPECIAL.contains(&path) {
         return Err(ErrorCode::BadArguments);
     }
-    if !path.contains(&b'/') {
-        return Err(ErrorCode::BadArguments);
-    }
-    // The original looks at the parent first; a missing parent is a missing znode too.
-    let id = state.tree.find(path).ok_or(ErrorCode::NoNode)?;
+    let parent_path = path::parent_of(path).ok_or(ErrorCode::BadArguments)?;
+    let Some(id) = state.tree.find(path) else {
+        // The parent is looked at first: who may not delete below it learns nothing.
+        let parent = state.tree.find(parent_path).ok_or(ErrorCode::NoNode)?;
+        state.allow(caller, parent, Perms::DELETE)?;
+        return Err(ErrorCode::NoNode);
+    };
     let znode = &state.tree[id];
-    if version != -1 && version != znode.version {
-        return Err(ErrorCode::BadVersion);
-    }
-    if znode.num_children() > 0 {
+    state.allow(caller, znode.parent, Perms::DELETE)?;
+    let has_version = version == -1 || version == znode.version;
+    let has_children = znode.num_children() > 0;
+    #[cfg(feature = "planted")]
+    if has_children && state.planted(crate::planted::Planted::NotEmptyFirst) {
         return Err(ErrorCode::NotEmpty);
     }
-    state.delete(id, zxid);
-    Ok(path)
+    if !has_version {
+        return Err(ErrorCode::BadVersion);
+    }
+    if has_children {
+        return Err(ErrorCode::NotEmpty);
+    }
+    Ok(id)
 }

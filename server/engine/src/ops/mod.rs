@@ -1,5 +1,7 @@
 //! One file a family of operations. Each operation reads as: check, change, tell, answer.
 
+pub(crate) mod auth;
+pub(crate) mod cleanup;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod multi;

@@ -4,23 +4,31 @@
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult, ReplyRef, Ustring,
-    Zxid,
+    Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult, Perms, ReplyRef,
+    Ustring, Zxid,
 };
 
 use crate::{
     answer::Answer,
     effects::Effects,
+    keys::AclId,
     ops::{create, delete, set},
     state::{Caller, State},
     tell,
 };
 
 /// A change that waits until the whole multi has succeeded before it is told.
-enum Untold {
-    Created(Vec<u8>),
-    Deleted(Vec<u8>),
-    DataChanged(Vec<u8>),
+struct Untold {
+    change: Change,
+    path: Vec<u8>,
+    /// Of the znode and of its parent, as they were then.
+    acls: (AclId, AclId),
+}
+
+enum Change {
+    Created,
+    Deleted,
+    DataChanged,
 }
 
 pub(crate) fn multi(
@@ -62,14 +70,17 @@ pub(crate) fn multi(
             }
         }
     }
-    state.commit();
-    for change in &untold {
+    for Untold { change, path, acls } in &untold {
+        let (acl, parent_acl) = *acls;
+        let effects = &mut *answer.effects;
         match change {
-            Untold::Created(path) => tell::created(state, path, zxid, answer.effects),
-            Untold::Deleted(path) => tell::deleted(state, path, zxid, answer.effects),
-            Untold::DataChanged(path) => tell::data_changed(state, path, zxid, answer.effects),
+            Change::Created => tell::created(state, path, acl, parent_acl, zxid, effects),
+            Change::Deleted => tell::deleted(state, path, acl, parent_acl, zxid, effects),
+            Change::DataChanged => tell::data_changed(state, path, acl, zxid, effects),
         }
     }
+    // Only now: the undo list keeps the access lists of deleted znodes until they are told.
+    state.commit();
     answer.send(zxid, ReplyRef::Multi(&results));
 }
 
@@ -88,14 +99,20 @@ fn apply(
     op: &MultiOp,
     untold: &mut Vec<Untold>,
 ) -> Result<MultiResult, ErrorCode> {
-    let is_watched = !state.watches.is_empty();
+    let mut note = |state: &State, change, id| {
+        if !state.watches.is_empty() {
+            untold.push(Untold {
+                change,
+                path: state.tree[id].path().to_vec(),
+                acls: state.acls_at(id),
+            });
+        }
+    };
     Ok(match op {
         MultiOp::Create(request) => {
             let id = create::change(state, caller, zxid, request)?;
+            note(state, Change::Created, id);
             let znode = &state.tree[id];
-            if is_watched {
-                untold.push(Untold::Created(znode.path().to_vec()));
-            }
             let path = Ustring::from(Bytes::copy_from_slice(znode.path()));
             match request.op {
                 CreateOp::Create => MultiResult::Create { path },
@@ -106,10 +123,9 @@ fn apply(
             }
         }
         MultiOp::Delete { path, version } => {
-            let path = delete::change(state, zxid, path.as_ref(), *version)?;
-            if is_watched {
-                untold.push(Untold::Deleted(path.to_vec()));
-            }
+            let id = delete::find(state, caller, path.as_ref(), *version)?;
+            note(state, Change::Deleted, id);
+            state.delete(id, zxid);
             MultiResult::Delete
         }
         MultiOp::SetData {
@@ -117,15 +133,14 @@ fn apply(
             data,
             version,
         } => {
-            let (path, stat) =
+            let (_, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
-            if is_watched {
-                untold.push(Untold::DataChanged(path.to_vec()));
-            }
+            note(state, Change::DataChanged, id);
+            let stat = state.tree[id].stat();
             MultiResult::SetData { stat }
         }
         MultiOp::Check { path, version } => {
-            set::check(state, path.as_ref(), *version)?;
+            set::check(state, caller, path.as_ref(), *version)?;
             MultiResult::Check
         }
     })
@@ -190,7 +205,12 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     }))
 }
 
-pub(crate) fn multi_read(state: &State, ops: &[MultiReadOp], mut answer: Answer<'_, impl Effects>) {
+pub(crate) fn multi_read(
+    state: &State,
+    caller: Caller,
+    ops: &[MultiReadOp],
+    mut answer: Answer<'_, impl Effects>,
+) {
     let mut results = Vec::with_capacity(ops.len());
     for op in ops {
         let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
@@ -200,18 +220,24 @@ pub(crate) fn multi_read(state: &State, ops: &[MultiReadOp], mut answer: Answer<
             let body = ReplyRef::Multi(&results);
             return answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
         };
-        let result = read(state, op, path);
+        let result = read(state, caller, op, path);
         results.push(result.unwrap_or_else(|error| MultiResult::Error(Some(error))));
     }
     answer.send(state.zxid, ReplyRef::Multi(&results));
 }
 
 /// The watch flag is ignored, as the original does.
-fn read(state: &State, op: &MultiReadOp, path: &Ustring) -> Result<MultiResult, ErrorCode> {
+fn read(
+    state: &State,
+    caller: Caller,
+    op: &MultiReadOp,
+    path: &Ustring,
+) -> Result<MultiResult, ErrorCode> {
     let id = state
         .tree
         .find_for_read(path.as_bytes())
         .ok_or(ErrorCode::NoNode)?;
+    state.allow(caller, id, Perms::READ)?;
     let znode = &state.tree[id];
     Ok(match op {
         MultiReadOp::GetData { .. } => MultiResult::GetData {

@@ -3,12 +3,13 @@
 //!
 //! Source: reference sections 10.6 to 10.12, 10.21 and 10.22.
 
-use minikeeper_protocol::{ErrorCode, ReplyRef, Ustring};
+use minikeeper_protocol::{ErrorCode, Perms, ReplyRef, Ustring};
 
 use crate::{
     answer::Answer,
     effects::Effects,
     keys::ZnodeId,
+    permission,
     state::{Caller, State},
     watch_modes::Registration,
 };
@@ -27,6 +28,11 @@ pub(crate) fn exists(
         return answer.refuse(state.zxid, ErrorCode::BadArguments);
     }
     let found = state.tree.find_for_read(path);
+    if let Some(id) = found
+        && let Err(error) = state.allow(caller, id, Perms::READ)
+    {
+        return answer.refuse(state.zxid, error);
+    }
     // Unlike the other reads, exists leaves its watch on a missing znode too.
     if watch && let Err(error) = state.leave_watch(caller.conn, path, found, Registration::DATA) {
         return answer.refuse(state.zxid, error);
@@ -44,7 +50,13 @@ pub(crate) fn get_data(
     watch: bool,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    match find(state, caller, path, watch.then_some(Registration::DATA)) {
+    match find(
+        state,
+        caller,
+        path,
+        Perms::READ,
+        watch.then_some(Registration::DATA),
+    ) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
@@ -62,7 +74,13 @@ pub(crate) fn get_children(
     with_stat: bool,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    match find(state, caller, path, watch.then_some(Registration::CHILD)) {
+    match find(
+        state,
+        caller,
+        path,
+        Perms::READ,
+        watch.then_some(Registration::CHILD),
+    ) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             let tree = &state.tree;
@@ -79,14 +97,19 @@ pub(crate) fn get_acl(
     path: Option<&Ustring>,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    match find(state, caller, path, None) {
+    // Either of the two is enough.
+    let wanted = Perms(Perms::READ.0 | Perms::ADMIN.0);
+    match find(state, caller, path, wanted, None) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
-            answer.send(
-                state.zxid,
-                ReplyRef::Acl(state.acls.get(znode.acl), &znode.stat()),
-            );
+            let list = state.acls.get(znode.acl);
+            if state.allow(caller, id, Perms::ADMIN).is_ok() {
+                answer.send(state.zxid, ReplyRef::Acl(list, &znode.stat()));
+            } else {
+                let masked = permission::masked(list);
+                answer.send(state.zxid, ReplyRef::Acl(&masked, &znode.stat()));
+            }
         }
     }
 }
@@ -97,7 +120,7 @@ pub(crate) fn get_all_children_number(
     path: Option<&Ustring>,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    match find(state, caller, path, None) {
+    match find(state, caller, path, Perms::READ, None) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             // Asked through its alias, the root counts among its own descendants (observed on a
@@ -143,15 +166,17 @@ pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_,
     answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
-/// The znode a read is about; a watch is left only if it is there.
+/// The znode a read is about; a watch is left only if it is there and may be read.
 fn find(
     state: &mut State,
     caller: Caller,
     path: Option<&Ustring>,
+    wanted: Perms,
     watch: Option<Registration>,
 ) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
+    state.allow(caller, id, wanted)?;
     if let Some(what) = watch {
         state.leave_watch(caller.conn, path, Some(id), what)?;
     }

@@ -10,9 +10,9 @@ use crate::{
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
     keys::SessionKey,
+    ops::delete,
     sessions,
     state::{Caller, State},
-    tell,
 };
 
 /// A connection's first message: a new session, or one that goes on.
@@ -124,18 +124,13 @@ fn end(
     effects: &mut impl Effects,
 ) {
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
-    let mut path = std::mem::take(&mut state.scratch);
     for (_, id) in ephemerals {
         #[cfg(feature = "planted")]
         if expired && state.planted(crate::planted::Planted::EphemeralKept) {
             break;
         }
-        path.clear();
-        path.extend_from_slice(state.tree[id].path());
-        state.delete(id, zxid);
-        tell::deleted(state, &path, zxid, effects);
+        delete::delete_and_tell(state, id, zxid, effects);
     }
-    state.scratch = path;
     if let Some(conn) = state.sessions[session].conn {
         state.detach(conn);
     }

@@ -3,13 +3,13 @@
 //! Source: reference sections 10.8, 10.10 and 13.2.
 
 use bytes::Bytes;
-use minikeeper_protocol::{AclList, ErrorCode, ReplyRef, Stat, Ustring, Zxid, path};
+use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Stat, Ustring, Zxid, path};
 
 use crate::{
-    acl,
     answer::Answer,
     effects::Effects,
     keys::ZnodeId,
+    quota::{self, Growth},
     state::{Caller, State},
     tell,
 };
@@ -25,14 +25,15 @@ pub(crate) fn set_data(
     let zxid = state.next_zxid();
     match change_data(state, caller, zxid, path, data, version) {
         Err(error) => answer.refuse(zxid, error),
-        Ok((path, stat)) => {
-            tell::data_changed(state, path, zxid, answer.effects);
-            answer.send(zxid, ReplyRef::Stat(&stat));
+        Ok((path, id)) => {
+            let acl = state.tree[id].acl;
+            tell::data_changed(state, path, acl, zxid, answer.effects);
+            answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
         }
     }
 }
 
-/// Checks in the original's order, then sets; gives back the path, to be told, and the stat.
+/// Checks in the original's order, then sets; gives back the path, to be told, and the znode.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
@@ -43,29 +44,37 @@ pub(crate) fn change_data<'a>(
     path: Option<&'a Ustring>,
     data: Option<&Bytes>,
     version: i32,
-) -> Result<(&'a [u8], Stat), ErrorCode> {
+) -> Result<(&'a [u8], ZnodeId), ErrorCode> {
     let (path, id) = find_valid(state, path)?;
+    state.allow(caller, id, Perms::WRITE)?;
     let znode = &state.tree[id];
-    let growth = data
-        .map_or(0, Bytes::len)
-        .saturating_sub(znode.data().map_or(0, <[u8]>::len));
     let found = znode.version;
-    if growth > 0 && !state.has_room(growth) {
+    let bytes = quota::bytes_of(data.map(AsRef::as_ref)) - quota::bytes_of(znode.data());
+    state.check_quota(path, Growth { znodes: 0, bytes })?;
+    if let Ok(bytes @ 1..) = usize::try_from(bytes)
+        && !state.has_room(bytes)
+    {
         return Err(ErrorCode::QuotaExceeded);
     }
     if version != -1 && version != found {
         return Err(ErrorCode::BadVersion);
     }
     state.set_data(id, data.map(AsRef::as_ref), zxid, caller.now);
-    Ok((path, state.tree[id].stat()))
+    Ok((path, id))
 }
 
 /// Looks, and changes nothing.
 ///
 /// # Errors
 /// The first check that fails.
-pub(crate) fn check(state: &State, path: Option<&Ustring>, version: i32) -> Result<(), ErrorCode> {
+pub(crate) fn check(
+    state: &State,
+    caller: Caller,
+    path: Option<&Ustring>,
+    version: i32,
+) -> Result<(), ErrorCode> {
     let (_, id) = find_valid(state, path)?;
+    state.allow(caller, id, Perms::READ)?;
     if version != -1 && version != state.tree[id].version {
         return Err(ErrorCode::BadVersion);
     }
@@ -74,13 +83,14 @@ pub(crate) fn check(state: &State, path: Option<&Ustring>, version: i32) -> Resu
 
 pub(crate) fn set_acl(
     state: &mut State,
+    caller: Caller,
     path: Option<&Ustring>,
     acl: &AclList,
     version: i32,
     mut answer: Answer<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
-    match change_acl(state, path, acl, version) {
+    match change_acl(state, caller, path, acl, version) {
         Err(error) => answer.refuse(zxid, error),
         Ok(stat) => answer.send(zxid, ReplyRef::Stat(&stat)),
     }
@@ -89,6 +99,7 @@ pub(crate) fn set_acl(
 /// No event, and neither mzxid nor version moves: only aversion does.
 fn change_acl(
     state: &mut State,
+    caller: Caller,
     path: Option<&Ustring>,
     acl: &AclList,
     version: i32,
@@ -97,8 +108,9 @@ fn change_acl(
     if !path::is_valid(path) {
         return Err(ErrorCode::BadArguments);
     }
-    let acl = acl::fix_up(acl)?;
+    let acl = state.fix_up(caller, acl)?;
     let id = state.tree.find(path).ok_or(ErrorCode::NoNode)?;
+    state.allow(caller, id, Perms::ADMIN)?;
     if version != -1 && version != state.tree[id].aversion {
         return Err(ErrorCode::BadVersion);
     }

@@ -1,0 +1,170 @@
+//! auth, sasl, whoAmI: who is at the other end of a connection; and the demand that somebody is.
+//!
+//! Source: reference sections 9.7, 9.8, 9.10, 9.11 and 10.23.
+
+use bytes::Bytes;
+use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Zxid};
+
+use crate::{
+    answer::Answer,
+    effects::{CloseReason, Effects},
+    identities::{Identity, Scheme},
+    identity,
+    sasl::{self, SaslError, Step},
+    state::{Caller, State},
+};
+
+/// Where the original answers at once, beside its queue: in the header instead of a zxid.
+const BESIDE_THE_QUEUE: Zxid = Zxid(0);
+
+/// Serves what bypasses the queue in the original: auth and sasl. It does not touch the session.
+pub(crate) fn serve(
+    state: &mut State,
+    caller: Caller,
+    request: &Request,
+    answer: Answer<'_, impl Effects>,
+) {
+    match request {
+        Request::Auth { scheme, data, .. } => {
+            auth(state, caller, scheme.as_ref(), data.as_ref(), answer);
+        }
+        Request::Sasl { token } => {
+            sasl(state, caller, token.as_deref().unwrap_or_default(), answer);
+        }
+        _ => {}
+    }
+}
+
+fn auth(
+    state: &mut State,
+    caller: Caller,
+    scheme: Option<&Ustring>,
+    data: Option<&Bytes>,
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let has_succeeded = match (scheme.map(Ustring::as_bytes), data) {
+        // The address is known already.
+        (Some(b"ip"), _) => true,
+        (Some(b"digest"), Some(data)) if state.settings.digest_enabled => {
+            add_digest(state, caller, data);
+            true
+        }
+        _ => false,
+    };
+    if has_succeeded {
+        answer.send(BESIDE_THE_QUEUE, ReplyRef::Empty);
+    } else {
+        let (error, why) = (ErrorCode::AuthFailed, CloseReason::AuthFailed);
+        answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, why);
+    }
+}
+
+fn add_digest(state: &mut State, caller: Caller, data: &[u8]) {
+    let id = identity::digest_identity(data);
+    if state.settings.super_digest.as_ref() == Some(&id) {
+        add(state, caller, Scheme::Super, "");
+    }
+    add(state, caller, Scheme::Digest, &id);
+}
+
+fn add(state: &mut State, caller: Caller, scheme: Scheme, id: &str) {
+    let id = Ustring::from(id);
+    let id = Bytes::copy_from_slice(&id.as_echoed()).into();
+    state.add_identity(caller.conn, Identity { scheme, id });
+}
+
+/// One step of a SASL exchange.
+fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, impl Effects>) {
+    let Some(settings) = &state.settings.sasl else {
+        // As the original answers without a SASL login: success that proves nothing.
+        return answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
+    };
+    let counter = &mut state.nonces;
+    let nonce = || {
+        *counter += 1;
+        sasl::nonce(&settings.nonce_seed, *counter)
+    };
+    let password = |name: &str| {
+        let mut users = settings.users.iter();
+        users
+            .find(|(user, _)| user == name)
+            .map(|(_, password)| password.as_str())
+    };
+    let exchange = state.exchanges.entry(caller.conn).or_default();
+    let step = exchange.step(token, nonce, password);
+    match step {
+        Ok(Step::Challenge(token)) => {
+            answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&token)));
+        }
+        Ok(Step::Done { user, proof }) => {
+            let is_super = settings.super_users.contains(&user);
+            add(state, caller, Scheme::Sasl, &user);
+            if is_super {
+                add(state, caller, Scheme::Super, "");
+            }
+            answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
+        }
+        Err(SaslError::Unanswered(_)) => answer.close(state, CloseReason::SaslUnanswered),
+        Err(SaslError::Refused(_)) => {
+            let required = &state.settings.enforce_auth_schemes;
+            let is_required = required.iter().any(|scheme| scheme == Scheme::Sasl.name());
+            if settings.allow_failed && !is_required {
+                return answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
+            }
+            let error = if is_required {
+                ErrorCode::SessionClosedRequireSaslAuth
+            } else {
+                ErrorCode::AuthFailed
+            };
+            answer.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
+            answer.close(state, CloseReason::AuthFailed);
+        }
+    }
+}
+
+/// Lets a request pass if the connection has an identity that the server demands; otherwise it
+/// is answered here, and the connection closed.
+pub(crate) fn let_through<'a, E: Effects>(
+    state: &mut State,
+    caller: Caller,
+    answer: Answer<'a, E>,
+) -> Option<Answer<'a, E>> {
+    let demanded = &state.settings.enforce_auth_schemes;
+    if demanded.is_empty() {
+        return Some(answer);
+    }
+    let who = state.identities.get(caller.identities);
+    let schemes = [Scheme::Ip, Scheme::Digest, Scheme::Sasl, Scheme::Super];
+    let is_let = schemes.iter().any(|scheme| {
+        who.has_scheme(*scheme) && demanded.iter().any(|demanded| demanded == scheme.name())
+    });
+    if is_let {
+        return Some(answer);
+    }
+    let error = ErrorCode::SessionClosedRequireSaslAuth;
+    answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
+    None
+}
+
+/// Lists the identities of the connection, without their secrets.
+pub(crate) fn who_am_i(state: &State, caller: Caller, mut answer: Answer<'_, impl Effects>) {
+    let who = state.identities.get(caller.identities);
+    let mut infos = vec![ClientInfo {
+        scheme: Scheme::Ip.name().into(),
+        user: identity::ip_identity(who.address).into(),
+    }];
+    infos.extend(who.added.iter().map(|identity| ClientInfo {
+        scheme: identity.scheme.name().into(),
+        user: match identity.scheme {
+            Scheme::Digest => before_colon(&identity.id),
+            _ => identity.id.clone(),
+        },
+    }));
+    answer.send(state.zxid, ReplyRef::ClientInfos(&infos));
+}
+
+fn before_colon(id: &Ustring) -> Ustring {
+    let bytes = id.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == b':');
+    Bytes::copy_from_slice(&bytes[..end.unwrap_or(bytes.len())]).into()
+}
