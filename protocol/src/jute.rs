@@ -112,7 +112,7 @@ impl fmt::Display for Ustring {
 /// Reads primitives off a message, front to back.
 ///
 /// A reader sees a window of a shared buffer; what it returns are slices of that buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader<'a> {
     buffer: &'a Bytes,
     at: usize,

@@ -156,6 +156,8 @@ pub enum Request {
     Multi(Vec<MultiOp>),
     /// multiRead: several reads, each with its own outcome.
     MultiRead(Vec<MultiReadOp>),
+    /// multiRead of operations that change something: decoded by the original, but not served.
+    MultiReadOfChanges(Vec<MultiOp>),
     /// reconfig: ensembles only.
     Reconfig {
         joining: Option<Ustring>,
@@ -226,7 +228,7 @@ impl Request {
             Self::Sync { .. } => OpCode::Sync,
             Self::Ping => OpCode::Ping,
             Self::Multi(_) => OpCode::Multi,
-            Self::MultiRead(_) => OpCode::MultiRead,
+            Self::MultiRead(_) | Self::MultiReadOfChanges(_) => OpCode::MultiRead,
             Self::Reconfig { .. } => OpCode::Reconfig,
             Self::CheckWatches { .. } => OpCode::CheckWatches,
             Self::RemoveWatches { .. } => OpCode::RemoveWatches,
@@ -268,6 +270,7 @@ impl Request {
             Self::Ping
             | Self::Multi(_)
             | Self::MultiRead(_)
+            | Self::MultiReadOfChanges(_)
             | Self::Reconfig { .. }
             | Self::Auth { .. }
             | Self::SetWatches { .. }
@@ -334,7 +337,16 @@ impl Request {
                 version: reader.int()?,
             },
             OpCode::Multi => Self::Multi(multi::decode_ops(reader)?),
-            OpCode::MultiRead => Self::MultiRead(multi::decode_read_ops(reader)?),
+            OpCode::MultiRead => {
+                let mut changes = reader.clone();
+                match multi::decode_read_ops(reader) {
+                    Ok(ops) => Self::MultiRead(ops),
+                    Err(error) => match multi::decode_ops(&mut changes) {
+                        Ok(ops) => Self::MultiReadOfChanges(ops),
+                        Err(_) => return Err(error),
+                    },
+                }
+            }
             OpCode::Reconfig => Self::Reconfig {
                 joining: reader.ustring()?,
                 leaving: reader.ustring()?,
@@ -429,7 +441,7 @@ impl Request {
             | Self::Sync { path }
             | Self::GetEphemerals { prefix: path }
             | Self::GetAllChildrenNumber { path } => jute::put_ustring(out, path.as_ref()),
-            Self::Multi(ops) => multi::encode_ops(ops, out),
+            Self::Multi(ops) | Self::MultiReadOfChanges(ops) => multi::encode_ops(ops, out),
             Self::MultiRead(ops) => multi::encode_read_ops(ops, out),
             Self::Reconfig {
                 joining,

@@ -326,6 +326,9 @@ fn serve(
         }
         Request::Multi(requests) => ops::multi::multi(state, caller, requests, answer),
         Request::MultiRead(requests) => ops::multi::multi_read(state, caller, requests, answer),
+        Request::MultiReadOfChanges(requests) => {
+            ops::multi::multi_read_of_changes(state, requests, answer);
+        }
         Request::GetAcl { path } => ops::read::get_acl(state, caller, path.as_ref(), answer),
         Request::SetAcl { path, acl, version } => {
             ops::set::set_acl(state, caller, path.as_ref(), acl, *version, answer);

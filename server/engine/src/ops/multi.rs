@@ -205,6 +205,22 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     }))
 }
 
+/// Refused by the original when it serves the first operation, so that the body says that
+/// nothing was read; or when decoding it, with no body. Source: reference section 13.4.
+pub(crate) fn multi_read_of_changes(
+    state: &State,
+    ops: &[MultiOp],
+    mut answer: Answer<'_, impl Effects>,
+) {
+    let is_decodable = ops.iter().all(|op| as_decoded_by_the_original(op).is_ok());
+    let body = if is_decodable {
+        ReplyRef::Multi(&[])
+    } else {
+        ReplyRef::Empty
+    };
+    answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
+}
+
 pub(crate) fn multi_read(
     state: &State,
     caller: Caller,

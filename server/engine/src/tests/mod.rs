@@ -1,8 +1,10 @@
 //! Tests that look at the state from inside, or are too long for the file they test.
 
+mod access;
 mod broken;
 mod counters;
 mod limits;
+mod quotas;
 mod rings;
 mod undoing;
 

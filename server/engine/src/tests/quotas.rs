@@ -1,0 +1,166 @@
+//! Quotas: reference section 16. What a live 3.9.5 does is compared by the differential tester.
+
+use super::*;
+
+fn enforcing() -> Engine {
+    engine(
+        1,
+        Settings {
+            enforce_quota: true,
+            ..Settings::default()
+        },
+    )
+}
+
+/// As zkCli's setquota: the znodes on the way, the limits, then the stats.
+fn set_quota(engine: &mut Engine, path: &str, limits: &str) {
+    let mut at = "/zookeeper/quota".to_owned();
+    for name in path[1..].split('/') {
+        at = format!("{at}/{name}");
+        let _ = outcome(engine, 0, create(&at, CreateMode::Persistent));
+    }
+    for (name, data) in [
+        ("zookeeper_limits", limits),
+        ("zookeeper_stats", "count=0,bytes=0"),
+    ] {
+        let path = format!("{at}/{name}");
+        let asked = Create::new(&path, data.as_bytes(), CreateMode::Persistent);
+        outcome(engine, 0, Request::Create(asked)).unwrap();
+    }
+}
+
+fn stats(engine: &Engine, path: &str) -> String {
+    let path = format!("/zookeeper/quota{path}/zookeeper_stats");
+    let (data, stat) = engine.get(&path).unwrap();
+    // Reference 16, rule 4: neither version nor mzxid notice.
+    assert_eq!((stat.version, stat.mzxid), (0, stat.czxid));
+    String::from_utf8(data.unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn creating_the_stats_counts_what_is_there() {
+    // Reference 16, rule 3: the znode itself included.
+    let mut engine = engine(1, Settings::default());
+    for path in ["/a", "/a/b", "/a/b/c"] {
+        outcome(&mut engine, 0, create(path, CreateMode::Persistent)).unwrap();
+    }
+    set_quota(&mut engine, "/a", "count=10,bytes=100");
+    assert_eq!(stats(&engine, "/a"), "count=3,bytes=12");
+}
+
+#[test]
+fn changes_are_counted_for_the_deepest_quota_alone() {
+    // Reference 16, rule 4.
+    let mut engine = engine(1, Settings::default());
+    for path in ["/a", "/a/b"] {
+        outcome(&mut engine, 0, create(path, CreateMode::Persistent)).unwrap();
+    }
+    set_quota(&mut engine, "/a", "count=10,bytes=-1");
+    set_quota(&mut engine, "/a/b", "count=10,bytes=-1");
+    outcome(&mut engine, 0, create("/a/b/c", CreateMode::Persistent)).unwrap();
+    outcome(&mut engine, 0, set("/a/b/c", b"123456")).unwrap();
+    assert_eq!(stats(&engine, "/a/b"), "count=2,bytes=10");
+    assert_eq!(stats(&engine, "/a"), "count=2,bytes=8");
+    outcome(&mut engine, 0, delete("/a/b/c")).unwrap();
+    assert_eq!(stats(&engine, "/a/b"), "count=1,bytes=4");
+}
+
+#[test]
+fn quota_ends_with_its_limits() {
+    // Reference 16, rule 3.
+    let mut engine = engine(1, Settings::default());
+    outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+    set_quota(&mut engine, "/a", "count=1,bytes=-1");
+    let limits = "/zookeeper/quota/a/zookeeper_limits";
+    outcome(&mut engine, 0, delete(limits)).unwrap();
+    outcome(&mut engine, 0, create("/a/b", CreateMode::Persistent)).unwrap();
+    assert_eq!(stats(&engine, "/a"), "count=1,bytes=4");
+}
+
+#[test]
+fn soft_limits_and_limits_that_are_not_enforced_refuse_nothing() {
+    // Reference 16, rules 5 and 6.
+    for (is_enforced, limits) in [
+        (true, "count=1,bytes=1"),
+        (false, "count=1,bytes=1=;byteHardLimit=1;countHardLimit=1"),
+    ] {
+        let settings = Settings {
+            enforce_quota: is_enforced,
+            ..Settings::default()
+        };
+        let mut engine = engine(1, settings);
+        outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+        set_quota(&mut engine, "/a", limits);
+        outcome(&mut engine, 0, create("/a/b", CreateMode::Persistent)).unwrap();
+        outcome(&mut engine, 0, set("/a/b", b"much more")).unwrap();
+        assert_eq!(stats(&engine, "/a"), "count=2,bytes=13");
+    }
+}
+
+#[test]
+fn hard_limits_refuse() {
+    // Reference 16, rule 6, and 10.8: before the version.
+    let mut engine = enforcing();
+    outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+    let limits = "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2";
+    set_quota(&mut engine, "/a", limits);
+    outcome(&mut engine, 0, create("/a/b", CreateMode::Persistent)).unwrap();
+    let refused = Err(ErrorCode::QuotaExceeded);
+    let more = create("/a/c", CreateMode::Persistent);
+    assert_eq!(outcome(&mut engine, 0, more), refused);
+    assert_eq!(outcome(&mut engine, 0, set("/a/b", b"1234567")), refused);
+    let stale = Request::SetData {
+        path: Some("/a/b".into()),
+        data: Some((&b"1234567"[..]).into()),
+        version: 9,
+    };
+    assert_eq!(outcome(&mut engine, 0, stale), refused);
+    outcome(&mut engine, 0, set("/a/b", b"123456")).unwrap();
+    assert_eq!(stats(&engine, "/a"), "count=2,bytes=10");
+}
+
+#[test]
+fn multi_is_checked_against_what_was_before_it() {
+    // Reference 16, rule 6: statistics lag behind requests in flight, those of one multi too.
+    let mut engine = enforcing();
+    outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+    set_quota(&mut engine, "/a", "count=-1,bytes=-1=;countHardLimit=2");
+    let ops = ["/a/b", "/a/c"].map(|path| create_op(path, CreateMode::Persistent));
+    outcome(&mut engine, 0, Request::Multi(ops.to_vec())).unwrap();
+    assert_eq!(stats(&engine, "/a"), "count=3,bytes=12");
+    let more = create("/a/d", CreateMode::Persistent);
+    assert_eq!(outcome(&mut engine, 0, more), Err(ErrorCode::QuotaExceeded));
+}
+
+#[test]
+fn failed_multi_counts_nothing() {
+    let mut engine = engine(1, Settings::default());
+    outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+    set_quota(&mut engine, "/a", "count=5,bytes=-1");
+    let before = engine.dump();
+    let limits = "/zookeeper/quota/a/zookeeper_limits";
+    let ops = vec![
+        create_op("/a/b", CreateMode::Persistent),
+        delete_op("/a/b"),
+        delete_op(limits),
+        create_op("/a/c", CreateMode::Persistent),
+        create_op(limits, CreateMode::Persistent),
+        check_op("/missing"),
+    ];
+    request(&mut engine, 0, Request::Multi(ops));
+    let without_zxid = |dump: &str| dump.split_once('\n').map(|(_, rest)| rest.to_owned());
+    assert_eq!(without_zxid(&engine.dump()), without_zxid(&before));
+}
+
+#[test]
+fn limits_that_make_no_sense_are_an_internal_error_when_enforced() {
+    // As a live 3.9.5 answers.
+    let mut engine = enforcing();
+    outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
+    set_quota(&mut engine, "/a", "nonsense");
+    let more = create("/a/b", CreateMode::Persistent);
+    assert_eq!(
+        outcome(&mut engine, 0, more),
+        Err(ErrorCode::MarshallingError)
+    );
+}
