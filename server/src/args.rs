@@ -21,6 +21,7 @@ use tracing_subscriber::filter::Targets;
   minikeeper                                serve on 127.0.0.1:2181
   minikeeper --port 0 --address-file addr   serve on any free port, written to the file addr
   minikeeper --tick-time 200                let sessions be as short as 400 ms
+  minikeeper --config zoo.cfg --port 0      take the settings of a zoo.cfg, but not its port
   minikeeper --log info                     log sessions as they come and go
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
 
@@ -53,6 +54,14 @@ pub(crate) enum Command {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
+    /// Take settings from a zoo.cfg; options given here win over it
+    ///
+    /// What means nothing to a single server in memory is named on stderr and left out.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Take SASL users from the section Server of a JAAS login configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jaas_config: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     listen: IpAddr,

@@ -5,6 +5,8 @@
 )]
 
 mod args;
+mod properties;
+mod zoo_cfg;
 
 use std::{
     fs,
@@ -15,8 +17,8 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser as _;
-use minikeeper::{Server, StartError};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
+use minikeeper::{Config, Server, StartError, jaas_users};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Args, Command, ServeArgs};
@@ -28,11 +30,15 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Some(Command::Healthcheck { address }) => healthcheck(&address),
-        Some(Command::Serve(serve_args)) => run(&serve_args),
-        None => run(&args.serve),
+        Some(Command::Serve(serve_args)) => {
+            let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
+            run(&serve_args, matches)
+        }
+        None => run(&args.serve, &matches),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,7 +76,7 @@ impl From<StartError> for Failure {
     }
 }
 
-fn run(args: &ServeArgs) -> Result<(), Failure> {
+fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), Failure> {
     if let Some(filter) = &args.log {
         use tracing_subscriber::layer::SubscriberExt as _;
         let format = tracing_subscriber::fmt::layer()
@@ -82,6 +88,7 @@ fn run(args: &ServeArgs) -> Result<(), Failure> {
         tracing::subscriber::set_global_default(subscriber)
             .map_err(|error| format!("cannot start the log: {error}"))?;
     }
+    let config = config(args, matches)?;
     raise_open_files_limit();
     let mut runtime = match args.workers.get() {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -95,14 +102,14 @@ fn run(args: &ServeArgs) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?
-        .block_on(serve(args))
+        .block_on(serve(args, config))
 }
 
-async fn serve(args: &ServeArgs) -> Result<(), Failure> {
+async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
     let cannot_listen = |error| format!("cannot listen for signals: {error}");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
-    let mut server = Server::start(args.config()).await?;
+    let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
         write_address(path, server.addr())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -125,6 +132,32 @@ async fn serve(args: &ServeArgs) -> Result<(), Failure> {
         std::process::exit(0);
     }
     outcome
+}
+
+/// The settings: the options, and where none is given, the file of `--config`. What that says in
+/// vain is named on stderr, log or not.
+fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
+    let wrong = |text| Failure { text, exit_code: 2 };
+    let cannot_read =
+        |path: &Path, error| wrong(format!("cannot read {}: {error}", path.display()));
+    let mut config = args.config();
+    if let Some(path) = &args.config {
+        let text = fs::read(path).map_err(|error| cannot_read(path, error))?;
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let ignored = zoo_cfg::apply(&text, &mut config, is_given)
+            .map_err(|error| wrong(format!("{}:{error}", path.display())))?;
+        for ignored in ignored {
+            eprintln!("minikeeper: warning: {}:{ignored}", path.display());
+        }
+    }
+    if let Some(path) = &args.jaas_config {
+        let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
+        let users = jaas_users(&text, "Server")
+            .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+        // Without that section the original starts too, without SASL.
+        config.sasl_users = users.unwrap_or_default();
+    }
+    Ok(config)
 }
 
 /// Says where the server listens. The first line is stable: `minikeeper VERSION listening on

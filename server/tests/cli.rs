@@ -280,6 +280,55 @@ fn address_file_holds_the_real_address_once_the_server_listens() {
     let (_client, ..) = open(address);
 }
 
+/// The file of the original, as far as it means something to a single server in memory.
+#[test]
+fn config_file_is_followed_and_what_it_says_in_vain_is_named() {
+    let path = scratch_file("zoo.cfg");
+    fs::write(&path, "clientPort=1\ntickTime=100\ninitLimit=5\n").unwrap();
+    let file = path.to_str().unwrap();
+    let server = Running::start(&["--config", file, "--port", "0"]);
+    assert_ne!(server.address().port(), 1);
+    // 20 ticks of the file.
+    let mut client = connect(server.address());
+    let response = hello(&mut client, &ConnectRequest::new(60_000));
+    assert_eq!(response.timeout_ms, 2_000);
+    let (status, _, err) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+    let warning = format!("minikeeper: warning: {file}:3: initLimit has no effect: ");
+    assert!(err.starts_with(&warning), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn config_file_that_makes_no_sense_exits_with_2_and_says_where() {
+    let path = scratch_file("nonsense.cfg");
+    let file = path.to_str().unwrap();
+    let missing = run(&["--config", file]);
+    fs::write(&path, "# mine\ntickTime=soon\n").unwrap();
+    let nonsense = run(&["--config", file]);
+    for (output, complaint) in [
+        (missing, format!("minikeeper: cannot read {file}: ")),
+        (
+            nonsense,
+            format!("minikeeper: {file}:2: tickTime is \"soon\"; it must be "),
+        ),
+    ] {
+        assert_eq!(output.status.code(), Some(2));
+        let err = text(&output.stderr);
+        assert!(err.starts_with(&complaint), "{err}");
+    }
+    // Not a word of what may be a password.
+    fs::write(&path, "Server {\nm required user_bob=secret").unwrap();
+    let output = run(&["--jaas-config", file]);
+    assert_eq!(output.status.code(), Some(2));
+    let err = text(&output.stderr);
+    let complaint = format!("minikeeper: {file}: line 2: ");
+    assert!(
+        err.starts_with(&complaint) && !err.contains("secret"),
+        "{err}"
+    );
+}
+
 #[test]
 fn address_file_that_cannot_be_written_exits_with_1() {
     let path = scratch_file("no_such_folder").join("addr");

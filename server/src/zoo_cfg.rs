@@ -1,0 +1,249 @@
+//! `zoo.cfg`, the configuration file of the original, as far as it means something here.
+//!
+//! Source: reference section 21; the original's `QuorumPeerConfig` for the keys of the file, and
+//! the system properties `zookeeper.KEY` that it makes of all others. Where the original takes
+//! what it cannot read for a default, this is an error. Two more are taken, which the original
+//! reads from Java's command line alone: `jute.maxbuffer` and `znode.container.*`.
+
+mod entry;
+
+use minikeeper::Config;
+
+use self::entry::Entry;
+pub(crate) use self::entry::{Ignored, ZooCfgError};
+use crate::properties;
+
+/// Lengths have 31 bits on the wire, and four bytes stand before them.
+const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
+
+/// The option that says the same as a key, by its name in the arguments.
+const OPTIONS: [(&str, &str); 23] = [
+    ("clientPort", "port"),
+    ("clientPortAddress", "listen"),
+    ("tickTime", "tick_time"),
+    ("minSessionTimeout", "min_session_timeout"),
+    ("maxSessionTimeout", "max_session_timeout"),
+    ("maxClientCnxns", "max_client_cnxns"),
+    ("maxCnxns", "max_connections"),
+    ("jute.maxbuffer", "jute_maxbuffer"),
+    ("extendedTypesEnabled", "no_extended_types"),
+    (
+        "znode.container.checkIntervalMs",
+        "container_check_interval",
+    ),
+    ("znode.container.maxPerMinute", "container_max_per_minute"),
+    (
+        "znode.container.maxNeverUsedIntervalMs",
+        "container_max_never_used",
+    ),
+    ("enforceQuota", "enforce_quota"),
+    ("reconfigEnabled", "reconfig_enabled"),
+    ("skipACL", "skip_acl"),
+    ("DigestAuthenticationProvider.enabled", "no_digest"),
+    ("DigestAuthenticationProvider.superDigest", "super_digest"),
+    ("allowSaslFailedClients", "allow_sasl_failed_clients"),
+    ("enforce.auth.enabled", "enforce_auth_schemes"),
+    ("enforce.auth.schemes", "enforce_auth_schemes"),
+    ("sessionRequireClientSASLAuth", "enforce_auth_schemes"),
+    ("superUser", "sasl_super_user"),
+    ("superUser.", "sasl_super_user"),
+];
+
+/// Puts what a file says in the place of what was there, except where an option of the command
+/// line says it already; gives what the file says in vain.
+///
+/// # Errors
+/// [`ZooCfgError`] for the first value that makes no sense; some of the others may be in place.
+pub(crate) fn apply(
+    bytes: &[u8],
+    config: &mut Config,
+    is_given: impl Fn(&str) -> bool,
+) -> Result<Vec<Ignored>, ZooCfgError> {
+    let properties = properties::parse(bytes)?;
+    // What the command line says already is read as well, so that a file is good or it is not.
+    let mut unused = Config::default();
+    let mut file = File::default();
+    for (at, property) in properties.iter().enumerate() {
+        let entry = Entry::new(property);
+        let mut later = properties[at + 1..].iter();
+        // As in Java the last one of a key counts, and the others are not looked at.
+        if later.any(|later| later.key.trim() == entry.key) {
+            continue;
+        }
+        let option = OPTIONS
+            .iter()
+            .find(|(key, _)| *key == entry.key || key.ends_with('.') && entry.key.starts_with(key));
+        match option {
+            Some((_, option)) if is_given(option) => file.take(&entry, &mut unused)?,
+            _ => file.take(&entry, config)?,
+        }
+    }
+    let schemes = file.enforced_schemes()?;
+    if !schemes.is_empty() && !is_given("enforce_auth_schemes") {
+        config.enforce_auth_schemes = schemes;
+    }
+    Ok(file.ignored)
+}
+
+/// What is told by several lines together.
+#[derive(Default)]
+struct File {
+    /// `enforce.auth.schemes`
+    schemes: Vec<String>,
+    /// `enforce.auth.enabled`, as the error that it is without schemes.
+    schemes_enforced: Option<ZooCfgError>,
+    /// `sessionRequireClientSASLAuth`
+    is_sasl_enforced: bool,
+    ignored: Vec<Ignored>,
+}
+
+impl File {
+    fn take(&mut self, entry: &Entry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
+        match entry.key {
+            "clientPort" => {
+                let port = entry.whole(0, u16::MAX.into())?;
+                config.listen.set_port(u16::try_from(port).unwrap_or(0));
+            }
+            "clientPortAddress" => config.listen.set_ip(entry.address()?),
+            "tickTime" => config.tick_time_ms = entry.ms(1)?,
+            "minSessionTimeout" => config.session_timeout_min_ms = entry.ms_or_unset()?,
+            "maxSessionTimeout" => config.session_timeout_max_ms = entry.ms_or_unset()?,
+            "maxClientCnxns" => {
+                config.connections_per_address_max = entry.limit()?.unwrap_or(0);
+            }
+            // Without a limit of the original's there is still the own one.
+            "maxCnxns" => {
+                if let Some(max) = entry.limit()? {
+                    config.connections_max = max;
+                }
+            }
+            "jute.maxbuffer" => {
+                let max = entry.whole(1, FRAME_BYTES_MAX)?;
+                config.frame_bytes_max = usize::try_from(max).unwrap_or(usize::MAX);
+            }
+            _ => return self.take_znodes_and_access(entry, config),
+        }
+        Ok(())
+    }
+
+    fn take_znodes_and_access(
+        &mut self,
+        entry: &Entry<'_>,
+        config: &mut Config,
+    ) -> Result<(), ZooCfgError> {
+        match entry.key {
+            "extendedTypesEnabled" => config.extended_types = entry.boolean()?,
+            "znode.container.checkIntervalMs" => {
+                config.container_check_interval_ms = entry.ms(0)?;
+            }
+            "znode.container.maxPerMinute" => config.container_max_per_minute = entry.ms(1)?,
+            "znode.container.maxNeverUsedIntervalMs" => {
+                let ms = entry.whole(0, i64::MAX)?;
+                config.container_max_never_used_ms = ms.unsigned_abs();
+            }
+            "enforceQuota" => config.enforce_quota = entry.boolean()?,
+            "reconfigEnabled" => config.reconfig_enabled = entry.boolean()?,
+            "skipACL" => config.skip_acl = entry.yes_or_no()?,
+            "DigestAuthenticationProvider.enabled" => config.digest_enabled = entry.boolean()?,
+            "DigestAuthenticationProvider.superDigest" => {
+                config.super_digest = Some(entry.digest()?);
+            }
+            "allowSaslFailedClients" => config.sasl_allow_failed = entry.boolean()?,
+            "enforce.auth.enabled" => {
+                let needs_schemes = || entry.must_be("false, or enforce.auth.schemes be set");
+                self.schemes_enforced = entry.boolean()?.then(needs_schemes);
+            }
+            "enforce.auth.schemes" => {
+                self.schemes = entry.list();
+                if self.schemes.is_empty() {
+                    return Err(entry.must_be("schemes, with commas between them"));
+                }
+            }
+            "sessionRequireClientSASLAuth" => self.is_sasl_enforced = entry.boolean()?,
+            key if key == "superUser" || key.starts_with("superUser.") => {
+                let user = entry.not_empty("the name of a SASL user")?;
+                config.sasl_super_users.push(user.to_owned());
+            }
+            key if key.starts_with("authProvider.") => self.take_auth_provider(entry),
+            "dataDir" | "4lw.commands.whitelist" => {
+                self.ignored.push(entry.ignored("it is not served yet"));
+            }
+            _ => self.ignored.push(entry.ignored(reason(entry.key))),
+        }
+        Ok(())
+    }
+
+    /// The schemes `digest` and `ip` need no provider, and `sasl` comes with its users; others
+    /// than the original's are code.
+    fn take_auth_provider(&mut self, entry: &Entry<'_>) {
+        let class = entry
+            .value
+            .strip_prefix("org.apache.zookeeper.server.auth.");
+        let is_served = matches!(
+            class,
+            Some(
+                "SASLAuthenticationProvider"
+                    | "DigestAuthenticationProvider"
+                    | "IPAuthenticationProvider"
+            )
+        );
+        if !is_served {
+            let reason = "digest, ip and sasl are the schemes served";
+            self.ignored.push(entry.ignored(reason));
+        }
+    }
+
+    /// The original's `AuthenticationHelper`: SASL alone comes before the list.
+    fn enforced_schemes(&mut self) -> Result<Vec<String>, ZooCfgError> {
+        if self.is_sasl_enforced {
+            return Ok(vec!["sasl".to_owned()]);
+        }
+        match self.schemes_enforced.take() {
+            None => Ok(Vec::new()),
+            Some(error) if self.schemes.is_empty() => Err(error),
+            Some(_) => Ok(std::mem::take(&mut self.schemes)),
+        }
+    }
+}
+
+/// Why a key that this server does not take has no effect.
+fn reason(key: &str) -> &'static str {
+    const ENSEMBLE: [&str; 13] = [
+        "connectToLearnerMasterLimit",
+        "dynamicConfigFile",
+        "electionAlg",
+        "initLimit",
+        "leaderServes",
+        "observerMasterPort",
+        "oraclePath",
+        "peerType",
+        "portUnification",
+        "quorumListenOnAllIPs",
+        "standaloneEnabled",
+        "syncEnabled",
+        "syncLimit",
+    ];
+    const ENSEMBLE_PREFIXES: [&str; 9] = [
+        "server.",
+        "group.",
+        "weight.",
+        "quorum.",
+        "localSessions",
+        "multiAddress.",
+        "sslQuorum",
+        "ssl.quorum.",
+        "learner.",
+    ];
+    const TLS_PREFIXES: [&str; 2] = ["secureClientPort", "ssl."];
+    let starts_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    if ENSEMBLE.contains(&key) || starts_with(&ENSEMBLE_PREFIXES) {
+        "it is for an ensemble, and this is a single server"
+    } else if starts_with(&TLS_PREFIXES) {
+        "TLS is not served"
+    } else {
+        "it is unknown here"
+    }
+}
+
+#[cfg(test)]
+mod tests;

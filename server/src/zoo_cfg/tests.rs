@@ -1,0 +1,198 @@
+use super::*;
+
+fn config_of(text: &str) -> Config {
+    let mut config = Config::default();
+    apply(text.as_bytes(), &mut config, |_| false).unwrap();
+    config
+}
+
+#[track_caller]
+fn assert_refused(text: &str, message: &str) {
+    let error = apply(text.as_bytes(), &mut Config::default(), |_| false).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn settings_of_the_file_reach_the_config() {
+    let config = config_of(
+        "# reference section 21\n\
+         clientPort=2182\nclientPortAddress=0.0.0.0\ntickTime=2000\nminSessionTimeout=1000\n\
+         maxSessionTimeout=50000\nmaxClientCnxns=60\nmaxCnxns=7\njute.maxbuffer=0xfffff\n",
+    );
+    assert_eq!(config.listen.to_string(), "0.0.0.0:2182");
+    assert_eq!(config.tick_time_ms, 2_000);
+    assert_eq!(config.session_timeout_min_ms, Some(1_000));
+    assert_eq!(config.session_timeout_max_ms, Some(50_000));
+    assert_eq!(config.connections_per_address_max, 60);
+    assert_eq!(config.connections_max, 7);
+    assert_eq!(config.frame_bytes_max, 0xfffff);
+}
+
+#[test]
+fn what_the_file_does_not_name_stays() {
+    let (config, default) = (config_of("# nothing\n"), Config::default());
+    assert_eq!(format!("{config:?}"), format!("{default:?}"));
+    let config = config_of("minSessionTimeout=-1\nmaxSessionTimeout=-1\nmaxCnxns=0\n");
+    assert_eq!(format!("{config:?}"), format!("{default:?}"));
+    // No limit, in the words of the original.
+    assert_eq!(
+        config_of("maxClientCnxns=-1").connections_per_address_max,
+        0
+    );
+}
+
+#[test]
+fn last_of_a_key_counts_and_the_others_are_not_looked_at() {
+    assert_eq!(
+        config_of("tickTime=nonsense\ntickTime = 5 \n").tick_time_ms,
+        5
+    );
+}
+
+/// Each option is one, under the name that clap knows it by, and it alone holds its key back.
+#[test]
+fn options_of_the_command_line_win_one_by_one() {
+    use clap::CommandFactory as _;
+    let command = crate::args::Args::command();
+    let all = "clientPort=1\nclientPortAddress=0.0.0.0\ntickTime=100\nminSessionTimeout=300\n\
+               maxSessionTimeout=400\nmaxCnxns=5\nmaxClientCnxns=6\njute.maxbuffer=7\n\
+               extendedTypesEnabled=false\nznode.container.checkIntervalMs=1\n\
+               znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
+               enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
+               DigestAuthenticationProvider.enabled=false\n\
+               DigestAuthenticationProvider.superDigest=super:x\nallowSaslFailedClients=true\n\
+               enforce.auth.enabled=true\nenforce.auth.schemes=ip\nsuperUser=ann\nsuperUser.=bob";
+    let with_all = format!("{:?}", config_of(all));
+    let without = format!("{:?}", Config::default());
+    for (key, option) in OPTIONS {
+        let mut ids = command.get_arguments().map(|arg| arg.get_id().as_str());
+        assert!(ids.any(|id| id == option), "{option}");
+        let apply_except = |text: &str| {
+            let mut config = Config::default();
+            apply(text.as_bytes(), &mut config, |given| given == option).unwrap();
+            format!("{config:?}")
+        };
+        assert_ne!(apply_except(all), with_all, "{key}");
+        let alone: String = all
+            .lines()
+            .filter(|line| {
+                OPTIONS
+                    .iter()
+                    .any(|(key, same)| *same == option && line.starts_with(&format!("{key}=")))
+            })
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(apply_except(&alone), without, "{key}");
+    }
+    // What is held back has to make sense nevertheless.
+    let nonsense = apply(b"tickTime=soon", &mut Config::default(), |_| true);
+    assert!(nonsense.is_err());
+}
+
+#[test]
+fn settings_of_znodes_and_access_reach_the_config() {
+    let config = config_of(
+        "extendedTypesEnabled=FALSE\nznode.container.checkIntervalMs=1\n\
+         znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
+         enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
+         DigestAuthenticationProvider.enabled=false\n\
+         DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\n\
+         allowSaslFailedClients=true\nsuperUser=ann\nsuperUser.2=bob\n",
+    );
+    let expected = Config {
+        extended_types: false,
+        container_check_interval_ms: 1,
+        container_max_per_minute: 2,
+        container_max_never_used_ms: 3,
+        enforce_quota: true,
+        reconfig_enabled: true,
+        skip_acl: true,
+        digest_enabled: false,
+        super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".into()),
+        sasl_allow_failed: true,
+        sasl_super_users: vec!["ann".into(), "bob".into()],
+        ..Config::default()
+    };
+    assert_eq!(format!("{config:?}"), format!("{expected:?}"));
+}
+
+/// The original's `AuthenticationHelper`: SASL alone comes before the list.
+#[test]
+fn enforced_schemes_are_those_of_the_list_or_sasl() {
+    let schemes = |text| config_of(text).enforce_auth_schemes;
+    let none: [String; 0] = [];
+    assert_eq!(schemes("enforce.auth.schemes=ip"), none);
+    let list = "enforce.auth.schemes=ip, digest\nenforce.auth.enabled=true\n";
+    assert_eq!(schemes(list), ["ip", "digest"]);
+    let both = format!("{list}sessionRequireClientSASLAuth=true");
+    assert_eq!(schemes(&both), ["sasl"]);
+    assert_refused(
+        "enforce.auth.enabled=true",
+        "1: enforce.auth.enabled is \"true\"; it must be false, or enforce.auth.schemes be set",
+    );
+}
+
+#[test]
+fn what_has_no_effect_is_named_with_its_line_and_why() {
+    let text = "initLimit=4\n\nserver.1=localhost:1:2\nsecureClientPort=2281\nssl.x=y\nfoo bar\n\
+                authProvider.1=com.example.Mine\n\
+                authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
+    let ignored = apply(text.as_bytes(), &mut Config::default(), |_| false).unwrap();
+    let ignored: Vec<_> = ignored.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        ignored,
+        [
+            "1: initLimit has no effect: it is for an ensemble, and this is a single server",
+            "3: server.1 has no effect: it is for an ensemble, and this is a single server",
+            "4: secureClientPort has no effect: TLS is not served",
+            "5: ssl.x has no effect: TLS is not served",
+            "6: foo has no effect: it is unknown here",
+            "7: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
+        ]
+    );
+}
+
+#[test]
+fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
+    assert_refused(
+        "\ntickTime=soon",
+        "2: tickTime is \"soon\"; it must be a whole number from 1 to 2147483647",
+    );
+    assert_refused(
+        "tickTime=0",
+        "1: tickTime is \"0\"; it must be a whole number from 1 to 2147483647",
+    );
+    assert_refused(
+        "clientPort=65536",
+        "1: clientPort is \"65536\"; it must be a whole number from 0 to 65535",
+    );
+    assert_refused(
+        "clientPort=0x-1",
+        "1: clientPort is \"0x-1\"; it must be a whole number from 0 to 65535",
+    );
+    assert_refused(
+        "minSessionTimeout=-2",
+        "1: minSessionTimeout is \"-2\"; it must be a whole number from -1 to 2147483647",
+    );
+    assert_refused(
+        "clientPortAddress=",
+        "1: clientPortAddress is \"\"; it must be an address or the name of this host",
+    );
+    assert_refused(
+        "enforceQuota=yes",
+        "1: enforceQuota is \"yes\"; it must be true or false",
+    );
+    assert_refused(
+        "skipACL=true",
+        "1: skipACL is \"true\"; it must be yes or no",
+    );
+    assert_refused(
+        "DigestAuthenticationProvider.superDigest=secret",
+        "1: DigestAuthenticationProvider.superDigest is \"secret\"; it must be USER:DIGEST, with \
+         the Base64 form of SHA-1 of USER:PASSWORD",
+    );
+    assert_refused(
+        "a=\\u12",
+        "1: a backslash and u need four hexadecimal digits behind them",
+    );
+}
