@@ -118,17 +118,17 @@ impl Engine {
         let state = &mut self.state;
         match input {
             Input::Request { conn, xid, request } => {
+                let Some(caller) = admit(state, *conn, now) else {
+                    return;
+                };
                 if matches!(request, Request::Auth { .. } | Request::Sasl { .. }) {
-                    let Some(caller) = admit(state, *conn, now) else {
-                        return;
-                    };
                     let answer = Answer::to(*conn, *xid, effects);
                     return ops::auth::serve(state, caller, request, answer);
                 }
-                let Some((caller, answer)) = enter(state, *conn, *xid, now, effects) else {
+                if !enter(state, caller, *xid, effects) {
                     return;
-                };
-                serve(state, caller, request, answer);
+                }
+                serve(state, caller, request, Answer::to(*conn, *xid, effects));
                 if let Some(limit) = state.limit_hit.take() {
                     effects.limit_hit(limit, limit_max(&state.settings, limit));
                 }
@@ -142,18 +142,22 @@ impl Engine {
                 xid,
                 consumes_zxid,
             } => {
-                if let Some((_, mut answer)) = enter(state, *conn, *xid, now, effects) {
+                if let Some(caller) = admit(state, *conn, now)
+                    && enter(state, caller, *xid, effects)
+                {
                     let zxid = if *consumes_zxid {
                         state.next_zxid()
                     } else {
                         state.zxid
                     };
-                    answer.refuse(zxid, ErrorCode::MarshallingError);
+                    Answer::to(*conn, *xid, effects).refuse(zxid, ErrorCode::MarshallingError);
                 }
             }
             Input::UnknownOp { conn, xid } => {
-                if let Some((_, answer)) = enter(state, *conn, *xid, now, effects) {
-                    refuse_unknown(state, answer);
+                if let Some(caller) = admit(state, *conn, now)
+                    && enter(state, caller, *xid, effects)
+                {
+                    refuse_unknown(state, Answer::to(*conn, *xid, effects));
                 }
             }
             Input::Disconnect { conn } => state.detach(*conn),
@@ -254,6 +258,7 @@ impl Engine {
 }
 
 /// A request is heard only on a connection with a living session.
+#[inline]
 fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     let Conn {
         session,
@@ -268,21 +273,18 @@ fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
 }
 
 /// What goes through the original's queue keeps the session alive, unless the server demands
-/// another identity first.
-fn enter<'a, E: Effects>(
-    state: &mut State,
-    conn: ConnId,
-    xid: Xid,
-    now: Now,
-    effects: &'a mut E,
-) -> Option<(Caller, Answer<'a, E>)> {
-    let caller = admit(state, conn, now)?;
-    let answer = Answer::to(conn, xid, effects);
-    let answer = ops::auth::let_through(state, caller, answer)?;
-    state.sessions.touch(caller.session, now);
-    Some((caller, answer))
+/// another identity first: then it has been answered.
+#[inline]
+fn enter(state: &mut State, caller: Caller, xid: Xid, effects: &mut impl Effects) -> bool {
+    let may_enter = ops::auth::lets_through(state, caller, xid, effects);
+    if may_enter {
+        state.sessions.touch(caller.session, caller.now);
+    }
+    may_enter
 }
 
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "five percent of a getData, measured")]
 fn serve(
     state: &mut State,
     caller: Caller,

@@ -243,7 +243,11 @@ pub(crate) fn usage(tree: &Tree, subject: &[u8]) -> Growth {
 
 /// The length of data as it is counted.
 pub(crate) fn bytes_of(data: Option<&[u8]>) -> i64 {
-    data.map_or(0, |data| i64::try_from(data.len()).unwrap_or(i64::MAX))
+    counted(data.map_or(0, <[u8]>::len))
+}
+
+pub(crate) fn counted(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 const COUNT: &str = "count";

@@ -182,6 +182,7 @@ impl State {
     ///
     /// # Errors
     /// NOAUTH if not.
+    #[inline]
     pub(crate) fn allow(
         &self,
         caller: Caller,
@@ -206,6 +207,7 @@ impl State {
     }
 
     /// An access list as it is to be stored, see [`acl::fix_up`].
+    #[inline]
     pub(crate) fn fix_up(&self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
         let who = self.identities.get(caller.identities);
         acl::fix_up(list, self.acls.schemes(), who)
@@ -213,8 +215,12 @@ impl State {
 
     // What goes by itself: with its session, or by clean-up.
 
+    #[inline]
     fn remember_owner(&mut self, id: ZnodeId) {
         let znode = &self.tree[id];
+        if znode.owner == Owner::PERSISTENT {
+            return;
+        }
         if znode.owner.is_ephemeral()
             && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
         {
@@ -225,7 +231,11 @@ impl State {
         }
     }
 
+    #[inline]
     fn forget_owner(&mut self, id: ZnodeId, znode: &Znode) {
+        if znode.owner == Owner::PERSISTENT {
+            return;
+        }
         if znode.owner.is_ephemeral()
             && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
         {
@@ -368,24 +378,24 @@ impl State {
                 mtime_ms: znode.mtime_ms,
             });
         }
-        let before = quota::bytes_of(self.tree[id].data());
+        if !self.quotas.is_empty() {
+            let path = self.tree[id].path().to_vec();
+            let bytes = quota::bytes_of(data) - quota::bytes_of(self.tree[id].data());
+            let growth = Growth { znodes: 0, bytes };
+            self.quotas
+                .grow(&mut self.tree, &mut self.undo, &path, growth);
+        }
         self.tree.set_data(id, data);
         let znode = &mut self.tree[id];
         znode.version = znode.version.wrapping_add(1);
         znode.mzxid = zxid;
         znode.mtime_ms = now.wall_ms;
-        if !self.quotas.is_empty() {
-            let path = self.tree[id].path().to_vec();
-            let bytes = quota::bytes_of(data) - before;
-            let growth = Growth { znodes: 0, bytes };
-            self.quotas
-                .grow(&mut self.tree, &mut self.undo, &path, growth);
-        }
     }
 
     // Quotas.
 
     /// Whether the hard limits of quotas forbid a change.
+    #[inline]
     pub(crate) fn check_quota(&self, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
         if !self.settings.enforce_quota {
             return Ok(());
@@ -394,6 +404,7 @@ impl State {
     }
 
     /// Counts a znode that came or went.
+    #[inline]
     fn count(&mut self, path: &[u8], growth: Growth) {
         if !self.quotas.is_empty() || path.starts_with(QUOTA) {
             self.quotas

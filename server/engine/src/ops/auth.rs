@@ -3,7 +3,7 @@
 //! Source: reference sections 9.7, 9.8, 9.10, 9.11 and 10.23.
 
 use bytes::Bytes;
-use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Zxid};
+use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid, Zxid};
 
 use crate::{
     answer::Answer,
@@ -122,28 +122,32 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
     }
 }
 
-/// Lets a request pass if the connection has an identity that the server demands; otherwise it
-/// is answered here, and the connection closed.
-pub(crate) fn let_through<'a, E: Effects>(
+/// Whether a request may pass: the connection has an identity that the server demands. Otherwise
+/// it is answered here, and the connection closed.
+#[inline]
+pub(crate) fn lets_through<E: Effects>(
     state: &mut State,
     caller: Caller,
-    answer: Answer<'a, E>,
-) -> Option<Answer<'a, E>> {
+    xid: Xid,
+    effects: &mut E,
+) -> bool {
+    state.settings.enforce_auth_schemes.is_empty() || is_known(state, caller, xid, effects)
+}
+
+#[inline(never)]
+fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &mut E) -> bool {
     let demanded = &state.settings.enforce_auth_schemes;
-    if demanded.is_empty() {
-        return Some(answer);
-    }
     let who = state.identities.get(caller.identities);
     let schemes = [Scheme::Ip, Scheme::Digest, Scheme::Sasl, Scheme::Super];
     let is_let = schemes.iter().any(|scheme| {
         who.has_scheme(*scheme) && demanded.iter().any(|demanded| demanded == scheme.name())
     });
-    if is_let {
-        return Some(answer);
+    if !is_let {
+        let answer = Answer::to(caller.conn, xid, effects);
+        let error = ErrorCode::SessionClosedRequireSaslAuth;
+        answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
     }
-    let error = ErrorCode::SessionClosedRequireSaslAuth;
-    answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
-    None
+    is_let
 }
 
 /// Lists the identities of the connection, without their secrets.

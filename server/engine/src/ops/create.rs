@@ -30,8 +30,10 @@ pub(crate) fn create(
             let mut path = std::mem::take(&mut state.scratch);
             path.clear();
             path.extend_from_slice(state.tree[id].path());
-            let (acl, parent_acl) = state.acls_at(id);
-            tell::created(state, &path, acl, parent_acl, zxid, answer.effects);
+            if !state.watches.is_empty() {
+                let (acl, parent_acl) = state.acls_at(id);
+                tell::created(state, &path, acl, parent_acl, zxid, answer.effects);
+            }
             match request.op {
                 CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),
                 _ => answer.send(zxid, ReplyRef::PathStat(&path, &state.tree[id].stat())),

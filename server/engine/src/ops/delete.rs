@@ -33,10 +33,14 @@ pub(crate) fn delete_and_tell(
     zxid: Zxid,
     effects: &mut impl Effects,
 ) {
+    if state.watches.is_empty() {
+        let acl = state.delete(id, zxid);
+        return state.forget_acl(acl);
+    }
     let mut path = std::mem::take(&mut state.scratch);
     path.clear();
     path.extend_from_slice(state.tree[id].path());
-    let parent_acl = state.tree[state.tree[id].parent].acl;
+    let (_, parent_acl) = state.acls_at(id);
     let acl = state.delete(id, zxid);
     tell::deleted(state, &path, acl, parent_acl, zxid, effects);
     state.forget_acl(acl);

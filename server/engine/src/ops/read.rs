@@ -43,6 +43,7 @@ pub(crate) fn exists(
     }
 }
 
+#[inline]
 pub(crate) fn get_data(
     state: &mut State,
     caller: Caller,
@@ -167,6 +168,7 @@ pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_,
 }
 
 /// The znode a read is about; a watch is left only if it is there and may be read.
+#[inline]
 fn find(
     state: &mut State,
     caller: Caller,

@@ -14,6 +14,7 @@ use crate::{
     tell,
 };
 
+#[inline]
 pub(crate) fn set_data(
     state: &mut State,
     caller: Caller,
@@ -49,11 +50,15 @@ pub(crate) fn change_data<'a>(
     state.allow(caller, id, Perms::WRITE)?;
     let znode = &state.tree[id];
     let found = znode.version;
-    let bytes = quota::bytes_of(data.map(AsRef::as_ref)) - quota::bytes_of(znode.data());
-    state.check_quota(path, Growth { znodes: 0, bytes })?;
-    if let Ok(bytes @ 1..) = usize::try_from(bytes)
-        && !state.has_room(bytes)
-    {
+    let (bytes, before) = (
+        data.map_or(0, Bytes::len),
+        znode.data().map_or(0, <[u8]>::len),
+    );
+    if state.settings.enforce_quota {
+        let bytes = quota::counted(bytes) - quota::counted(before);
+        state.check_quota(path, Growth { znodes: 0, bytes })?;
+    }
+    if bytes > before && !state.has_room(bytes - before) {
         return Err(ErrorCode::QuotaExceeded);
     }
     if version != -1 && version != found {
