@@ -1,6 +1,7 @@
 //! The engine against scenarios and the model, and servers under concurrency against both.
 
 mod fuzz;
+mod images;
 mod linearizable;
 mod model;
 mod ordering;

@@ -37,6 +37,7 @@ mod effects;
 mod expiry_wheel;
 mod identities;
 mod identity;
+mod image;
 mod input;
 mod java_text;
 mod keys;
@@ -45,6 +46,7 @@ mod permission;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod quota;
+mod restoration;
 mod sasl;
 mod sasl_directives;
 mod sessions;
@@ -69,7 +71,9 @@ use crate::{
 pub use crate::{
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
+    image::{Image, SessionImage, ZnodeImage, Znodes},
     input::{ConnId, Input, Now, SaslSettings, Settings},
+    restoration::{ImageError, Restoration},
 };
 
 /// The state of one server. See the crate's documentation.
@@ -103,6 +107,34 @@ impl Engine {
             state: State::new(settings),
             elapsed_ms: 0,
         }
+    }
+
+    /// The state that was saved, at its newest change; `zxid` is what was saved as that, and
+    /// counts unless a znode knows of a later one.
+    ///
+    /// Ephemerals of unknown sessions are gone (reference section 22.1); everything else is there,
+    /// sessions waiting for their clients with a whole timeout before them.
+    ///
+    /// # Errors
+    /// When there is no znode, or the zxid leaves no room for changes.
+    pub fn restore(restoration: Restoration, zxid: Zxid) -> Result<Self, ImageError> {
+        Ok(Self {
+            state: restoration.finish(zxid)?,
+            elapsed_ms: 0,
+        })
+    }
+
+    /// Goes on behind this change, as if everything up to it had happened; never back, and never
+    /// so far that the numbers could run out.
+    pub fn skip_to(&mut self, zxid: Zxid) {
+        let zxid = zxid.min(Zxid(restoration::ZXID_MAX));
+        self.state.zxid = self.state.zxid.max(zxid);
+    }
+
+    /// The whole state, in the form it is saved in.
+    #[must_use]
+    pub const fn image(&self) -> Image<'_> {
+        Image::new(&self.state)
     }
 
     /// Lets one thing happen.

@@ -189,6 +189,22 @@ impl Quotas {
         self.grow(tree, undo, path, growth);
     }
 
+    /// Finds the quotas of a tree that was saved, and counts anew as the original does at its start.
+    pub(crate) fn restore(&mut self, tree: &mut Tree) {
+        for (_, znode) in tree.iter() {
+            if let Role::Limits(subject) = Role::of(znode.path()) {
+                self.switch_on(subject);
+            }
+        }
+        for subject in &self.limited {
+            let stats = [QUOTA, subject, b"/", STATS].concat();
+            if let Some(id) = tree.find(&stats) {
+                let track = Track::of(usage(tree, subject));
+                write(tree, &mut None, id, &track);
+            }
+        }
+    }
+
     /// Adds to what is counted for the deepest quota over a path.
     pub(crate) fn grow(
         &self,

@@ -20,6 +20,8 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// As negotiated by the handshake that attached the current connection.
     pub(crate) timeout_ms: u32,
+    /// As negotiated by the handshake that opened the session: this one is saved.
+    pub(crate) opened_timeout_ms: u32,
     /// The connection the session goes over; `None` between two connections.
     pub(crate) conn: Option<ConnId>,
     /// Its ephemerals in the order of their creation, so that they go in that order too.
@@ -33,7 +35,8 @@ pub(crate) struct Sessions {
     index: HashTable<SessionKey>,
     hasher: FixedState,
     wheel: ExpiryWheel,
-    next_id: SessionId,
+    /// The id of the next session that is opened.
+    pub(crate) next_id: SessionId,
     /// The session touched last and when, since a batch touches one many times at once.
     touched: (SessionKey, u64),
 }
@@ -78,11 +81,27 @@ impl Sessions {
     pub(crate) fn open(&mut self, now: Now, timeout_ms: u32, conn: ConnId) -> SessionKey {
         let id = self.next_id;
         self.next_id = SessionId(id.0 + 1);
+        self.insert(id, timeout_ms, Some(conn), now.elapsed_ms)
+    }
+
+    /// Takes up a session of an earlier process: a whole timeout is left to it from the start.
+    pub(crate) fn adopt(&mut self, id: SessionId, timeout_ms: u32) {
+        self.insert(id, timeout_ms, None, 0);
+    }
+
+    fn insert(
+        &mut self,
+        id: SessionId,
+        timeout_ms: u32,
+        conn: Option<ConnId>,
+        elapsed_ms: u64,
+    ) -> SessionKey {
         let key = SessionKey(
             u32::try_from(self.table.insert(Session {
                 id,
                 timeout_ms,
-                conn: Some(conn),
+                opened_timeout_ms: timeout_ms,
+                conn,
                 ephemerals: BTreeSet::new(),
             }))
             .expect("sessions_max is far below"),
@@ -91,7 +110,7 @@ impl Sessions {
         self.index.insert_unique(hasher.hash_one(id), key, |key| {
             hasher.hash_one(table[key.0 as usize].id)
         });
-        self.wheel.insert(key, now.elapsed_ms, timeout_ms);
+        self.wheel.insert(key, elapsed_ms, timeout_ms);
         key
     }
 

@@ -216,7 +216,7 @@ impl State {
     // What goes by itself: with its session, or by clean-up.
 
     #[inline]
-    fn remember_owner(&mut self, id: ZnodeId) {
+    pub(crate) fn remember_owner(&mut self, id: ZnodeId) {
         let znode = &self.tree[id];
         if znode.owner == Owner::PERSISTENT {
             return;

@@ -51,16 +51,21 @@ impl std::ops::IndexMut<ZnodeId> for Tree {
 }
 
 impl Tree {
-    /// The tree of a fresh server.
-    pub(crate) fn new() -> Self {
-        let mut tree = Self {
+    /// No znode, not even the root.
+    pub(crate) fn empty() -> Self {
+        Self {
             arena: Slab::new(),
             index: HashTable::new(),
             // The seed is fixed: the order of the table is never seen, and a run must repeat.
             hasher: FixedState::with_seed(0x6d69_6e69_6b65_6570),
             bytes: 0,
             ephemerals: 0,
-        };
+        }
+    }
+
+    /// The tree of a fresh server.
+    pub(crate) fn new() -> Self {
+        let mut tree = Self::empty();
         for path in SPECIAL {
             let acl = if path == b"/zookeeper/config" {
                 AclId::WORLD_READ

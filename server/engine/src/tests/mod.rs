@@ -3,6 +3,7 @@
 mod access;
 mod broken;
 mod counters;
+mod images;
 mod limits;
 mod quotas;
 mod rings;

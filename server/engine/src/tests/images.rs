@@ -1,0 +1,371 @@
+//! States that are saved and put together again. Source: reference sections 14.7 and 22.1.
+
+use minikeeper_protocol::{Acl, Perms, Ustring};
+
+use super::*;
+use crate::{ImageError, Restoration, SessionImage, ZnodeImage};
+
+const ROOT: ZnodeImage<'static> = ZnodeImage {
+    path: b"/",
+    data: Some(b""),
+    acl: -1,
+    czxid: Zxid(0),
+    mzxid: Zxid(0),
+    ctime_ms: 0,
+    mtime_ms: 0,
+    version: 0,
+    created_children: 0,
+    aversion: 0,
+    owner: 0,
+    pzxid: Zxid(9),
+};
+
+fn znode(path: &str) -> ZnodeImage<'_> {
+    let path = path.as_bytes();
+    let (czxid, pzxid) = (Zxid(3), Zxid(3));
+    ZnodeImage {
+        path,
+        czxid,
+        pzxid,
+        ..ROOT
+    }
+}
+
+fn session(id: i64, timeout_ms: i32) -> SessionImage {
+    let id = SessionId(id);
+    SessionImage { id, timeout_ms }
+}
+
+/// A copy by way of the image.
+fn restored(engine: &Engine) -> Engine {
+    let mut restoration = Restoration::new(engine.settings().clone());
+    for session in engine.image().sessions() {
+        restoration.session(session).unwrap();
+    }
+    for (id, list) in engine.image().access_lists() {
+        restoration.access_list(id, list).unwrap();
+    }
+    for znode in engine.image().znodes() {
+        restoration.znode(&znode).unwrap();
+    }
+    let restored = Engine::restore(restoration, engine.zxid()).unwrap();
+    restored.check().unwrap();
+    restored
+}
+
+#[test]
+fn fresh_state_comes_back() {
+    let engine = engine(0, Settings::default());
+    let restored = restored(&engine);
+    assert_eq!(restored.dump(), engine.dump());
+    let paths: Vec<_> = engine.image().znodes().map(|znode| znode.path).collect();
+    assert_eq!(
+        paths,
+        [
+            &b"/"[..],
+            b"/zookeeper",
+            b"/zookeeper/quota",
+            b"/zookeeper/config"
+        ]
+    );
+}
+
+#[test]
+fn counters_owners_and_lists_come_back() {
+    let mut first = engine(1, Settings::default());
+    let list = AclList::new(&[Acl {
+        perms: Perms::READ,
+        scheme: Some(Ustring::from_static("digest")),
+        id: Some(Ustring::from_static("a:b")),
+    }]);
+    for asked in [
+        create("/p", CreateMode::Persistent),
+        create("/p/n", CreateMode::PersistentSequential),
+        create("/p/n", CreateMode::EphemeralSequential),
+        create("/c", CreateMode::Container),
+        create("/e", CreateMode::Ephemeral),
+        set("/p", b"other"),
+        Request::Create(create_with("/secret", list)),
+        delete("/p/n0000000000"),
+    ] {
+        assert_eq!(outcome(&mut first, 0, asked), Ok(()));
+    }
+    apply(&mut first, &Input::Disconnect { conn: ConnId(0) });
+    let mut second = restored(&first);
+    assert_eq!(second.dump(), first.dump());
+    // The sequence goes on, and the next change has the next zxid.
+    let seen = open(&mut second, 0);
+    assert_eq!(
+        seen.session.unwrap().0,
+        first.image().sessions()[0].id.0 + 1
+    );
+    let seen = request(
+        &mut second,
+        0,
+        create("/p/n", CreateMode::PersistentSequential),
+    );
+    assert_eq!(seen.path.unwrap(), "/p/n0000000002");
+    assert_eq!(seen.reply.unwrap().zxid.0, first.zxid().0 + 2);
+}
+
+/// The timeout a session was opened with is what the original saves: reference section 6.4.
+#[test]
+fn restored_session_has_its_first_timeout_before_it() {
+    let mut first = engine(1, Settings::default());
+    let id = first.image().sessions()[0].id;
+    apply(&mut first, &Input::Disconnect { conn: ConnId(0) });
+    let hello = ConnectRequest {
+        session_id: id,
+        password: Some(bytes::Bytes::copy_from_slice(&crate::sessions::password(
+            id,
+        ))),
+        ..ConnectRequest::new(50_000)
+    };
+    let conn = ConnId(1);
+    apply(&mut first, &Input::Connect { conn, hello });
+    assert_eq!(first.next_deadline_ms(), Some(51_000));
+    assert_eq!(first.image().sessions(), [session(id.0, 10_000)]);
+    let second = restored(&first);
+    assert_eq!(second.next_deadline_ms(), Some(12_000));
+    assert_eq!(second.sessions().collect::<Vec<_>>(), [(id, 10_000, None)]);
+}
+
+/// Source: reference section 22.1, point 8; observed on a live server.
+#[test]
+fn ephemeral_of_unknown_session_goes_without_a_zxid() {
+    let mut restoration = Restoration::new(Settings::default());
+    restoration.session(session(5, 10_000)).unwrap();
+    restoration.znode(&ROOT).unwrap();
+    for (path, owner) in [("/mine", 5), ("/lost", 6)] {
+        let znode = ZnodeImage {
+            owner,
+            ..znode(path)
+        };
+        restoration.znode(&znode).unwrap();
+    }
+    let engine = Engine::restore(restoration, Zxid(12)).unwrap();
+    engine.check().unwrap();
+    assert_eq!(engine.children("/").unwrap(), ["mine"]);
+    assert_eq!(engine.zxid(), Zxid(12));
+    assert_eq!(engine.get("/").unwrap().1.pzxid, Zxid(12));
+}
+
+#[test]
+fn newest_zxid_is_that_of_the_newest_znode_at_least() {
+    let mut restoration = Restoration::new(Settings::default());
+    restoration.znode(&ROOT).unwrap();
+    let mut engine = Engine::restore(restoration, Zxid(2)).unwrap();
+    assert_eq!(engine.zxid(), Zxid(9));
+    engine.skip_to(Zxid(5));
+    assert_eq!(engine.zxid(), Zxid(9));
+    engine.skip_to(Zxid(15));
+    assert_eq!(engine.zxid(), Zxid(15));
+    // The numbers do not run out.
+    engine.skip_to(Zxid(i64::MAX));
+    open(&mut engine, 0);
+}
+
+#[test]
+fn ids_of_restored_sessions_are_not_given_out_again() {
+    let settings = Settings {
+        first_session_id: SessionId(100),
+        ..Settings::default()
+    };
+    let mut restoration = Restoration::new(settings);
+    for id in [i64::MIN + 1, 7, 101, 105, i64::MAX] {
+        restoration.session(session(id, 10_000)).unwrap();
+    }
+    restoration.znode(&ROOT).unwrap();
+    let mut engine = Engine::restore(restoration, Zxid(9)).unwrap();
+    assert_eq!(open(&mut engine, 0).session, Some(SessionId(106)));
+    assert_eq!(open(&mut engine, 1).session, Some(SessionId(107)));
+}
+
+#[test]
+fn znode_that_makes_no_sense_is_refused() {
+    let settings = Settings {
+        tree_bytes_max: 10_000,
+        ..Settings::default()
+    };
+    let mut restoration = Restoration::new(settings);
+    assert_eq!(restoration.znode(&znode("/a")), Err(ImageError::NoRoot));
+    restoration.znode(&ROOT).unwrap();
+    restoration.znode(&znode("/a")).unwrap();
+    let owner = 5;
+    let ephemeral = ZnodeImage {
+        owner,
+        ..znode("/e")
+    };
+    restoration.znode(&ephemeral).unwrap();
+    let (late, data, acl) = (Zxid(10), vec![0; 9_700], 3);
+    let too_high = Zxid(i64::MAX - 1);
+    for (znode, fault) in [
+        (znode("/a//b"), "path \"/a//b\": empty component at byte 3"),
+        (znode("a"), "path \"a\": does not start with a slash"),
+        (znode("/a"), "znode \"/a\" is there twice"),
+        (znode("/"), "znode \"/\" is there twice"),
+        (znode("/b/c"), "znode \"/b/c\": no parent comes before it"),
+        (znode("/e/c"), "znode \"/e/c\": its parent is ephemeral"),
+        (
+            ZnodeImage {
+                czxid: late,
+                ..znode("/b")
+            },
+            "znode \"/b\": czxid 0xa exceeds pzxid 0x9 of its parent",
+        ),
+        (
+            ZnodeImage {
+                mzxid: too_high,
+                ..znode("/b")
+            },
+            "zxid 0x7ffffffffffffffe exceeds the limit of 0x7ffffeffffffffff",
+        ),
+        (
+            ZnodeImage { acl, ..znode("/b") },
+            "znode \"/b\": access list 3 is not in the table",
+        ),
+        (
+            ZnodeImage {
+                data: Some(&data),
+                ..znode("/b")
+            },
+            "the tree exceeds tree_bytes_max of 10000 bytes",
+        ),
+    ] {
+        assert_eq!(restoration.znode(&znode).unwrap_err().to_string(), fault);
+    }
+    let engine = Engine::restore(restoration, Zxid(9)).unwrap();
+    engine.check().unwrap();
+    let nothing = Restoration::new(Settings::default());
+    assert_eq!(
+        Engine::restore(nothing, Zxid(9)).unwrap_err(),
+        ImageError::NoRoot
+    );
+}
+
+#[test]
+fn session_or_list_that_makes_no_sense_is_refused() {
+    let settings = Settings {
+        sessions_max: 2,
+        ..Settings::default()
+    };
+    let mut restoration = Restoration::new(settings);
+    restoration.session(session(5, 0)).unwrap();
+    for (image, fault) in [
+        (session(0, 1), "session 0x0: no session can have this id"),
+        (
+            session(i64::MIN, 1),
+            "session 0x8000000000000000: no session can have this id",
+        ),
+        (session(5, 1), "session 0x5 is there twice"),
+        (session(6, -1), "session 0x6: timeout of -1 ms is negative"),
+    ] {
+        assert_eq!(restoration.session(image).unwrap_err().to_string(), fault);
+    }
+    restoration.session(session(6, 1)).unwrap();
+    assert_eq!(
+        restoration.session(session(7, 1)),
+        Err(ImageError::SessionsMax { max: 2 })
+    );
+    let nameless = AclList::new(&[Acl {
+        perms: Perms::ALL,
+        scheme: None,
+        id: Some(Ustring::from_static("x")),
+    }]);
+    for list in [AclList::null(), nameless] {
+        assert_eq!(
+            restoration.access_list(1, &list),
+            Err(ImageError::IncompleteAccessList { id: 1 })
+        );
+    }
+    restoration.access_list(2, &AclList::new(&[])).unwrap();
+    assert_eq!(
+        restoration.access_list(2, &AclList::new(&[])),
+        Err(ImageError::AccessListTwice { id: 2 })
+    );
+}
+
+/// Source: reference sections 5.6 and 15: what the mark of a time to live means depends on a
+/// setting.
+#[test]
+fn restored_containers_and_times_to_live_are_cleaned_up_again() {
+    for extended_types in [true, false] {
+        let settings = Settings {
+            extended_types,
+            ..Settings::default()
+        };
+        let mut restoration = Restoration::new(settings);
+        restoration.znode(&ROOT).unwrap();
+        for (path, owner, created_children) in [
+            ("/container", i64::MIN, 0),
+            ("/used", i64::MIN, 1),
+            ("/ttl", (0xff << 56) | 5, 0),
+            ("/long", (0xff << 56) | 500_000, 0),
+        ] {
+            let znode = ZnodeImage {
+                owner,
+                created_children,
+                ..znode(path)
+            };
+            restoration.znode(&znode).unwrap();
+        }
+        let mut engine = Engine::restore(restoration, Zxid(9)).unwrap();
+        engine.check().unwrap();
+        let names = |engine: &Engine| engine.children("/").unwrap().join(" ");
+        if !extended_types {
+            assert_eq!(names(&engine), "container used");
+            assert_eq!(engine.zxid(), Zxid(9));
+            continue;
+        }
+        assert_eq!(names(&engine), "container used ttl long");
+        let elapsed_ms = engine.next_deadline_ms().unwrap();
+        let now = Now {
+            elapsed_ms,
+            wall_ms: 60_000,
+        };
+        engine.apply(now, &Input::Tick, &mut Seen::default());
+        engine.check().unwrap();
+        assert_eq!(names(&engine), "container long");
+    }
+}
+
+/// Source: reference sections 16 and 22.1, point 8.
+#[test]
+fn restored_quotas_are_counted_anew() {
+    let mut restoration = Restoration::new(Settings::default());
+    restoration.znode(&ROOT).unwrap();
+    let (limits, stats) = (
+        "/zookeeper/quota/a/zookeeper_limits",
+        "/zookeeper/quota/a/zookeeper_stats",
+    );
+    let owner = 77;
+    for (path, data, owner) in [
+        ("/zookeeper", "", 0),
+        ("/zookeeper/quota", "", 0),
+        ("/zookeeper/quota/a", "", 0),
+        (limits, "count=5,bytes=-1", 0),
+        (stats, "count=90,bytes=90", 0),
+        ("/a", "12", 0),
+        ("/a/b", "345", 0),
+        ("/a/of_no_session", "6789", owner),
+    ] {
+        let data = Some(data.as_bytes());
+        let znode = ZnodeImage {
+            data,
+            owner,
+            pzxid: Zxid(9),
+            ..znode(path)
+        };
+        restoration.znode(&znode).unwrap();
+    }
+    let mut engine = Engine::restore(restoration, Zxid(9)).unwrap();
+    engine.check().unwrap();
+    let counted = |engine: &Engine| {
+        let data = engine.get(stats).unwrap().0.unwrap();
+        String::from_utf8(data.to_vec()).unwrap()
+    };
+    assert_eq!(counted(&engine), "count=2,bytes=5");
+    open(&mut engine, 0);
+    request(&mut engine, 0, create("/a/c", CreateMode::Persistent));
+    assert_eq!(counted(&engine), "count=3,bytes=9");
+}
