@@ -1,0 +1,155 @@
+//! Runs the program, and talks to it over a plain socket.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, Create, CreateMode, Reader, ReplyHeader, Request, Xid, Zxid,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take before the test fails. A bound, never a delay.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_minikeeper"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A running program; killed when the test is over.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) first_line: String,
+}
+
+impl Running {
+    /// Starts a server and waits until it says that it listens.
+    #[track_caller]
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut child = program(args).spawn().expect("the program runs");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut first_line = String::new();
+        stdout.read_line(&mut first_line).expect("text on stdout");
+        Self {
+            child,
+            stdout,
+            first_line,
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address = self.first_line.trim_end().rsplit(' ').next();
+        address
+            .and_then(|address| address.parse().ok())
+            .unwrap_or_else(|| panic!("no address in {:?}", self.first_line))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
+    }
+
+    /// Waits for the end: exit status, the rest of stdout, all of stderr.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
+        let status = wait(&mut self.child);
+        let (mut out, mut err) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut out).expect("text");
+        let stderr = self.child.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut err).expect("text");
+        (status, out, err)
+    }
+
+    #[track_caller]
+    pub(crate) fn terminate(self) -> (ExitStatus, String, String) {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails if it has ended already: what was wished for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let pause = Duration::from_millis(1);
+    for _ in 0..PATIENCE.as_millis() {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status;
+        }
+        thread::park_timeout(pause);
+    }
+    let _ = child.kill();
+    panic!("the program did not end");
+}
+
+/// Runs a program that ends by itself.
+#[track_caller]
+pub(crate) fn run(args: &[&str]) -> Output {
+    let mut child = program(args).spawn().expect("the program runs");
+    wait(&mut child);
+    child.wait_with_output().expect("a child of ours")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output in UTF-8")
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream
+}
+
+pub(crate) fn frame(stream: &mut TcpStream) -> Bytes {
+    let mut prefix = [0; 4];
+    stream.read_exact(&mut prefix).expect("a frame");
+    let length = usize::try_from(u32::from_be_bytes(prefix)).expect("a length");
+    let mut message = vec![0; length];
+    stream.read_exact(&mut message).expect("a whole frame");
+    message.into()
+}
+
+pub(crate) fn hello(stream: &mut TcpStream, hello: &ConnectRequest) -> ConnectResponse {
+    let mut out = Vec::new();
+    hello.encode(&mut out);
+    stream.write_all(&out).expect("the server reads");
+    ConnectResponse::decode(&mut Reader::new(&frame(stream))).expect("a connect response")
+}
+
+/// Opens a session and changes something; tells the newest zxid too.
+pub(crate) fn open(address: SocketAddr) -> (TcpStream, ConnectResponse, Zxid) {
+    let mut stream = connect(address);
+    let session = hello(&mut stream, &ConnectRequest::new(10_000));
+    let mut out = Vec::new();
+    Request::Create(Create::new("/e", b"", CreateMode::Ephemeral)).encode(Xid(1), &mut out);
+    stream.write_all(&out).expect("the server reads");
+    let header = ReplyHeader::decode(&mut Reader::new(&frame(&mut stream))).expect("a header");
+    assert_eq!(header.error, None);
+    (stream, session, header.zxid)
+}
+
+pub(crate) fn scratch_file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
