@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
 
     // Everything there is, as text that is the same in every run: made for snapshot tests.
     println!("\n{}", server.dump());
-    server.shutdown().await;
+    server.shutdown().await?;
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use tracing_subscriber::filter::Targets;
   minikeeper --port 0 --address-file addr   serve on any free port, written to the file addr
   minikeeper --tick-time 200                let sessions be as short as 400 ms
   minikeeper --config zoo.cfg --port 0      take the settings of a zoo.cfg, but not its port
+  minikeeper --data-dir data                keep everything in data from one run to the next
   minikeeper --log info                     log sessions as they come and go
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
 
@@ -71,6 +72,15 @@ pub(crate) struct ServeArgs {
     /// Write the real address to this file once the server listens
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
+    /// Save the state here when stopped, load it when started [default: keep nothing]
+    ///
+    /// The files are those of an original's dataDir: snapshots are exchangeable with Apache
+    /// ZooKeeper. What a killed process keeps is the last save.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Save every so many milliseconds too; 0 only when stopped
+    #[arg(long, value_name = "MS", default_value_t = 0, requires = "data_dir")]
+    save_interval: u64,
     /// Unit of session expiry, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     tick_time: u32,
@@ -180,6 +190,8 @@ impl ServeArgs {
         let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
         Config {
             listen: SocketAddr::new(self.listen, self.port),
+            data_dir: self.data_dir.clone(),
+            save_interval: Duration::from_millis(self.save_interval),
             tick_time_ms: self.tick_time,
             session_timeout_min_ms: self.min_session_timeout,
             session_timeout_max_ms: self.max_session_timeout,

@@ -6,7 +6,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     config::Config,
-    server::{self, Builder, StartError},
+    server::{self, Builder},
+    snapshot::SaveError,
+    start::StartError,
 };
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.
@@ -22,7 +24,8 @@ use crate::{
 pub struct Server {
     server: Arc<server::Server>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Ends with the outcome of the last save.
+    thread: Option<JoinHandle<Result<(), SaveError>>>,
 }
 
 /// Describes a blocking server; the settings are those of [`Builder`].
@@ -39,7 +42,8 @@ impl Server {
     /// Starts a server with these settings; it listens when this returns.
     ///
     /// # Errors
-    /// When a setting makes no sense, the address cannot be bound, or no thread can be started.
+    /// When a setting makes no sense, the address cannot be bound, the data directory cannot be
+    /// used, or no thread can be started.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let (stop, stopped) = oneshot::channel();
         let (started, start) = std::sync::mpsc::sync_channel(1);
@@ -55,9 +59,36 @@ impl Server {
         })
     }
 
-    /// Stops the server and waits until it has; the same as dropping it.
-    pub fn shutdown(self) {
-        drop(self);
+    /// Stops the server and waits until it has.
+    ///
+    /// Saves the state if there is a [data directory](Config::data_dir); else dropping the server
+    /// is the same.
+    ///
+    /// # Errors
+    /// When the state could not be saved; the save before it is untouched.
+    pub fn shutdown(mut self) -> Result<(), SaveError> {
+        if let Some(stop) = self.stop.take() {
+            // Fails if the thread has ended already, which waiting for it tells.
+            let _ = stop.send(());
+        }
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Result<(), SaveError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(saved)) => saved,
+            // A panic there has been printed there.
+            Some(Err(_)) => Err(SaveError::Broken),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`server::Server::save`].
+    ///
+    /// # Errors
+    /// When the state could not be written; the save before it is untouched.
+    pub fn save(&self) -> Result<(), SaveError> {
+        self.server.save_now()
     }
 }
 
@@ -65,7 +96,7 @@ fn serve(
     config: Config,
     started: &std::sync::mpsc::SyncSender<Result<Arc<server::Server>, StartError>>,
     stopped: oneshot::Receiver<()>,
-) {
+) -> Result<(), SaveError> {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -73,33 +104,34 @@ fn serve(
         Ok(runtime) => runtime,
         Err(error) => {
             let _ = started.send(Err(StartError::Thread(error)));
-            return;
+            return Ok(());
         }
     };
     runtime.block_on(async {
         match server::Server::start(config).await {
             Err(error) => {
                 let _ = started.send(Err(error));
+                Ok(())
             }
             Ok(server) => {
                 let server = Arc::new(server);
                 let _ = started.send(Ok(Arc::clone(&server)));
-                drop(server);
-                // Ends with an error when the handle is dropped: the same wish.
-                let _ = stopped.await;
+                // Ends with an error when the handle is dropped: to stop without saving.
+                match stopped.await {
+                    Ok(()) => server.stop_serving().await,
+                    Err(_) => Ok(()),
+                }
             }
         }
-    });
+    })
     // Dropping the runtime drops every task, and with it every socket.
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed there.
-            let _ = thread.join();
-        }
+        // Nothing was saved.
+        let _ = self.wait();
     }
 }
 
@@ -129,6 +161,13 @@ impl BlockingBuilder {
     #[must_use]
     pub fn tick_time(self, tick: Duration) -> Self {
         Self(self.0.tick_time(tick))
+    }
+
+    /// Saves the state to this directory when shut down, and loads it when started. See
+    /// [`Config::data_dir`].
+    #[must_use]
+    pub fn data_dir(self, dir: impl Into<std::path::PathBuf>) -> Self {
+        Self(self.0.data_dir(dir))
     }
 
     /// Changes any setting.

@@ -14,7 +14,7 @@
 //!     server.expire_session(session.id); // or end one by hand
 //! }
 //! println!("{}", server.dump()); // the whole state, as stable text
-//! server.shutdown().await;
+//! server.shutdown().await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -25,6 +25,7 @@
 //! | a server on the calling runtime | [`Server`], [`Builder`] |
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Server::local`], [`LocalStream`] |
+//! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
 //! | every setting and limit | [`Config`] |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
@@ -45,15 +46,20 @@ mod local;
 mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod saving;
 mod scratch;
 mod server;
 mod shared;
+mod snapshot;
 mod socket;
+mod start;
 mod turn;
 
 pub use config::{Config, ConfigError};
 pub use jaas::{JaasError, jaas_users};
 pub use local::LocalStream;
-pub use minikeeper_engine::Broken;
+pub use minikeeper_engine::{Broken, ImageError};
 pub use minikeeper_protocol::{SessionId, Stat, Zxid};
-pub use server::{Builder, Server, SessionInfo, StartError};
+pub use server::{Builder, Server, SessionInfo};
+pub use snapshot::{DataDirError, SaveError, SnapshotFault};
+pub use start::StartError;

@@ -115,18 +115,21 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     announce(&server);
-    // Whole turns run on this task's runtime, so it waits for nothing but the end.
-    let outcome = tokio::select! {
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
-        () = server.closed() => Err("stopped by an internal error; please report it".to_owned().into()),
+    // Whole turns run on this task's runtime, so it waits for little but the end.
+    let outcome = loop {
+        tokio::select! {
+            _ = interrupt.recv() => break Ok(()),
+            _ = terminate.recv() => break Ok(()),
+            () = server.closed() => {
+                break Err("stopped by an internal error; please report it".to_owned().into());
+            }
+            error = server.save_failed() => {
+                eprintln!("minikeeper: {}; serving on, and trying again", chain(&error));
+            }
+        }
     };
-    if tokio::time::timeout(STOP_TIMEOUT, server.stop())
-        .await
-        .is_err()
-    {
-        tracing::warn!("some connections did not close in time");
-    }
+    let saved = server.stop_within(STOP_TIMEOUT).await;
+    let outcome = outcome.and_then(|()| saved.map_err(|error| chain(&error).into()));
     if outcome.is_ok() {
         // Millions of znodes need not be freed one by one.
         std::process::exit(0);
@@ -183,13 +186,19 @@ fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-fn explain(error: &StartError) -> String {
+/// An error and its causes.
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(cause) = source {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
+    text
+}
+
+fn explain(error: &StartError) -> String {
+    let mut text = chain(error);
     if let StartError::Listen { source, .. } = error
         && source.kind() == io::ErrorKind::AddrInUse
     {

@@ -3,48 +3,32 @@
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher as _,
-    io,
     net::{IpAddr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
-use minikeeper_engine::{Broken, SaslSettings, Settings};
+use minikeeper_engine::{Broken, Engine, SaslSettings, Settings};
 use minikeeper_protocol::{SessionId, Stat, Zxid};
+use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     clock::Clock,
-    config::{Config, ConfigError},
+    config::Config,
     expiry,
     fresh::Fresh,
     listener,
     local::LocalStream,
     outbox::Close,
+    saving::Saving,
     scratch::ScratchPool,
     shared::Shared,
+    snapshot::SaveError,
+    start::{self, StartError},
     turn::Turns,
 };
-
-/// Why a server could not be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The address could not be bound.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A setting makes no sense.
-    #[error("invalid setting")]
-    Config(#[from] ConfigError),
-    /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
-    #[error("cannot start the server's thread")]
-    Thread(#[source] io::Error),
-}
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
 ///
@@ -53,7 +37,7 @@ pub enum StartError {
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let server = minikeeper::Server::builder().start().await?;
 /// println!("connect your client to {}", server.connect_string());
-/// server.shutdown().await;
+/// server.shutdown().await?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,8 +45,9 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
+    saving: Arc<Saving>,
     address: SocketAddr,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A session of a running server.
@@ -84,12 +69,14 @@ impl Server {
         Builder::default()
     }
 
-    /// Starts a server with these settings; it listens when this returns.
+    /// Starts a server with these settings; it listens when this returns, and has loaded what
+    /// was saved if it has a [data directory](Config::data_dir).
     ///
     /// Its tasks run on the calling runtime, which must have I/O and time enabled.
     ///
     /// # Errors
-    /// When a setting makes no sense or the address cannot be bound.
+    /// When a setting makes no sense, the address cannot be bound, or the data directory not be
+    /// used; nothing has been written then.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         config.validate()?;
         let refused = |source| StartError::Listen {
@@ -98,14 +85,12 @@ impl Server {
         };
         let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let clock = if config.manual_clock {
-            Clock::manual()
-        } else {
-            Clock::system()
-        };
-        let settings = settings(&config, &clock);
+        let settings = settings(&config, &start::clock(&config));
+        let (engine, data_dir) = start::load(&config, settings).await?;
+        // Time starts when everything is there: each session has a whole timeout before it.
+        let clock = start::clock(&config);
         #[allow(unused_mut, reason = "planted builds change it")]
-        let mut turns = Turns::new(settings, clock, config.outbox_bytes_max);
+        let mut turns = Turns::new(engine, clock, config.outbox_bytes_max);
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
@@ -120,14 +105,20 @@ impl Server {
             listener,
             Arc::clone(&shared),
         ))];
+        let saving = Saving::new(Arc::clone(&shared), data_dir);
         if !shared.turns.clock().is_manual() {
             tasks.push(tokio::spawn(expiry::run(Arc::clone(&shared))));
+            let interval = shared.config.save_interval;
+            if !interval.is_zero() {
+                tasks.push(tokio::spawn(Arc::clone(&saving).run(interval)));
+            }
         }
         tracing::info!(%address, "listening");
         Ok(Self {
             shared,
+            saving,
             address,
-            tasks,
+            tasks: Mutex::new(tasks),
         })
     }
 
@@ -245,7 +236,7 @@ impl Server {
     /// The whole state as text; the same state gives the same text.
     #[must_use]
     pub fn dump(&self) -> String {
-        self.shared.turns.inspect(minikeeper_engine::Engine::dump)
+        self.shared.turns.inspect(Engine::dump)
     }
 
     /// Verifies every invariant of the whole state.
@@ -253,7 +244,7 @@ impl Server {
     /// # Errors
     /// The first one that does not hold: a bug of the server.
     pub fn check(&self) -> Result<(), Broken> {
-        self.shared.turns.inspect(minikeeper_engine::Engine::check)
+        self.shared.turns.inspect(Engine::check)
     }
 
     /// How many connections are open, in-process ones included.
@@ -270,35 +261,90 @@ impl Server {
         self.shared.turns.broke().await;
     }
 
-    /// Stops listening, closes every connection, and waits until their tasks have ended.
+    /// Saves the state to the [data directory](Config::data_dir), if there is one and something
+    /// has changed since the last save.
+    ///
+    /// While the state is copied, nobody is served; while it is written, everybody is.
+    ///
+    /// # Errors
+    /// When the state could not be written; the save before it is untouched.
+    pub async fn save(&self) -> Result<(), SaveError> {
+        self.saving.save().await
+    }
+
+    /// As [`Server::save`], on the calling thread.
+    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
+        self.saving.save_now()
+    }
+
+    /// Waits until a save that [`Config::save_interval`] asked for has failed.
+    ///
+    /// The server goes on and tries again; it is not told again until a save has succeeded.
+    pub async fn save_failed(&self) -> SaveError {
+        self.saving.failed().await
+    }
+
+    /// Stops listening, closes every connection, saves the state if there is a
+    /// [data directory](Config::data_dir), and waits until the connections' tasks have ended.
     ///
     /// Clients see a closed connection, as when the original stops. The state can still be looked
-    /// at; [`Server::shutdown`] drops it too.
-    pub async fn stop(&mut self) {
-        self.close();
-        for task in self.tasks.drain(..) {
-            // Aborted by `close`; waiting makes sure that the port is free again.
-            let _ = task.await;
-        }
+    /// at; [`Server::shutdown`] drops it too. The data directory is free for the next server.
+    ///
+    /// # Errors
+    /// When the state could not be saved; the server has stopped all the same, and the save before
+    /// it is untouched.
+    pub async fn stop(&mut self) -> Result<(), SaveError> {
+        let saved = self.stop_serving().await;
         self.shared.live.wait_empty().await;
+        saved
+    }
+
+    /// Stops the server as [`Server::stop`] does, but waits only so long for connections that do
+    /// not let go.
+    ///
+    /// # Errors
+    /// As [`Server::stop`].
+    pub async fn stop_within(&mut self, patience: Duration) -> Result<(), SaveError> {
+        let saved = self.stop_serving().await;
+        let empty = self.shared.live.wait_empty();
+        if tokio::time::timeout(patience, empty).await.is_err() {
+            tracing::warn!("some connections did not close in time");
+        }
+        saved
     }
 
     /// Stops the server as [`Server::stop`] does, and drops its state.
-    pub async fn shutdown(mut self) {
-        self.stop().await;
+    ///
+    /// # Errors
+    /// As [`Server::stop`].
+    pub async fn shutdown(mut self) -> Result<(), SaveError> {
+        self.stop().await
+    }
+
+    /// All of a stop but waiting for the connections.
+    pub(crate) async fn stop_serving(&self) -> Result<(), SaveError> {
+        self.close();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            // Aborted by `close`; waiting makes sure that the port is free again.
+            let _ = task.await;
+        }
+        self.saving.finish().await
     }
 
     fn close(&self) {
-        for task in &self.tasks {
+        for task in &*self.tasks.lock() {
             task.abort();
         }
         self.shared.turns.stop();
     }
 }
 
+/// Stops without saving, as a crash would.
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
+        self.saving.abandon();
     }
 }
 
@@ -403,6 +449,21 @@ impl Builder {
     #[must_use]
     pub const fn initial_zxid(mut self, zxid: i64) -> Self {
         self.config.initial_zxid = Some(zxid);
+        self
+    }
+
+    /// Saves the state to this directory when stopped, and loads it when started. See
+    /// [`Config::data_dir`].
+    #[must_use]
+    pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.config.data_dir = Some(dir.into());
+        self
+    }
+
+    /// Saves the state in these intervals too. See [`Config::save_interval`].
+    #[must_use]
+    pub const fn save_interval(mut self, interval: Duration) -> Self {
+        self.config.save_interval = interval;
         self
     }
 

@@ -12,7 +12,7 @@ use std::{
     task::Waker,
 };
 
-use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now};
 use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, event};
 use parking_lot::Mutex;
 use slab::Slab;
@@ -72,8 +72,7 @@ pub(crate) struct Leftover {
 }
 
 impl Turns {
-    pub(crate) fn new(settings: Settings, clock: Clock, outbox_bytes_max: usize) -> Self {
-        let engine = Engine::new(settings);
+    pub(crate) fn new(engine: Engine, clock: Clock, outbox_bytes_max: usize) -> Self {
         Self {
             core: Mutex::new(Core {
                 engine,
@@ -289,6 +288,11 @@ impl Turns {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.close_all(Close::Shutdown);
+    }
+
+    /// Whether nothing more is served.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Looks at the engine between two turns.

@@ -165,8 +165,13 @@ impl File {
                 config.sasl_super_users.push(user.to_owned());
             }
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry),
-            "dataDir" | "4lw.commands.whitelist" => {
+            "4lw.commands.whitelist" => {
                 self.ignored.push(entry.ignored("it is not served yet"));
+            }
+            // Never by itself: the original may be running on it.
+            "dataDir" => {
+                self.ignored
+                    .push(entry.ignored("state is kept only with --data-dir"));
             }
             _ => self.ignored.push(entry.ignored(reason(entry.key))),
         }

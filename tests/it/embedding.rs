@@ -56,7 +56,8 @@ fn shutdown_closes_clients_and_frees_the_port() {
         let mut silent = Wire::connect(address);
         runtime
             .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-            .expect("it stops in time");
+            .expect("it stops in time")
+            .unwrap();
         client.expect_closed();
         silent.expect_closed();
         assert!(Wire::try_connect(address).is_err());
@@ -72,7 +73,8 @@ fn shutdown_does_not_wait_for_a_client_that_does_not_read() {
     let _client = stuck_reader(&server, "/stuck");
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-        .expect("it stops in time");
+        .expect("it stops in time")
+        .unwrap();
 }
 
 /// After `stop` the state can still be looked at.
@@ -82,13 +84,13 @@ fn stopped_server_still_shows_its_state() {
     let mut server = runtime.block_on(Server::builder().start()).unwrap();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/kept", b"data", CreateMode::Persistent));
-    runtime.block_on(server.stop());
+    runtime.block_on(server.stop()).unwrap();
     client.expect_closed();
     assert_eq!(server.get("/kept").unwrap().0.unwrap(), b"data");
     assert_eq!(server.connections(), 0);
     server.check().unwrap();
     // Once more changes nothing.
-    runtime.block_on(server.stop());
+    runtime.block_on(server.stop()).unwrap();
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn blocking_server_dropped_has_closed_its_clients_and_freed_the_port() {
     assert!(Wire::try_connect(address).is_err());
     let again = blocking::Server::builder().listen(address).start().unwrap();
     assert_eq!(again.addr(), address);
-    again.shutdown();
+    again.shutdown().unwrap();
     // A connection that outlives its server has ended too.
     let mut answer = Vec::new();
     let read = async { tokio::io::AsyncReadExt::read_to_end(&mut local, &mut answer).await };

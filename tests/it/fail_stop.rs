@@ -103,7 +103,8 @@ fn broken_server_shuts_down() {
     culprit.expect_closed();
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-        .expect("it stops in time");
+        .expect("it stops in time")
+        .expect("there is nowhere to save to");
     assert!(Wire::try_connect(address).is_err());
 }
 

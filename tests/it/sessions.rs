@@ -390,7 +390,7 @@ fn session_of_a_server_restarted_is_refused_and_not_silently_closed() {
             .call(&wire::create("/n-", b"", CreateMode::PersistentSequential))
             .zxid;
     }
-    server.shutdown();
+    server.shutdown().unwrap();
     client.expect_closed();
     let server = restart();
     let mut client = Wire::connect(server.addr());

@@ -70,7 +70,7 @@ pub(crate) fn check_history(
             recorded.push(client?.recorded());
         }
         server.check().map_err(|broken| broken.to_string())?;
-        server.shutdown().await;
+        server.shutdown().await.expect("nothing is saved");
         replay::check(&recorded).map_err(|fault| format!("{fault}\nMINIKEEPER_SEED={seed}"))
     })
 }

@@ -40,7 +40,10 @@ pub(crate) fn start_to_first_operation() -> Result<Row, Error> {
                 connection.read(&mut reply).await.context(lost)?;
             }
             let elapsed = now_ns() - start;
-            server.shutdown().await;
+            server
+                .shutdown()
+                .await
+                .map_err(|error| Error::Setup(format!("cannot stop a server: {error}")))?;
             Ok::<_, Error>(elapsed)
         })?;
         readings.push(as_f64(elapsed));

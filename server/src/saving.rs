@@ -1,0 +1,142 @@
+//! When the state is saved: on a polite stop, when asked, and from time to time if wished.
+
+use std::{io::Write as _, sync::Arc, time::Duration};
+
+use minikeeper_engine::Engine;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{
+    shared::Shared,
+    snapshot::{self, DataDir, SaveError},
+};
+
+/// What saves a server's state, if it has a data directory.
+#[derive(Debug)]
+pub(crate) struct Saving {
+    shared: Arc<Shared>,
+    /// `None` without one, and once the server has stopped.
+    dir: Mutex<Option<DataDir>>,
+    /// What went wrong with the last save that nobody asked for, until somebody takes it.
+    failure: Mutex<Option<SaveError>>,
+    failed: Notify,
+}
+
+impl Saving {
+    pub(crate) fn new(shared: Arc<Shared>, dir: Option<DataDir>) -> Arc<Self> {
+        Arc::new(Self {
+            shared,
+            dir: Mutex::new(dir),
+            failure: Mutex::new(None),
+            failed: Notify::new(),
+        })
+    }
+
+    /// Saves when somebody asks.
+    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.on_a_thread(Self::save_now).await
+    }
+
+    /// Saves for the last time and lets go of the directory.
+    pub(crate) async fn finish(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.on_a_thread(|saving| {
+            let saved = saving.save_now();
+            let Some(mut dir) = saving.dir.lock().take() else {
+                return saved;
+            };
+            saved.and_then(|()| dir.note_saved())
+        })
+        .await
+    }
+
+    /// Lets go of the directory without saving, unless a save is being written right now: then
+    /// with the last who knows of it.
+    pub(crate) fn abandon(&self) {
+        if let Some(mut dir) = self.dir.try_lock() {
+            dir.take();
+        }
+    }
+
+    /// Saves from time to time, until dropped.
+    pub(crate) async fn run(self: Arc<Self>, interval: Duration) {
+        let mut has_failed = false;
+        loop {
+            tokio::time::sleep(interval).await;
+            match self.save().await {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    tracing::error!(err = %error, "not saved; tried again after save_interval");
+                    // Said once, not every time it is tried again.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        *self.failure.lock() = Some(error);
+                        self.failed.notify_one();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a save that nobody asked for has failed.
+    pub(crate) async fn failed(&self) -> SaveError {
+        loop {
+            self.failed.notified().await;
+            if let Some(error) = self.failure.lock().take() {
+                return error;
+            }
+        }
+    }
+
+    /// Files are written where waiting for a disk keeps nobody from being served.
+    async fn on_a_thread(
+        self: &Arc<Self>,
+        save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
+    ) -> Result<(), SaveError> {
+        if self.shared.config.data_dir.is_none() {
+            return Ok(());
+        }
+        let saving = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || save(&saving)).await {
+            Ok(saved) => saved,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(SaveError::NoRuntime),
+            },
+        }
+    }
+
+    /// Saves what has changed since the last save, if anything has.
+    ///
+    /// A serving engine is locked while its state is copied, no longer; a stopped one is written
+    /// straight to the file, which spares the copy.
+    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
+        let mut dir = self.dir.lock();
+        let Some(dir) = &mut *dir else {
+            return Ok(());
+        };
+        let turns = &self.shared.turns;
+        if turns.is_broken() {
+            return Err(SaveError::Broken);
+        }
+        // Every change of what is saved has a zxid of its own.
+        if Some(turns.inspect(Engine::zxid)) == dir.saved() {
+            return Ok(());
+        }
+        let now_ms = || turns.clock().now().elapsed_ms;
+        let start_ms = now_ms();
+        let (zxid, hold_ms, bytes) = if turns.is_stopped() {
+            turns.inspect(|engine| {
+                let zxid = engine.zxid();
+                let saved = dir.save(zxid, |out| snapshot::write(engine.image(), out));
+                saved.map(|bytes| (zxid, now_ms() - start_ms, bytes))
+            })?
+        } else {
+            let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), snapshot::copy(engine)));
+            let hold_ms = now_ms() - start_ms;
+            let bytes = dir.save(zxid, |out| out.write_all(&copy))?;
+            (zxid, hold_ms, bytes)
+        };
+        let elapsed_ms = now_ms() - start_ms;
+        tracing::info!(%zxid, bytes, hold_ms, elapsed_ms, "saved");
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What can be wrong with a data directory, and with a save.
+
+use std::{io, path::PathBuf};
+
+use minikeeper_engine::ImageError;
+use minikeeper_protocol::Zxid;
+
+/// Why a data directory cannot be used. Nothing in it has been changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataDirError {
+    /// Somebody else uses it.
+    #[error("{lock:?} is held by another server; stop that one, or use another directory")]
+    Locked {
+        /// The file that is locked.
+        lock: PathBuf,
+    },
+    /// The newest snapshot makes no sense.
+    #[error(
+        "{path:?} at byte {offset}: {fault}; \
+         move the file away to start from the one before it, or from nothing"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the field starts that is wrong, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong.
+        fault: SnapshotFault,
+    },
+    /// The newest snapshot is compressed.
+    #[error(
+        "{path:?} is compressed, which is not read yet; let the original write it once more \
+         without zookeeper.snapshot.compression.method"
+    )]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A transaction log has changes that the newest snapshot has not.
+    #[error(
+        "{path:?} has changes up to zxid {newest}, {}; transaction logs are not replayed yet: \
+         start the original on the directory and stop it, which leaves a newer snapshot, or move \
+         the log away to go without them",
+        match snapshot {
+            Some(zxid) => format!("the newest snapshot only those up to {zxid}"),
+            None => "and there is no snapshot".to_owned(),
+        }
+    )]
+    LogAhead {
+        /// The log.
+        path: PathBuf,
+        /// Its newest change.
+        newest: Zxid,
+        /// The newest snapshot's, if there is one.
+        snapshot: Option<Zxid>,
+    },
+    /// The system refused.
+    #[error("cannot {what} {path:?}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With which file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl DataDirError {
+    /// For `map_err`.
+    pub(crate) fn io(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+/// What is wrong with a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotFault {
+    /// The file ends inside something.
+    #[error("the file ends {missing} bytes too early")]
+    Ends {
+        /// How many bytes are missing of what was being read.
+        missing: u64,
+    },
+    /// The file does not start as a snapshot does.
+    #[error("starts with {magic:#010x}, a snapshot with 0x5a4b534e (\"ZKSN\")")]
+    Magic {
+        /// What it starts with.
+        magic: u32,
+    },
+    /// A version of the format that nobody has written yet.
+    #[error("version {version} of the format, 2 is the only one known")]
+    Version {
+        /// The version.
+        version: i32,
+    },
+    /// A length or count below zero.
+    #[error("{what} of {value} is negative")]
+    Negative {
+        /// Of what.
+        what: &'static str,
+        /// The value.
+        value: i32,
+    },
+    /// Null where a path must be.
+    #[error("null instead of a path")]
+    NullPath,
+    /// The checksum is that of other bytes.
+    #[error("checksum {found:#x}, the bytes before it have {computed:#x}: they were damaged")]
+    Checksum {
+        /// The one in the file.
+        found: i64,
+        /// The one of the bytes in front of it.
+        computed: u32,
+    },
+    /// The mark behind a checksum is missing.
+    #[error("no \"/\" behind a checksum")]
+    NoMark,
+    /// There is more than a snapshot has.
+    #[error("more than a snapshot has")]
+    Surplus,
+    /// The records make no state.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The system refused.
+    #[error("cannot read on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why the state could not be saved. The save before it is untouched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// The system refused.
+    #[error("cannot save the state to {path:?}; the save before it is untouched")]
+    Io {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A bug has stopped the server, and half a change may have been made.
+    #[error("the state is not saved after an internal error; the save before it is untouched")]
+    Broken,
+    /// The runtime that the server runs on is being shut down.
+    #[error("the state is not saved, the runtime has ended; the save before it is untouched")]
+    NoRuntime,
+}

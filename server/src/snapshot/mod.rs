@@ -1,0 +1,243 @@
+//! The data directory: the newest snapshot is loaded, the state is saved as another one.
+//!
+//! Laid out as the original's, so that either can go on where the other stopped: snapshots lie in
+//! `version-2`, named by the zxid of their newest change. A save is written beside, made durable,
+//! renamed, and the rename made durable; until then the one before it is what there is.
+//!
+//! Source: reference section 22; the original's `FileTxnSnapLog`.
+
+mod decode;
+mod encode;
+mod error;
+mod format;
+mod lock;
+mod log;
+mod name;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use minikeeper_engine::{Engine, Image, Settings};
+use minikeeper_protocol::Zxid;
+
+pub use self::error::{DataDirError, SaveError, SnapshotFault};
+use self::{lock::Lock, name::Kind};
+
+/// The folder of the format's version, in the data directory.
+const FOLDER: &str = "version-2";
+
+/// What a save is written to before it has its name. No name the original would look at.
+const UNFINISHED: &str = "minikeeper.unfinished";
+
+/// How many saves of ours are kept.
+const KEPT: usize = 3;
+
+/// How far a server goes on above a killed one: more than that one can have changed.
+const SKIPPED_BITS: u32 = 32;
+
+/// How much is read or written at once. Unit: bytes.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// A data directory in use.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    folder: PathBuf,
+    lock: Lock,
+    /// The newest snapshot and its zxid.
+    newest: Option<(Zxid, PathBuf)>,
+}
+
+impl DataDir {
+    /// Takes a directory, makes it if there is none, and finds what to load.
+    pub(crate) fn open(dir: &Path) -> Result<Self, DataDirError> {
+        let folder = dir.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(DataDirError::io("create", &folder))?;
+        let lock = Lock::take(dir)?;
+        let newest = newest(&folder)?;
+        Ok(Self {
+            folder,
+            lock,
+            newest,
+        })
+    }
+
+    /// The zxid to go on from at least, before anything is loaded.
+    pub(crate) fn zxid(&self) -> Zxid {
+        let saved = self.newest.as_ref().map_or(Zxid(0), |(zxid, _)| *zxid);
+        self.above_killed(saved)
+    }
+
+    fn above_killed(&self, zxid: Zxid) -> Zxid {
+        let skipped = i64::from(self.lock.killed()) << SKIPPED_BITS;
+        Zxid(zxid.0.saturating_add(skipped))
+    }
+
+    /// The state that was saved, or a fresh one.
+    pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
+        let mut engine = match &self.newest {
+            None => Engine::new(settings),
+            Some((zxid, path)) => {
+                let file = File::open(path).map_err(DataDirError::io("open", path))?;
+                let file = BufReader::with_capacity(BUFFER_BYTES, file);
+                decode::decode(file, settings, *zxid).map_err(|damage| DataDirError::Damaged {
+                    path: path.clone(),
+                    offset: damage.offset,
+                    fault: damage.fault,
+                })?
+            }
+        };
+        if let Some((zxid, path)) = &self.newest {
+            let counts = engine.counts();
+            tracing::info!(
+                path = %path.display(),
+                %zxid,
+                znodes = counts.znodes,
+                sessions = counts.sessions,
+                "loaded"
+            );
+        }
+        // A zxid below zero has no name that could be found again.
+        let zxid = engine.zxid().max(Zxid(0));
+        engine.skip_to(self.above_killed(zxid));
+        Ok(engine)
+    }
+
+    /// From here on clients may see more than is saved.
+    pub(crate) fn note_running(&mut self) -> Result<(), DataDirError> {
+        self.lock
+            .note_running()
+            .map_err(DataDirError::io("note the start in", &self.folder))
+    }
+
+    /// Everything is saved, and nothing will change any more.
+    pub(crate) fn note_saved(&mut self) -> Result<(), SaveError> {
+        self.lock.note_saved().map_err(|source| SaveError::Io {
+            path: self.folder.clone(),
+            source,
+        })
+    }
+
+    /// The zxid of the newest snapshot.
+    pub(crate) fn saved(&self) -> Option<Zxid> {
+        self.newest.as_ref().map(|(zxid, _)| *zxid)
+    }
+
+    /// Saves what `write` writes as the state at this zxid. Says how many bytes that were.
+    pub(crate) fn save(
+        &mut self,
+        zxid: Zxid,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<u64, SaveError> {
+        let path = self.folder.join(name::of_snapshot(zxid));
+        let bytes = self.write(&path, write).map_err(|source| {
+            // It may be in the way of what is short, and means nothing.
+            let _ = fs::remove_file(self.folder.join(UNFINISHED));
+            let path = path.clone();
+            SaveError::Io { path, source }
+        })?;
+        self.newest = Some((zxid, path));
+        self.delete_old();
+        Ok(bytes)
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let unfinished = self.folder.join(UNFINISHED);
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, File::create(&unfinished)?);
+        write(&mut out)?;
+        out.flush()?;
+        let file = out.get_ref();
+        file.sync_all()?;
+        let bytes = file.metadata()?.len();
+        fs::rename(&unfinished, path)?;
+        sync_folder(&self.folder)?;
+        Ok(bytes)
+    }
+
+    /// Deletes saves of ours beyond those that are kept; what an original wrote stays.
+    fn delete_old(&self) {
+        let Ok(files) = files(&self.folder) else {
+            return;
+        };
+        let ours = files
+            .into_iter()
+            .filter(|(kind, _, path)| *kind == Kind::Snapshot && is_ours(path));
+        for (_, _, path) in ours.skip(KEPT) {
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "an old save cannot be deleted");
+            }
+        }
+    }
+}
+
+/// All of a state, ready to be saved without looking at it again.
+pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
+    // A znode is counted with more than its record takes.
+    let mut bytes = Vec::with_capacity(engine.counts().tree_bytes);
+    write(engine.image(), &mut bytes).expect("writing to a vector cannot fail");
+    bytes
+}
+
+/// Writes a state as it is looked at.
+pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
+    encode::encode(image, out)
+}
+
+/// The newest snapshot, unless it is not all there is.
+fn newest(folder: &Path) -> Result<Option<(Zxid, PathBuf)>, DataDirError> {
+    let files = files(folder).map_err(DataDirError::io("list", folder))?;
+    let is_log = |kind| kind == Kind::Log;
+    let newest = files.iter().find(|(kind, ..)| !is_log(*kind));
+    if let Some((Kind::CompressedSnapshot, _, path)) = newest {
+        return Err(DataDirError::Compressed { path: path.clone() });
+    }
+    let snapshot = newest.map(|(_, zxid, _)| *zxid);
+    for (_, first, path) in files.iter().filter(|(kind, ..)| is_log(*kind)) {
+        let newest = log::newest_change(path).map_err(DataDirError::io("read", path))?;
+        if let Some(newest) = newest.filter(|newest| Some(*newest) > snapshot) {
+            return Err(DataDirError::LogAhead {
+                path: path.clone(),
+                newest,
+                snapshot,
+            });
+        }
+        // Logs that start further back end where this one starts.
+        if Some(*first) <= snapshot {
+            break;
+        }
+    }
+    Ok(newest.map(|(_, zxid, path)| (*zxid, path.clone())))
+}
+
+/// The original's files in a folder, newest first.
+fn files(folder: &Path) -> io::Result<Vec<(Kind, Zxid, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if let Some((kind, zxid)) = entry.file_name().to_str().and_then(name::parse) {
+            files.push((kind, zxid, entry.path()));
+        }
+    }
+    files.sort_by(|(_, a, a_path), (_, b, b_path)| (b, b_path).cmp(&(a, a_path)));
+    Ok(files)
+}
+
+fn is_ours(path: &Path) -> bool {
+    let mut header = [0; 16];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut header))
+        .is_ok_and(|()| header.ends_with(&format::DB_ID))
+}
+
+/// A rename is durable once its folder is.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

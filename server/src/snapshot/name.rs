@@ -1,0 +1,65 @@
+//! What files in `version-2` are, by their names.
+//!
+//! Source: reference section 22; the original's `Util.getZxidFromName`.
+
+use minikeeper_protocol::Zxid;
+
+/// What a file of the original's data directory is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Snapshot,
+    CompressedSnapshot,
+    Log,
+}
+
+/// What a file is, and the zxid in its name; `None` if it is none of the original's.
+pub(crate) fn parse(name: &str) -> Option<(Kind, Zxid)> {
+    let (kind, rest) = name.split_once('.')?;
+    let (zxid, kind) = match (kind, rest.split_once('.')) {
+        ("snapshot", None) => (rest, Kind::Snapshot),
+        ("snapshot", Some((zxid, "gz" | "snappy"))) => (zxid, Kind::CompressedSnapshot),
+        ("log", None) => (rest, Kind::Log),
+        _ => return None,
+    };
+    if !zxid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    i64::from_str_radix(zxid, 16)
+        .ok()
+        .map(|zxid| (kind, Zxid(zxid)))
+}
+
+/// The name of a snapshot; its zxid is not below zero, or the name could not be read again.
+pub(crate) fn of_snapshot(zxid: Zxid) -> String {
+    format!("snapshot.{:x}", zxid.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_original_are_known() {
+        for (name, expected) in [
+            ("snapshot.0", Some((Kind::Snapshot, Zxid(0)))),
+            ("snapshot.1a2B", Some((Kind::Snapshot, Zxid(0x1a2b)))),
+            ("snapshot.5.gz", Some((Kind::CompressedSnapshot, Zxid(5)))),
+            (
+                "snapshot.5.snappy",
+                Some((Kind::CompressedSnapshot, Zxid(5))),
+            ),
+            ("log.7", Some((Kind::Log, Zxid(7)))),
+            ("snapshot.", None),
+            ("snapshot.+5", None),
+            ("snapshot.-5", None),
+            ("snapshot.5.new", None),
+            ("snapshot.ffffffffffffffff", None),
+            ("snapshot", None),
+            ("log.7.gz", None),
+            ("acceptedEpoch", None),
+        ] {
+            assert_eq!(parse(name), expected, "{name}");
+        }
+        assert_eq!(of_snapshot(Zxid(0x1a2b)), "snapshot.1a2b");
+    }
+}

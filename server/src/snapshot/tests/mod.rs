@@ -1,0 +1,50 @@
+//! The format and the directory. Source: reference section 22.
+
+mod dir;
+mod format;
+
+use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, Create, CreateMode, ReplyHeader, ReplyRef, Request, Xid,
+};
+
+struct Ignored;
+
+impl Effects for Ignored {
+    fn connected(&mut self, _: ConnId, _: &ConnectResponse) {}
+    fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
+    fn event(&mut self, _: ConnId, _: &Event<'_>) {}
+    fn close(&mut self, _: ConnId, _: CloseReason) {}
+    fn limit_hit(&mut self, _: Limit, _: usize) {}
+}
+
+/// An engine with a session, whose connection is gone, and a few znodes.
+fn engine() -> Engine {
+    let mut engine = Engine::new(Settings::default());
+    let conn = ConnId(0);
+    let hello = ConnectRequest::new(10_000);
+    engine.apply(
+        Now::default(),
+        &Input::Connect { conn, hello },
+        &mut Ignored,
+    );
+    for (path, mode) in [
+        ("/a", CreateMode::Persistent),
+        ("/a/b", CreateMode::Persistent),
+        ("/a/n", CreateMode::EphemeralSequential),
+        ("/c", CreateMode::Container),
+    ] {
+        create(&mut engine, path, mode);
+    }
+    engine.apply(Now::default(), &Input::Disconnect { conn }, &mut Ignored);
+    engine
+}
+
+fn create(engine: &mut Engine, path: &str, mode: CreateMode) {
+    let input = Input::Request {
+        conn: ConnId(0),
+        xid: Xid(1),
+        request: Request::Create(Create::new(path, b"data", mode)),
+    };
+    engine.apply(Now::default(), &input, &mut Ignored);
+}
