@@ -11,6 +11,7 @@
 //! | `memory` | clients that cost memory: never reading, never finishing, ten thousand of them |
 //! | `limits` | each limit of the configuration: what meets it, and the log line that names it |
 //! | `sessions` | resume, move, expiry, negotiation, close |
+//! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
@@ -31,4 +32,5 @@ mod local;
 mod memory;
 mod pacing;
 mod paths;
+mod saving;
 mod sessions;

@@ -3,12 +3,14 @@
 //! | module | what belongs there |
 //! | --- | --- |
 //! | `program` | running the program and talking to it; no assertion on a feature |
+//! | `data_dir` | what it keeps from one run to the next |
 
 #![allow(
     clippy::unwrap_used,
     reason = "all of it is test code, its helpers included"
 )]
 
+mod data_dir;
 mod program;
 
 use std::{

@@ -63,6 +63,19 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
     }
 
+    /// Waits for one line on stderr.
+    #[track_caller]
+    pub(crate) fn error_line(&mut self) -> String {
+        let stderr = self.child.stderr.as_mut().expect("piped");
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            stderr.read_exact(&mut byte).expect("a whole line");
+            line.extend(byte);
+        }
+        String::from_utf8(line).expect("text")
+    }
+
     /// Waits for the end: exit status, the rest of stdout, all of stderr.
     #[track_caller]
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {

@@ -1,0 +1,229 @@
+//! What the program keeps from one run to the next. Source: reference section 14.7.
+
+use std::{fs, io::Write as _, net::SocketAddr, path::PathBuf, thread, time::Duration};
+
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, Create, CreateMode, Reader, Reply, ReplyHeader, Request, Xid,
+    Zxid,
+};
+use rustix::process::Signal;
+
+use crate::program::{PATIENCE, Running, connect, frame, hello, open, run, text};
+
+fn scratch_dir(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+#[track_caller]
+fn start(dir: &str, more: &[&str]) -> Running {
+    Running::start(&[&["--port", "0", "--data-dir", dir], more].concat())
+}
+
+/// The client goes on with its session, as any client does by itself.
+#[track_caller]
+fn resume(
+    address: SocketAddr,
+    session: &ConnectResponse,
+    last_zxid_seen: Zxid,
+) -> (std::net::TcpStream, ConnectResponse) {
+    let mut stream = connect(address);
+    let response = hello(
+        &mut stream,
+        &ConnectRequest {
+            session_id: session.session_id,
+            password: session.password.clone(),
+            last_zxid_seen,
+            ..ConnectRequest::new(10_000)
+        },
+    );
+    (stream, response)
+}
+
+#[track_caller]
+fn ask(stream: &mut std::net::TcpStream, request: &Request) -> (ReplyHeader, Reply) {
+    let mut out = Vec::new();
+    request.encode(Xid(1), &mut out);
+    stream.write_all(&out).unwrap();
+    let frame = frame(stream);
+    let mut reader = Reader::new(&frame);
+    let header = ReplyHeader::decode(&mut reader).unwrap();
+    assert_eq!(header.error, None);
+    let reply = Reply::decode(request.op(), &mut reader).unwrap();
+    (header, reply)
+}
+
+fn sequential() -> Request {
+    Request::Create(Create::new("/n-", b"x", CreateMode::PersistentSequential))
+}
+
+fn created(reply: &Reply) -> String {
+    match reply {
+        Reply::PathStat(path, _) => path.to_string(),
+        other => panic!("{other:?} to a create"),
+    }
+}
+
+/// Waits until the newest save in a directory is of this change or a later one.
+fn wait_for_save(dir: &str, zxid: Zxid) {
+    for _ in 0..PATIENCE.as_millis() {
+        let names = fs::read_dir(format!("{dir}/version-2")).unwrap();
+        let is_saved = names.into_iter().any(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let saved = name.strip_prefix("snapshot.");
+            saved.is_some_and(|hex| i64::from_str_radix(hex, 16).unwrap() >= zxid.0)
+        });
+        if is_saved {
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    panic!("waited in vain for a save");
+}
+
+#[test]
+fn termination_and_interrupt_save_and_the_next_run_goes_on() {
+    let dir = scratch_dir("saved_at_the_end");
+    let dir = dir.to_str().unwrap();
+    let server = start(dir, &[]);
+    let (mut client, session, _) = open(server.address());
+    let (header, reply) = ask(&mut client, &sequential());
+    assert_eq!(created(&reply), "/n-0000000001");
+    let mut zxid = header.zxid;
+    let mut server = Some(server);
+    for (signal, path) in [
+        (Signal::TERM, "/n-0000000002"),
+        (Signal::INT, "/n-0000000003"),
+    ] {
+        let running = server.take().unwrap();
+        running.signal(signal);
+        let (status, _, err) = running.end();
+        assert_eq!((status.code(), err.as_str()), (Some(0), ""), "{signal:?}");
+        let running = start(dir, &[]);
+        let (mut client, response) = resume(running.address(), &session, zxid);
+        assert_eq!(response.session_id, session.session_id, "{signal:?}");
+        let request = Request::GetEphemerals {
+            prefix: Some("/".into()),
+        };
+        let (_, reply) = ask(&mut client, &request);
+        assert_eq!(reply, Reply::Ephemerals(vec!["/e".into()]), "{signal:?}");
+        let (header, reply) = ask(&mut client, &sequential());
+        assert_eq!(created(&reply), path, "{signal:?}");
+        // Nothing in between.
+        assert_eq!(header.zxid.0, zxid.0 + 1, "{signal:?}");
+        zxid = header.zxid;
+        server = Some(running);
+    }
+}
+
+/// A killed process keeps the last save. What came after it is gone, and clients who have seen it
+/// are served all the same.
+#[test]
+fn killed_process_keeps_the_last_save() {
+    let dir = scratch_dir("killed");
+    let dir = dir.to_str().unwrap();
+    let server = start(dir, &["--save-interval", "5"]);
+    let (mut client, session, _) = open(server.address());
+    let (header, _) = ask(&mut client, &sequential());
+    wait_for_save(dir, header.zxid);
+    server.signal(Signal::KILL);
+    assert_eq!(server.end().0.code(), None);
+
+    // This one never saves, as without the option.
+    let server = start(dir, &[]);
+    let (mut client, response) = resume(server.address(), &session, header.zxid);
+    assert_eq!(response.session_id, session.session_id);
+    let (lost, reply) = ask(&mut client, &sequential());
+    assert_eq!(created(&reply), "/n-0000000002");
+    assert!(lost.zxid > header.zxid);
+    server.signal(Signal::KILL);
+    assert_eq!(server.end().0.code(), None);
+
+    let server = start(dir, &[]);
+    let (mut client, response) = resume(server.address(), &session, lost.zxid);
+    assert_eq!(response.session_id, session.session_id);
+    let (again, reply) = ask(&mut client, &sequential());
+    assert_eq!(created(&reply), "/n-0000000002");
+    assert!(again.zxid > lost.zxid);
+}
+
+#[test]
+fn second_process_on_a_directory_is_refused() {
+    let dir = scratch_dir("second");
+    let dir = dir.to_str().unwrap();
+    let server = start(dir, &[]);
+    let output = run(&["--port", "0", "--data-dir", dir]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let complaint = text(&output.stderr);
+    let expected = format!("minikeeper: cannot use data_dir {dir:?}: ");
+    assert!(complaint.starts_with(&expected), "{complaint}");
+    assert!(
+        complaint.contains("is held by another server"),
+        "{complaint}"
+    );
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    // The first one has not noticed.
+    let (_client, ..) = open(server.address());
+    assert_eq!(server.terminate().0.code(), Some(0));
+    assert_eq!(start(dir, &[]).terminate().0.code(), Some(0));
+}
+
+#[test]
+fn damaged_save_exits_with_1_and_is_left_alone() {
+    let dir = scratch_dir("damaged");
+    let snapshot = dir.join("version-2/snapshot.5");
+    fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
+    fs::write(&snapshot, b"ZKSN\0\0\0\x02").unwrap();
+    let output = run(&["--port", "0", "--data-dir", dir.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    let expected =
+        format!("{snapshot:?} at byte 8: the file ends 8 bytes too early; move the file");
+    assert!(complaint.contains(&expected), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert_eq!(fs::read(&snapshot).unwrap(), b"ZKSN\0\0\0\x02");
+}
+
+/// The directory is gone when the program stops, so that it cannot save.
+#[test]
+fn failed_save_exits_with_1_and_is_told() {
+    let dir = scratch_dir("gone");
+    let server = start(dir.to_str().unwrap(), &[]);
+    let (_client, ..) = open(server.address());
+    fs::remove_dir_all(&dir).unwrap();
+    let (status, _, err) = server.terminate();
+    assert_eq!(status.code(), Some(1));
+    assert!(
+        err.starts_with("minikeeper: cannot save the state to "),
+        "{err}"
+    );
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+/// Told at once, and not with every attempt.
+#[test]
+fn failed_save_between_times_is_told_once() {
+    let dir = scratch_dir("gone_early");
+    let mut server = start(dir.to_str().unwrap(), &["--save-interval", "5"]);
+    wait_for_save(dir.to_str().unwrap(), Zxid(0));
+    fs::remove_dir_all(&dir).unwrap();
+    let (_client, ..) = open(server.address());
+    let told = server.error_line();
+    assert!(
+        told.starts_with("minikeeper: cannot save the state to "),
+        "{told}"
+    );
+    assert!(told.contains("serving on, and trying again"), "{told}");
+    let (status, _, err) = server.terminate();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn save_interval_alone_is_wrong_usage() {
+    let output = run(&["--port", "0", "--save-interval", "5"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--data-dir"));
+}

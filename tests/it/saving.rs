@@ -1,0 +1,315 @@
+//! What a server leaves behind for the next one on the same data directory.
+//!
+//! Source: reference sections 14.7 and 22.1.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use minikeeper::{
+    Config, DataDirError, SaveError, Server, StartError, blocking,
+    planted::{Planted, PlantedInEngine},
+};
+use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
+use minikeeper_tests::wire::{self, PATIENCE, Wire};
+
+use crate::kit::{TIMEOUT_MS, wait_until};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn scratch_dir(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("saving")
+        .join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+/// A server whose time stands still, on this directory.
+fn start(dir: &PathBuf) -> blocking::Server {
+    let builder = blocking::Server::builder().manual_clock().data_dir(dir);
+    builder.start().unwrap()
+}
+
+/// Goes on with a session of an earlier server.
+#[track_caller]
+fn resume(server: &Server, session: &ConnectResponse, seen: Zxid) -> (Wire, ConnectResponse) {
+    let mut wire = Wire::connect(server.addr());
+    let password = session.password.as_deref().expect("always sent");
+    let response = wire.resume(session.session_id, password, seen, TIMEOUT_MS);
+    (wire, response)
+}
+
+#[track_caller]
+fn create_numbered(client: &mut Wire, path: &str) -> (String, Zxid) {
+    let answer = client.call(&wire::create(path, b"", CreateMode::PersistentSequential));
+    match answer.outcome {
+        Ok(Reply::Path(Some(path))) => (path.to_string(), answer.zxid),
+        other => panic!("{other:?} to a create"),
+    }
+}
+
+/// The znodes of a dump: what lasts, without sessions, whose deadlines do not.
+fn znodes(dump: &str) -> Vec<&str> {
+    dump.lines()
+        .filter(|line| line.starts_with("znode "))
+        .collect()
+}
+
+#[test]
+fn next_server_goes_on_where_the_last_one_stopped() {
+    let dir = scratch_dir("goes_on");
+    let first = start(&dir);
+    let address = first.addr();
+    let (mut client, session) = Wire::open(address, TIMEOUT_MS);
+    client.must(&wire::create("/p", b"data", CreateMode::Persistent));
+    client.must(&wire::set("/p", b"more"));
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    create_numbered(&mut client, "/p/n-");
+    let (path, seen) = create_numbered(&mut client, "/p/n-");
+    let zxid = client.call(&wire::delete(&path)).zxid;
+    assert!(zxid > seen);
+    let before = first.dump();
+    first.shutdown().unwrap();
+    client.expect_closed();
+
+    let builder = blocking::Server::builder().manual_clock().data_dir(&dir);
+    let second = builder.listen(address).start().unwrap();
+    assert_eq!(znodes(&second.dump()), znodes(&before));
+    second.check().unwrap();
+    let (mut client, resumed) = resume(&second, &session, zxid);
+    assert_eq!(resumed, session);
+    let ephemerals = Request::GetEphemerals {
+        prefix: Some("/".into()),
+    };
+    assert_eq!(
+        client.must(&ephemerals),
+        Reply::Ephemerals(vec!["/e".into()])
+    );
+    let (path, next) = create_numbered(&mut client, "/p/n-");
+    assert_eq!(path, "/p/n-0000000002");
+    assert_eq!(next.0, zxid.0 + 1);
+    client.must(&Request::CloseSession);
+    assert!(second.get("/e").is_none());
+    second.shutdown().unwrap();
+    let third = start(&dir);
+    assert!(third.get("/e").is_none());
+    assert!(third.sessions().is_empty());
+}
+
+/// Whatever time was left, a session has a whole timeout before it, and then it ends.
+#[test]
+fn session_has_a_whole_timeout_before_it_after_a_start() {
+    let dir = scratch_dir("timeout");
+    let mut server = start(&dir);
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    drop(client);
+    for _ in 0..3 {
+        server.advance(9 * SECOND);
+        server.shutdown().unwrap();
+        server = start(&dir);
+    }
+    server.advance(9 * SECOND);
+    assert!(server.get("/e").is_some());
+    // A tick of three seconds more than the timeout, at most.
+    server.advance(4 * SECOND);
+    assert!(server.get("/e").is_none());
+    let (_client, response) = resume(&server, &session, Zxid(0));
+    assert_eq!(response, ConnectResponse::refused(Some(false)));
+    server.check().unwrap();
+}
+
+/// The ids of one run must not be those of another's sessions, or clients of the other would take
+/// them over: ids and passwords are all that a session is known by.
+#[test]
+fn session_ids_of_earlier_runs_are_not_given_out_again() {
+    let dir = scratch_dir("ids");
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let server = start(&dir);
+        let (_open, open) = Wire::open(server.addr(), TIMEOUT_MS);
+        let (mut closed, session) = Wire::open(server.addr(), TIMEOUT_MS);
+        closed.must(&Request::CloseSession);
+        ids.extend([open.session_id, session.session_id]);
+        server.shutdown().unwrap();
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn dropped_server_keeps_what_was_saved_before() {
+    let dir = scratch_dir("dropped");
+    let first = start(&dir);
+    let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/saved", b"", CreateMode::Persistent));
+    first.save().unwrap();
+    // Nothing has changed: nothing is written.
+    first.save().unwrap();
+    let seen = client.call(&wire::create("/lost", b"", CreateMode::Persistent));
+    drop(first);
+
+    let second = start(&dir);
+    assert!(second.get("/saved").is_some());
+    assert!(second.get("/lost").is_none());
+    // The client has seen more than was saved, and is served all the same.
+    let (mut client, resumed) = resume(&second, &session, seen.zxid);
+    assert_eq!(resumed, session);
+    let next = client.call(&wire::create("/lost", b"", CreateMode::Persistent));
+    assert!(next.zxid > seen.zxid);
+}
+
+/// After `stop` the state can still be looked at, and the directory is free.
+#[test]
+fn stopped_server_lets_go_of_its_directory() {
+    let dir = scratch_dir("let_go");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let builder = Server::builder().data_dir(&dir);
+    let mut first = runtime.block_on(builder.start()).unwrap();
+    let (mut client, _) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/kept", b"", CreateMode::Persistent));
+    let refused = blocking::Server::builder().data_dir(&dir).start();
+    let error = refused.map(|_| ()).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            StartError::DataDir {
+                source: DataDirError::Locked { .. },
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    runtime.block_on(first.stop()).unwrap();
+    let second = start(&dir);
+    assert!(second.get("/kept").is_some());
+    assert!(first.get("/kept").is_some());
+    // Once more does nothing, above all not over the next server's head.
+    runtime.block_on(first.stop()).unwrap();
+}
+
+#[test]
+fn save_interval_saves_while_serving() {
+    let dir = scratch_dir("interval");
+    let config = Config {
+        data_dir: Some(dir.clone()),
+        save_interval: Duration::from_millis(1),
+        ..Config::default()
+    };
+    let server = blocking::Server::start(config).unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let zxid = client
+        .call(&wire::create("/saved", b"", CreateMode::Persistent))
+        .zxid;
+    let saved = dir.join(format!("version-2/snapshot.{:x}", zxid.0));
+    wait_until("the change is saved", || saved.exists());
+    drop(server);
+    assert!(start(&dir).get("/saved").is_some());
+}
+
+/// Half a change must not replace a whole state.
+#[test]
+fn broken_server_saves_nothing() {
+    let dir = scratch_dir("broken");
+    let first = start(&dir);
+    let (mut client, _) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/whole", b"", CreateMode::Persistent));
+    first.shutdown().unwrap();
+
+    let second = blocking::Server::builder()
+        .data_dir(&dir)
+        .configure(|config| {
+            config.planted = Some(Planted::Engine(PlantedInEngine::SyncPanics));
+        })
+        .start()
+        .unwrap();
+    let (mut client, _) = Wire::open(second.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/half", b"", CreateMode::Persistent));
+    let path = Some("/panic".into());
+    client.send(&Request::Sync { path });
+    client.expect_closed();
+    assert!(matches!(second.save(), Err(SaveError::Broken)));
+    assert!(matches!(second.shutdown(), Err(SaveError::Broken)));
+
+    let third = start(&dir);
+    assert!(third.get("/whole").is_some());
+    assert!(third.get("/half").is_none());
+}
+
+/// Goal: a save is the state of one moment, whatever goes on around it. Method: one client makes
+/// pairs of znodes, each pair in one multi, while saves are made; in each of them all pairs are
+/// whole, and it has every pair that was made before it began.
+#[test]
+fn save_while_clients_write_is_the_state_of_one_moment() {
+    let dir = scratch_dir("moment");
+    let server = start(&dir);
+    let address = server.addr();
+    let (stop, stopped) = std::sync::mpsc::sync_channel::<()>(1);
+    let writer = std::thread::spawn(move || {
+        let (mut client, _) = Wire::open(address, TIMEOUT_MS);
+        let mut pairs = 0;
+        while stopped.try_recv().is_err() {
+            let create = |name: &str| {
+                let create = wire::create(&format!("/{name}{pairs}"), b"", CreateMode::Persistent);
+                match create {
+                    Request::Create(create) => minikeeper_protocol::MultiOp::Create(create),
+                    other => panic!("{other:?} is no create"),
+                }
+            };
+            client.must(&Request::Multi(vec![create("a"), create("b")]));
+            pairs += 1;
+        }
+        pairs
+    });
+    for round in 0..10 {
+        wait_until("more pairs are there", || {
+            server.get(&format!("/b{}", round * 20)).is_some()
+        });
+        server.save().unwrap();
+        let copy = scratch_dir("moment_copy");
+        let folder = copy.join("version-2");
+        fs::create_dir_all(&folder).unwrap();
+        let mut names: Vec<_> = fs::read_dir(dir.join("version-2"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        let newest = names.last().unwrap();
+        fs::copy(dir.join("version-2").join(newest), folder.join(newest)).unwrap();
+        let saved = start(&copy);
+        saved.check().unwrap();
+        let made = saved.children("/").unwrap();
+        let count = |first: char| made.iter().filter(|name| name.starts_with(first)).count();
+        assert_eq!(count('a'), count('b'));
+        assert!(count('b') > round * 20);
+    }
+    stop.send(()).unwrap();
+    assert!(writer.join().unwrap() > 180);
+}
+
+/// Connections that do not let go must not keep a server from saving.
+#[test]
+fn stop_within_saves_whoever_hangs_on() {
+    let dir = scratch_dir("hangs_on");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let builder = Server::builder().data_dir(&dir);
+    let mut server = runtime.block_on(builder.start()).unwrap();
+    let mut local = server.local();
+    let before = server.dump();
+    let stop = async {
+        let stop = server.stop_within(Duration::ZERO);
+        tokio::time::timeout(PATIENCE, stop).await
+    };
+    runtime
+        .block_on(stop)
+        .expect("it stops in time")
+        .expect("it saves");
+    let write = tokio::io::AsyncWriteExt::write_all(&mut local, b"ruok");
+    let _ = runtime.block_on(write);
+    assert_eq!(server.dump(), before);
+    start(&dir);
+}
