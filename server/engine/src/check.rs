@@ -232,7 +232,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
             text(path)
         );
     }
-    let (mut count, mut recursive) = (0, 0);
+    let (mut count, mut recursive, mut in_both) = (0, 0, 0);
     for (id, watch, path) in watches.iter(tree) {
         let path = text(path);
         ensure!(
@@ -249,12 +249,13 @@ fn check_watches(state: &State) -> Result<(), Broken> {
             watch.conn
         );
         ensure!(
-            watches.of_conn(watch.conn).contains(&id),
+            watches.conn_watches(watch.conn).any(|other| other == id),
             "watch on {path}: connection {} does not list it",
             watch.conn
         );
         count += 1;
         recursive += usize::from(watch.data.has(crate::watch_modes::Modes::RECURSIVE));
+        in_both += usize::from(watch.is_in_both());
     }
     ensure!(
         count == in_rings.len(),
@@ -269,6 +270,10 @@ fn check_watches(state: &State) -> Result<(), Broken> {
     ensure!(
         recursive == watches.recursive(),
         "{recursive} watches are recursive"
+    );
+    ensure!(
+        in_both == watches.in_both(),
+        "{in_both} watches are in both tables"
     );
     Ok(())
 }

@@ -107,6 +107,14 @@ impl ExpiryWheel {
         }
     }
 
+    /// Every bucket, the one due first in front: when it is due, and its sessions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Bucket<'_>)> {
+        self.buckets.iter().map(|(&bucket, &first)| {
+            let next = first;
+            (bucket * self.tick_ms, Bucket { wheel: self, next })
+        })
+    }
+
     /// Every session once, bucket by bucket; `None` if the links disagree.
     pub(crate) fn sessions(&self) -> Option<Vec<SessionKey>> {
         let mut sessions = Vec::new();
@@ -122,6 +130,25 @@ impl ExpiryWheel {
             }
         }
         Some(sessions)
+    }
+}
+
+/// Walks the sessions of a bucket, the one heard of last in front.
+pub(crate) struct Bucket<'a> {
+    wheel: &'a ExpiryWheel,
+    next: SessionKey,
+}
+
+impl Iterator for Bucket<'_> {
+    type Item = SessionKey;
+
+    fn next(&mut self) -> Option<SessionKey> {
+        let key = self.next;
+        if key == SessionKey::NONE {
+            return None;
+        }
+        self.next = self.wheel.links[key.0 as usize].next;
+        Some(key)
     }
 }
 

@@ -39,6 +39,7 @@ mod identities;
 mod identity;
 mod image;
 mod input;
+mod inspect;
 mod java_text;
 mod keys;
 mod ops;
@@ -73,6 +74,7 @@ pub use crate::{
     effects::{CloseReason, Effects, Event, Limit},
     image::{Image, SessionImage, ZnodeImage, Znodes},
     input::{ConnId, Input, Now, SaslSettings, Settings},
+    inspect::{Group, Listing, WatchSummary},
     restoration::{ImageError, Restoration},
 };
 

@@ -24,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) opened_timeout_ms: u32,
     /// The connection the session goes over; `None` between two connections.
     pub(crate) conn: Option<ConnId>,
+    /// Whether it has owned an ephemeral, be it deleted by now.
+    pub(crate) had_ephemerals: bool,
     /// Its ephemerals in the order of their creation, so that they go in that order too.
     pub(crate) ephemerals: BTreeSet<(Zxid, ZnodeId)>,
 }
@@ -102,6 +104,7 @@ impl Sessions {
                 timeout_ms,
                 opened_timeout_ms: timeout_ms,
                 conn,
+                had_ephemerals: false,
                 ephemerals: BTreeSet::new(),
             }))
             .expect("sessions_max is far below"),

@@ -225,7 +225,9 @@ impl State {
             && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
         {
             let czxid = znode.czxid;
-            self.sessions[session].ephemerals.insert((czxid, id));
+            let session = &mut self.sessions[session];
+            session.ephemerals.insert((czxid, id));
+            session.had_ephemerals = true;
         } else if znode.owner.is_collectable() {
             self.collectables.insert(id);
         }

@@ -8,6 +8,8 @@
 //!
 //! Source: reference section 12; the original's `DataTree`, `WatchManager`.
 
+mod lists;
+
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -30,6 +32,9 @@ pub(crate) enum Place {
     Absent(u32),
 }
 
+/// With its slot in the index it is about 43 bytes; the goal is 80.
+const _: () = assert!(size_of::<Watch>() == 32, "watches are counted in millions");
+
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) conn: ConnId,
@@ -51,6 +56,10 @@ impl Watch {
             Table::Child => self.child,
         }
     }
+
+    pub(crate) const fn is_in_both(&self) -> bool {
+        !self.data.is_empty() && !self.child.is_empty()
+    }
 }
 
 /// What `watches.rs` knows of a connection.
@@ -58,6 +67,8 @@ impl Watch {
 struct Watcher {
     /// The watch registered last.
     head: WatchId,
+    /// Whether it has held a data watch, be it fired by now.
+    had_data: bool,
     /// The last firing that reached it, so that none reaches it twice.
     reached: u64,
 }
@@ -73,6 +84,8 @@ pub(crate) struct Watches {
     watchers: Vec<Watcher>,
     /// How many watches are recursive; while there are none, no ancestor is looked at.
     recursive: usize,
+    /// How many watches are in both tables.
+    in_both: usize,
     /// Counts firings, see [`Watcher::reached`].
     firing: u64,
     #[cfg(feature = "planted")]
@@ -88,6 +101,7 @@ impl Watches {
             hasher: FixedState::with_seed(0x7761_7463_6865_7321),
             watchers: Vec::new(),
             recursive: 0,
+            in_both: 0,
             firing: 0,
             #[cfg(feature = "planted")]
             planted_fires_twice: false,
@@ -137,7 +151,7 @@ impl Watches {
         }
     }
 
-    fn head(&self, tree: &Tree, place: Place) -> WatchId {
+    pub(crate) fn head(&self, tree: &Tree, place: Place) -> WatchId {
         match place {
             Place::Znode(id) => tree[id].watched,
             Place::Absent(key) => self.absent.head(key),
@@ -231,6 +245,7 @@ impl Watches {
                 index + 1,
                 Watcher {
                     head: WatchId::NONE,
+                    had_data: false,
                     reached: 0,
                 },
             );
@@ -261,11 +276,13 @@ impl Watches {
             None => self.link(tree, conn, place),
         };
         let watch = self.at_mut(id);
-        let was_recursive = watch.data.has(Modes::RECURSIVE);
+        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
         watch.data = watch.data.with(what.data);
         watch.child = watch.child.with(what.child);
-        let is_recursive = watch.data.has(Modes::RECURSIVE);
+        let (is_recursive, is_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
         self.recursive += usize::from(is_recursive && !was_recursive);
+        self.in_both += usize::from(is_in_both && !was_in_both);
+        self.watcher_mut(conn).had_data |= !what.data.is_empty();
     }
 
     fn link(&mut self, tree: &mut Tree, conn: ConnId, place: Place) -> WatchId {
@@ -305,6 +322,7 @@ impl Watches {
         self.unindex(id);
         let watch = self.arena.remove(id.0 as usize);
         self.recursive -= usize::from(watch.data.has(Modes::RECURSIVE));
+        self.in_both -= usize::from(watch.is_in_both());
         match watch.conn_prev {
             WatchId::NONE => self.watcher_mut(watch.conn).head = watch.conn_next,
             prev => self.at_mut(prev).conn_next = watch.conn_next,
@@ -330,9 +348,11 @@ impl Watches {
             return;
         }
         let watch = self.at_mut(id);
-        let was_recursive = watch.data.has(Modes::RECURSIVE);
+        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
         (watch.data, watch.child) = (data, child);
+        let is_in_both = watch.is_in_both();
         self.recursive -= usize::from(was_recursive && !data.has(Modes::RECURSIVE));
+        self.in_both -= usize::from(was_in_both && !is_in_both);
     }
 
     /// Whether the connection has such a watch on exactly this path.
@@ -370,14 +390,18 @@ impl Watches {
         );
         let removed = data != watch.data || child != watch.child;
         self.narrow(tree, id, data, child);
+        // As the original: its last watch taken back, a connection no longer counts as watching.
+        let watcher = self.watcher_mut(conn);
+        watcher.had_data &= watcher.head != WatchId::NONE;
         removed
     }
 
     /// Forgets every watch of a connection.
     pub(crate) fn drop_conn(&mut self, tree: &mut Tree, conn: ConnId) {
-        let Some(watcher) = self.watchers.get(conn.0 as usize) else {
+        let Some(watcher) = self.watchers.get_mut(conn.0 as usize) else {
             return;
         };
+        watcher.had_data = false;
         let mut next = watcher.head;
         while next != WatchId::NONE {
             let id = next;
@@ -415,84 +439,5 @@ impl Watches {
             Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),
             Table::Child => self.narrow(tree, id, data, child.without(Modes::STANDARD)),
         }
-    }
-
-    // For check and dump.
-
-    /// Every watch with its number and path.
-    pub(crate) fn iter<'a>(
-        &'a self,
-        tree: &'a Tree,
-    ) -> impl Iterator<Item = (WatchId, &'a Watch, &'a [u8])> {
-        self.arena.iter().map(|(key, watch)| {
-            let id = WatchId(u32::try_from(key).expect("ids are made from u32"));
-            (id, watch, self.path(tree, watch.place))
-        })
-    }
-
-    fn path<'a>(&'a self, tree: &'a Tree, place: Place) -> &'a [u8] {
-        match place {
-            Place::Znode(id) => tree[id].path(),
-            Place::Absent(key) => self.absent.path(key),
-        }
-    }
-
-    /// Walks the ring at a place; `None` if it does not come back to its head.
-    pub(crate) fn ring(&self, tree: &Tree, place: Place) -> Option<Vec<WatchId>> {
-        let head = self.head(tree, place);
-        let mut ring = Vec::new();
-        let mut id = head;
-        while id != WatchId::NONE {
-            if ring.len() > self.arena.len() || self.at(id).place != place {
-                return None;
-            }
-            ring.push(id);
-            let next = self.at(id).path_next;
-            if self.at(next).path_prev != id {
-                return None;
-            }
-            id = if next == head { WatchId::NONE } else { next };
-        }
-        Some(ring)
-    }
-
-    /// The watches a connection is listed with.
-    pub(crate) fn of_conn(&self, conn: ConnId) -> Vec<WatchId> {
-        let mut list = Vec::new();
-        let mut id = self
-            .watchers
-            .get(conn.0 as usize)
-            .map_or(WatchId::NONE, |watcher| watcher.head);
-        while id != WatchId::NONE && list.len() <= self.arena.len() {
-            list.push(id);
-            id = self.at(id).conn_next;
-        }
-        list
-    }
-
-    /// The paths without a znode that are watched, with the places of their rings.
-    pub(crate) fn absent_paths(&self) -> impl Iterator<Item = (Place, &[u8])> {
-        self.absent
-            .iter()
-            .map(|(key, path)| (Place::Absent(key), path))
-    }
-
-    pub(crate) fn index_len(&self) -> usize {
-        self.index.len()
-    }
-
-    pub(crate) const fn recursive(&self) -> usize {
-        self.recursive
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn watch_is_32_bytes() {
-        // With its slot in the index it is about 43 bytes; the goal is 80.
-        assert_eq!(size_of::<Watch>(), 32);
     }
 }

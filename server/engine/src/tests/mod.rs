@@ -6,6 +6,7 @@ mod counters;
 mod images;
 mod limits;
 mod quotas;
+mod reports;
 mod rings;
 mod undoing;
 

@@ -1,0 +1,219 @@
+//! Reports for an administrator: who watches what, who expires when, who owns which ephemerals.
+//!
+//! Nothing here changes anything; the order of every listing follows from the state alone. A
+//! listing copies no more rows than it was asked for, and counts the others.
+//!
+//! Source: reference sections 18.7 and 18.8.
+
+use minikeeper_protocol::SessionId;
+
+use crate::{
+    Engine,
+    input::ConnId,
+    keys::WatchId,
+    tree::ZNODE_BYTES,
+    watches::{Place, Watches},
+};
+
+/// A heading with the rows below it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group<H, R> {
+    /// What the rows have in common.
+    pub head: H,
+    /// How many rows belong here, those left out included.
+    pub rows_total: usize,
+    /// The rows, as far as the listing had room.
+    pub rows: Vec<R>,
+}
+
+/// Groups of rows, no more than asked for. A heading counts as a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listing<H, R> {
+    /// The groups, as far as there was room.
+    pub groups: Vec<Group<H, R>>,
+    /// How many groups there are, those left out included.
+    pub groups_total: usize,
+    /// How many headings and rows there was no room for.
+    pub left_out: usize,
+    room: usize,
+}
+
+impl<H, R> Listing<H, R> {
+    const fn new(rows_max: usize) -> Self {
+        Self {
+            groups: Vec::new(),
+            groups_total: 0,
+            left_out: 0,
+            room: rows_max,
+        }
+    }
+
+    const fn take_room(&mut self) -> bool {
+        if self.room == 0 {
+            self.left_out += 1;
+            return false;
+        }
+        self.room -= 1;
+        true
+    }
+
+    fn add<T>(&mut self, head: H, rows: impl Iterator<Item = T>, make: impl Fn(T) -> R) {
+        self.groups_total += 1;
+        let has_room = self.take_room();
+        let mut group = Group {
+            head,
+            rows_total: 0,
+            rows: Vec::new(),
+        };
+        for row in rows {
+            group.rows_total += 1;
+            if self.take_room() {
+                group.rows.push(make(row));
+            }
+        }
+        if has_room {
+            self.groups.push(group);
+        }
+    }
+}
+
+/// How much is watched, in the data table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WatchSummary {
+    /// Connections that hold a data watch, or held one and have not taken their last watch back.
+    pub connections: usize,
+    /// Paths with a data watch.
+    pub paths: usize,
+    /// Pairs of connection and path.
+    pub watches: usize,
+}
+
+impl Engine {
+    /// The session of a connection, and its timeout in milliseconds.
+    #[must_use]
+    pub fn session_of(&self, conn: ConnId) -> Option<(SessionId, u32)> {
+        let session = &self.state.sessions[self.state.session_of(conn)?];
+        Some((session.id, session.timeout_ms))
+    }
+
+    /// When sessions expire: by deadline, in milliseconds since the start, the sessions.
+    #[must_use]
+    pub fn expiries(&self, rows_max: usize) -> Listing<u64, SessionId> {
+        let sessions = &self.state.sessions;
+        let mut listing = Listing::new(rows_max);
+        for (deadline_ms, keys) in sessions.wheel().iter() {
+            listing.add(deadline_ms, keys, |key| sessions[key].id);
+        }
+        listing
+    }
+
+    /// The paths of ephemerals, by session, oldest first; with sessions that have lost theirs.
+    #[must_use]
+    pub fn ephemerals(&self, rows_max: usize) -> Listing<SessionId, String> {
+        let tree = &self.state.tree;
+        let mut listing = Listing::new(rows_max);
+        for (_, session) in self.state.sessions.iter() {
+            if session.had_ephemerals {
+                listing.add(session.id, session.ephemerals.iter(), |(_, id)| {
+                    text(tree[*id].path())
+                });
+            }
+        }
+        listing
+    }
+
+    /// The bytes of all paths and data.
+    #[must_use]
+    pub fn data_bytes(&self) -> usize {
+        let tree = &self.state.tree;
+        tree.bytes() - tree.len() * ZNODE_BYTES
+    }
+
+    /// How many watches there are, counted for each of the two tables.
+    #[must_use]
+    pub fn watches_in_tables(&self) -> usize {
+        let watches = &self.state.watches;
+        watches.len() + watches.in_both()
+    }
+
+    /// How much is watched, in the data table. Looks at every watch.
+    #[must_use]
+    pub fn watch_summary(&self) -> WatchSummary {
+        let watches = &self.state.watches;
+        let mut summary = WatchSummary {
+            connections: watches.data_watchers().count(),
+            ..WatchSummary::default()
+        };
+        for (_, conns) in self.watched_places() {
+            summary.paths += 1;
+            summary.watches += conns.count();
+        }
+        summary
+    }
+
+    /// The watched paths of the data table, by connection. Looks at every watch.
+    #[must_use]
+    pub fn watches_by_connection(&self, rows_max: usize) -> Listing<SessionId, String> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let mut listing = Listing::new(rows_max);
+        for conn in watches.data_watchers() {
+            let session = self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id);
+            let places = watches.conn_watches(conn).filter_map(|id| {
+                let watch = watches.at(id);
+                (!watch.data.is_empty()).then_some(watch.place)
+            });
+            listing.add(session, places, |place| text(watches.path(tree, place)));
+        }
+        listing
+    }
+
+    /// The sessions that watch, by path, in the data table. Looks at every watch.
+    #[must_use]
+    pub fn watches_by_path(&self, rows_max: usize) -> Listing<String, SessionId> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let mut listing = Listing::new(rows_max);
+        for (place, conns) in self.watched_places() {
+            // No text is made that nobody will see.
+            let path = if listing.room == 0 {
+                String::new()
+            } else {
+                text(watches.path(tree, place))
+            };
+            listing.add(path, conns, |conn| {
+                self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id)
+            });
+        }
+        listing
+    }
+
+    /// The places with a data watch, each with the connections that hold one.
+    fn watched_places(&self) -> impl Iterator<Item = (Place, impl Iterator<Item = ConnId>)> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        watches.iter(tree).filter_map(|(id, watch, _)| {
+            if watches.head(tree, watch.place) != id {
+                return None;
+            }
+            let conns = || data_watchers_from(watches, id);
+            conns().next()?;
+            Some((watch.place, conns()))
+        })
+    }
+}
+
+/// The connections with a data watch in the ring that begins here.
+fn data_watchers_from(watches: &Watches, head: WatchId) -> impl Iterator<Item = ConnId> {
+    let mut next = Some(head);
+    std::iter::from_fn(move || {
+        loop {
+            let watch = watches.at(next?);
+            next = (watch.path_next != head).then_some(watch.path_next);
+            if !watch.data.is_empty() {
+                return Some(watch.conn);
+            }
+        }
+    })
+}
+
+fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

@@ -1,0 +1,99 @@
+//! Reports for an administrator: bounded, in a fixed order, and true to the tables.
+
+use super::*;
+use crate::{Group, WatchSummary};
+
+/// Three connections; two ephemerals; watches in both tables, in one of them, and recursive.
+fn watched() -> Engine {
+    let mut engine = engine(3, Settings::default());
+    for (conn, asked) in [
+        (0, create("/e", CreateMode::Ephemeral)),
+        (0, create("/f", CreateMode::Ephemeral)),
+        (0, get("/e")),
+        (0, list("/")),
+        (1, get("/e")),
+        (1, add_watch("/p", 0)),
+        (2, add_watch("/e", 1)),
+    ] {
+        request(&mut engine, conn, asked);
+    }
+    engine
+}
+
+/// Reference section 18.8: the data table alone for wchs, both tables for the watch count.
+#[test]
+fn watches_are_summed_in_the_data_table_and_counted_in_both() {
+    let mut engine = watched();
+    let summary = WatchSummary {
+        connections: 3,
+        paths: 2,
+        watches: 4,
+    };
+    assert_eq!(engine.watch_summary(), summary);
+    // On children: those of "/", and the other half of the persistent one.
+    assert_eq!(engine.watches_in_tables(), 6);
+
+    request(&mut engine, 0, delete("/e"));
+    let fired = engine.watch_summary();
+    assert_eq!((fired.connections, fired.paths, fired.watches), (3, 2, 2));
+    apply(&mut engine, &Input::Disconnect { conn: ConnId(1) });
+    let left = engine.watch_summary();
+    assert_eq!((left.connections, left.paths, left.watches), (2, 1, 1));
+    assert_eq!(engine.watches_in_tables(), 1);
+}
+
+#[test]
+fn watches_are_listed_by_connection_and_by_path_as_far_as_there_is_room() {
+    let engine = watched();
+    let session = |conn| engine.session_of(ConnId(conn)).unwrap().0;
+    let by_path = engine.watches_by_path(100);
+    assert_eq!((by_path.groups_total, by_path.left_out), (2, 0));
+    let group = |head: &str, conns: &[u32]| Group {
+        head: head.to_owned(),
+        rows_total: conns.len(),
+        rows: conns.iter().map(|conn| session(*conn)).collect(),
+    };
+    assert_eq!(by_path.groups, [group("/e", &[0, 1, 2]), group("/p", &[1])]);
+
+    let by_conn = engine.watches_by_connection(4);
+    assert_eq!((by_conn.groups_total, by_conn.left_out), (3, 3));
+    let group = |conn, rows_total, rows: &[&str]| Group {
+        head: session(conn),
+        rows_total,
+        rows: rows.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    assert_eq!(
+        by_conn.groups,
+        [group(0, 1, &["/e"]), group(1, 2, &["/p"])],
+        "two headings and two of four paths"
+    );
+    let none = engine.watches_by_path(0);
+    assert_eq!((none.groups.len(), none.left_out), (0, 6));
+}
+
+/// Reference section 18.7: a session whose ephemerals were deleted is still listed.
+#[test]
+fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
+    let mut engine = watched();
+    request(&mut engine, 1, create("/g", CreateMode::Ephemeral));
+    request(&mut engine, 1, delete("/g"));
+    let ephemerals = engine.ephemerals(100);
+    let rows: Vec<_> = ephemerals.groups.iter().map(|group| &group.rows).collect();
+    assert_eq!(rows, [&vec!["/e".to_owned(), "/f".to_owned()], &vec![]]);
+    assert_eq!(ephemerals.left_out, 0);
+
+    let expiries = engine.expiries(2);
+    assert_eq!((expiries.groups_total, expiries.left_out), (1, 2));
+    assert_eq!(expiries.groups[0].head, engine.next_deadline_ms().unwrap());
+    assert_eq!(expiries.groups[0].rows_total, 3);
+    assert_eq!(expiries.groups[0].rows.len(), 1);
+}
+
+/// Reference section 20.1: paths and data, and nothing of what we add for ourselves.
+#[test]
+fn data_size_is_that_of_paths_and_data() {
+    let mut engine = engine(1, Settings::default());
+    assert_eq!(engine.data_bytes(), 44, "the four built-in znodes");
+    request(&mut engine, 0, create("/abc", CreateMode::Persistent));
+    assert_eq!(engine.data_bytes(), 44 + "/abcdata".len());
+}
