@@ -96,6 +96,9 @@ pub(crate) struct ServeArgs {
     /// Threads that serve; one is fastest on few cores
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) workers: NonZeroUsize,
+    /// Four-letter words to answer, separated by commas; * is all, srvr the original's default
+    #[arg(long = "4lw-whitelist", value_name = "LIST", default_value = "*")]
+    four_letter_whitelist: String,
     #[command(flatten)]
     znodes: ZnodeArgs,
     #[command(flatten)]
@@ -183,6 +186,9 @@ struct LimitArgs {
     /// Most requests served in one turn
     #[arg(long, value_name = "N", default_value_t = Config::default().turn_requests_max)]
     max_turn_requests: usize,
+    /// Most rows that a four-letter word lists
+    #[arg(long = "max-4lw-rows", value_name = "N", default_value_t = Config::default().four_letter_rows_max)]
+    max_four_letter_rows: usize,
 }
 
 impl ServeArgs {
@@ -217,6 +223,8 @@ impl ServeArgs {
             sasl_super_users: access.sasl_super_user.clone(),
             sasl_allow_failed: access.allow_sasl_failed_clients,
             enforce_auth_schemes: access.enforce_auth_schemes.clone(),
+            four_letter_whitelist: self.four_letter_whitelist.clone(),
+            four_letter_rows_max: limits.max_four_letter_rows,
             ..Config::default()
         }
     }

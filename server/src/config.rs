@@ -87,6 +87,13 @@ pub struct Config {
     /// SESSIONCLOSEDREQUIRESASLAUTH. Default: none. Source: `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
+    /// Which four-letter words are answered: their names, separated by commas, or `*` for all;
+    /// `srvr` always is. Default: `*`. The original's default is `srvr` alone.
+    /// Source: `4lw.commands.whitelist` of the original.
+    pub four_letter_whitelist: String,
+    /// The most connections, sessions, watches and the like that a four-letter word lists; a
+    /// last line says how many were left out. Unit: lines. Default: 10,000.
+    pub four_letter_rows_max: usize,
     /// Whether time stands still until [`Server::advance`](crate::Server::advance). Default: no.
     pub manual_clock: bool,
     /// The zxid before the first change. Default: derived from the time, so that a restarted
@@ -144,6 +151,8 @@ impl Default for Config {
             sasl_super_users: Vec::new(),
             sasl_allow_failed: false,
             enforce_auth_schemes: Vec::new(),
+            four_letter_whitelist: "*".to_owned(),
+            four_letter_rows_max: 10_000,
             manual_clock: false,
             initial_zxid: None,
             data_dir: None,

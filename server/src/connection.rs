@@ -3,7 +3,7 @@
 //! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
 //! ([`crate::socket`]) and the in-process stream ([`crate::local`]) are the same server.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use minikeeper_engine::{ConnId, Input};
@@ -12,10 +12,12 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    admin::four_letter,
+    admin::four_letter::words,
     outbox::{Close, Outbox},
     scratch::{READ_BYTES, Scratch},
     shared::Shared,
+    stats::Peer,
+    turn,
 };
 
 /// Why the connection itself wants to close.
@@ -63,19 +65,22 @@ pub(crate) struct Connection {
     pub(crate) id: ConnId,
     /// Whether the first frame, the handshake, has been served.
     is_open: bool,
+    /// Whether the client closed its side.
+    pub(crate) is_left: bool,
     /// Input that has not been served: part of a frame, or frames that wait for the writer.
     /// Holds no memory while empty.
     rest: BytesMut,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, peer: IpAddr) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Self {
         let (id, outbox) = shared.turns.register(peer);
         Self {
             shared,
             outbox,
             id,
             is_open: false,
+            is_left: false,
             rest: BytesMut::new(),
         }
     }
@@ -141,6 +146,7 @@ impl Connection {
     /// Serves the whole frames of a batch; says how many bytes are done with.
     fn serve(&mut self, batch: &Bytes, scratch: &mut Scratch) -> (Flow, usize) {
         let mut served = 0;
+        let mut arrived_ms = None;
         loop {
             let mut fault = None;
             let turn_max = self.shared.config.turn_requests_max;
@@ -161,12 +167,23 @@ impl Connection {
             }
             let out_bytes_max = self.shared.config.write_backlog_bytes_max;
             let Scratch {
-                inputs, out, wakes, ..
+                inputs,
+                ends,
+                out,
+                wakes,
+                ..
             } = scratch;
+            let requests = turn::Batch {
+                inputs,
+                ends,
+                start: served,
+                arrived_ms,
+            };
             let leftover = self
                 .shared
                 .turns
-                .serve(self.id, inputs, out, out_bytes_max, wakes);
+                .serve(self.id, requests, out, out_bytes_max, wakes);
+            arrived_ms.get_or_insert(leftover.began_ms);
             let all_applied = leftover.applied == inputs.len();
             inputs.clear();
             if leftover.applied > 0 {
@@ -198,9 +215,9 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Fault> {
         if !self.is_open
-            && let Some(word) = four_letter::word(&batch[start..])
+            && let Some(word) = words::find(&batch[start..])
         {
-            let answer = four_letter::answer(word, &self.shared);
+            let answer = words::answer(word, &batch[start..], &self.shared, self.id);
             scratch.out.extend_from_slice(answer.as_bytes());
             return Err(Fault::FourLetterWord);
         }
@@ -259,6 +276,6 @@ fn decode(
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.turns.unregister(self.id);
+        self.shared.turns.unregister(self.id, self.is_left);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::shared::Shared;
+use crate::{shared::Shared, stats::Counters};
 
 /// When something is due next, in milliseconds since the start; nothing is on a broken server.
 pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
@@ -20,9 +20,11 @@ pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
 /// Does everything that is due now.
 pub(crate) fn tick(shared: &Shared) {
     shared.turns.tick();
-    shared
-        .fresh
-        .close_due(shared.turns.clock().now().elapsed_ms);
+    let closed = shared.fresh.close_due(shared.turns.clock().elapsed_ms());
+    if closed > 0 {
+        let count = |counters: &mut Counters| counters.sessionless_expired += closed;
+        shared.turns.recount(count);
+    }
 }
 
 /// Runs until dropped.

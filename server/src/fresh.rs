@@ -77,19 +77,24 @@ impl Fresh {
             .map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    pub(crate) fn close_due(&self, elapsed_ms: u64) {
+    /// Closes those whose time is up; says how many.
+    pub(crate) fn close_due(&self, elapsed_ms: u64) -> u64 {
+        let mut closed = 0;
         let queue = &mut self.waiting.lock().queue;
         while let Some((deadline_ms, outbox)) = queue.front()
             && *deadline_ms <= elapsed_ms
         {
             if owes_handshake(outbox)
                 && let Some(outbox) = outbox.upgrade()
-                && let Some(waker) = outbox.close(Close::HandshakeTimeout)
             {
-                waker.wake();
+                closed += 1;
+                if let Some(waker) = outbox.close(Close::HandshakeTimeout) {
+                    waker.wake();
+                }
             }
             queue.pop_front();
         }
+        closed
     }
 }
 

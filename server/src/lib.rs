@@ -40,9 +40,11 @@ mod connection;
 mod expiry;
 mod fresh;
 mod jaas;
+mod latency;
 mod listener;
 mod live;
 mod local;
+mod metrics;
 mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -53,7 +55,9 @@ mod shared;
 mod snapshot;
 mod socket;
 mod start;
+mod stats;
 mod turn;
+mod turn_effects;
 
 pub use config::{Config, ConfigError};
 pub use jaas::{JaasError, jaas_users};

@@ -1,6 +1,6 @@
 //! Accepts connections, and refuses those beyond the limits.
 
-use std::{io, net::IpAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::net::{TcpListener, TcpStream};
 
@@ -13,7 +13,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => open(&shared, stream, peer.ip()),
+            Ok((stream, peer)) => open(&shared, stream, peer),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept; is the limit of open files reached?");
@@ -23,7 +23,8 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-fn open(shared: &Arc<Shared>, stream: TcpStream, address: IpAddr) {
+fn open(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+    let address = peer.ip();
     let slot = match shared.live.enter(&shared.config, address) {
         Ok(slot) => slot,
         Err(setting) => {
@@ -35,7 +36,7 @@ fn open(shared: &Arc<Shared>, stream: TcpStream, address: IpAddr) {
     };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
-    tokio::spawn(SocketTask::new(shared, stream, address, slot));
+    tokio::spawn(SocketTask::new(shared, stream, peer.into(), slot));
 }
 
 /// Whether the failure concerns only the connection that was about to be accepted.

@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -20,6 +20,8 @@ pub(crate) struct Live {
     count: AtomicUsize,
     /// Kept only while a limit for each address is set.
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// How many were refused, since the start or a reset.
+    refused: AtomicU64,
     /// Called when the last one has closed.
     empty: Notify,
 }
@@ -35,6 +37,7 @@ impl Live {
         address: IpAddr,
     ) -> Result<Slot, &'static str> {
         if self.count.load(Ordering::Acquire) >= config.connections_max {
+            self.refused.fetch_add(1, Ordering::Relaxed);
             return Err("connections_max");
         }
         let per_address_max = config.connections_per_address_max;
@@ -43,6 +46,7 @@ impl Live {
             let mut by_address = self.by_address.lock();
             let count = by_address.entry(address).or_default();
             if *count >= per_address_max {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 return Err("connections_per_address_max");
             }
             *count += 1;
@@ -53,6 +57,14 @@ impl Live {
             live: Arc::clone(self),
             counted,
         })
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset_refused(&self) {
+        self.refused.store(0, Ordering::Relaxed);
     }
 
     /// Waits until no connection is open.

@@ -3,7 +3,6 @@
 
 use std::{
     io,
-    net::Ipv4Addr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -16,6 +15,7 @@ use crate::{
     outbox::Registered,
     scratch::READ_BYTES,
     shared::Shared,
+    stats::Peer,
 };
 
 /// A client's end of a connection inside the process.
@@ -39,7 +39,7 @@ pub struct LocalStream {
 
 impl LocalStream {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        let connection = Connection::new(Arc::clone(shared), Ipv4Addr::LOCALHOST.into());
+        let connection = Connection::new(Arc::clone(shared), Peer::Local);
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
             connection: Some(connection),
@@ -161,6 +161,9 @@ impl AsyncWrite for LocalStream {
 
     /// As half-closing a socket: the server takes it as the end of the connection.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(connection) = &mut self.connection {
+            connection.is_left = true;
+        }
         self.close("closed by the client");
         Poll::Ready(Ok(()))
     }

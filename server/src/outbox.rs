@@ -62,6 +62,8 @@ struct Inner {
     waker: Option<Waker>,
     /// Whether it is woken only to close: it is busy writing and has no use for frames.
     is_writing: bool,
+    /// How many frames other turns have put in, since the start or a reset.
+    events: u32,
 }
 
 impl Inner {
@@ -109,6 +111,7 @@ impl Outbox {
         }
         self.is_filled.store(true, Ordering::Release);
         write(&mut inner.frames);
+        inner.events = inner.events.saturating_add(1);
         if inner.frames.len() > bytes_max {
             inner.frames = Vec::new();
             inner.close = Some(Close::OutboxFull);
@@ -117,6 +120,20 @@ impl Outbox {
             });
         }
         Ok(inner.reader())
+    }
+
+    /// What a report tells about it.
+    pub(crate) fn view(&self) -> OutboxView {
+        let inner = self.inner.lock();
+        OutboxView {
+            events: inner.events,
+            is_filled: !inner.frames.is_empty(),
+            is_writing: inner.is_writing,
+        }
+    }
+
+    pub(crate) fn reset_events(&self) {
+        self.inner.lock().events = 0;
     }
 
     /// Tells the connection to close. Returns who is to be woken.
@@ -167,6 +184,16 @@ impl Outbox {
         }
         inner.close
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutboxView {
+    /// Frames put in, since the start or a reset.
+    pub(crate) events: u32,
+    /// Whether some of them wait.
+    pub(crate) is_filled: bool,
+    /// Whether the socket takes nothing for now.
+    pub(crate) is_writing: bool,
 }
 
 /// The outbox is full, and its connection was told to close.

@@ -5,7 +5,7 @@ use std::{
     hash::BuildHasher as _,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
+    admin::four_letter::words,
     clock::Clock,
     config::Config,
     expiry,
@@ -77,7 +78,7 @@ impl Server {
     /// # Errors
     /// When a setting makes no sense, the address cannot be bound, or the data directory not be
     /// used; nothing has been written then.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    pub async fn start(mut config: Config) -> Result<Self, StartError> {
         config.validate()?;
         let refused = |source| StartError::Listen {
             address: config.listen,
@@ -85,6 +86,7 @@ impl Server {
         };
         let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
+        config.listen = address;
         let settings = settings(&config, &start::clock(&config));
         let (engine, data_dir) = start::load(&config, settings).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
@@ -100,6 +102,7 @@ impl Server {
             scratches: ScratchPool::default(),
             live: Arc::default(),
             fresh: Fresh::new(handshake_ms),
+            trace_mask: AtomicI64::new(words::TRACE_MASK),
         });
         let mut tasks = vec![tokio::spawn(listener::accept(
             listener,

@@ -1,6 +1,6 @@
 //! What the listener, the connections and the server's handle have in common.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{config::Config, fresh::Fresh, live::Live, scratch::ScratchPool, turn::Turns};
 
@@ -12,4 +12,6 @@ pub(crate) struct Shared {
     pub(crate) scratches: ScratchPool,
     pub(crate) live: Arc<Live>,
     pub(crate) fresh: Fresh,
+    /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
+    pub(crate) trace_mask: AtomicI64,
 }

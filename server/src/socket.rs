@@ -6,7 +6,6 @@
 use std::{
     future::Future,
     io,
-    net::IpAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
@@ -23,6 +22,7 @@ use crate::{
     outbox::Registered,
     scratch::Scratch,
     shared::Shared,
+    stats::Peer,
 };
 
 /// What a waiting connection costs is mostly this, so what is rarely there lies behind a pointer.
@@ -65,7 +65,7 @@ impl std::fmt::Display for End {
 }
 
 impl SocketTask {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, peer: IpAddr, slot: Slot) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: Slot) -> Self {
         let connection = Connection::new(Arc::clone(shared), peer);
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
@@ -104,7 +104,10 @@ impl SocketTask {
                 }
             }
             match self.read(cx, scratch) {
-                Poll::Ready(Ok(0)) => self.closing = Some(Box::new(End::Eof)),
+                Poll::Ready(Ok(0)) => {
+                    self.connection.is_left = true;
+                    self.closing = Some(Box::new(End::Eof));
+                }
                 Poll::Ready(Ok(_)) => {
                     let flow = self.connection.serve_read(scratch);
                     self.follow(flow);

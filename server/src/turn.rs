@@ -4,7 +4,6 @@
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
 use std::{
-    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -12,8 +11,8 @@ use std::{
     task::Waker,
 };
 
-use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now};
-use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, event};
+use minikeeper_engine::{ConnId, Engine, Input, Now};
+use minikeeper_protocol::SessionId;
 use parking_lot::Mutex;
 use slab::Slab;
 use tokio::sync::Notify;
@@ -21,6 +20,8 @@ use tokio::sync::Notify;
 use crate::{
     clock::Clock,
     outbox::{Close, Outbox},
+    stats::{ConnStats, Counters, Peer, Served, Tally},
+    turn_effects::{Member, Timed, TurnEffects},
 };
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
@@ -47,19 +48,29 @@ pub(crate) struct Turns {
 struct Core {
     engine: Engine,
     /// By connection number.
-    outboxes: Slab<Arc<Outbox>>,
+    members: Slab<Member>,
     counters: Counters,
 }
 
-/// What happened so far; plain numbers under a lock already held.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    /// Frames that came in and made sense.
-    pub(crate) packets_received: u64,
-    /// Frames that went out.
-    pub(crate) packets_sent: u64,
-    /// Requests refused because of a limit.
-    pub(crate) limits_hit: u64,
+/// The state and the numbers between two turns.
+pub(crate) struct Look<'a> {
+    pub(crate) engine: &'a Engine,
+    /// By connection number.
+    pub(crate) members: &'a Slab<Member>,
+    pub(crate) counters: &'a Counters,
+}
+
+/// What a connection has read and wants served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) inputs: &'a [Input],
+    /// Where each of them ends among the bytes read.
+    pub(crate) ends: &'a [usize],
+    /// Where the first begins.
+    pub(crate) start: usize,
+    /// When an earlier turn began to serve what came with the same read, in milliseconds since
+    /// the start.
+    pub(crate) arrived_ms: Option<u64>,
 }
 
 /// What a turn leaves behind for its connection.
@@ -69,6 +80,8 @@ pub(crate) struct Leftover {
     pub(crate) applied: usize,
     /// Why the connection must close once everything is written.
     pub(crate) close: Option<Close>,
+    /// When the turn began, in milliseconds since the start.
+    pub(crate) began_ms: u64,
 }
 
 impl Turns {
@@ -76,7 +89,7 @@ impl Turns {
         Self {
             core: Mutex::new(Core {
                 engine,
-                outboxes: Slab::new(),
+                members: Slab::new(),
                 counters: Counters::default(),
             }),
             clock,
@@ -101,10 +114,15 @@ impl Turns {
     }
 
     /// Makes room for a connection.
-    pub(crate) fn register(&self, peer: IpAddr) -> (ConnId, Arc<Outbox>) {
+    pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
+        let ip = peer.ip();
+        let stats = ConnStats::new(peer, self.clock.now().wall_ms);
         let mut core = self.core.lock();
-        let key = core.outboxes.insert(Arc::clone(&outbox));
+        let key = core.members.insert(Member {
+            outbox: Arc::clone(&outbox),
+            stats: Box::new(stats),
+        });
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
         // Asked under the lock: whoever closes all of them has seen this one, or is seen here.
         if self.is_broken() {
@@ -115,23 +133,20 @@ impl Turns {
             outbox.close(Close::Shutdown);
         }
         drop(core);
-        self.apply_unasked(&Input::Open { conn, peer });
+        self.apply_unasked(&Input::Open { conn, peer: ip });
         (conn, outbox)
     }
 
-    /// The connection is gone.
-    pub(crate) fn unregister(&self, conn: ConnId) {
+    /// The connection is gone; `dropped` if its client closed it.
+    pub(crate) fn unregister(&self, conn: ConnId, dropped: bool) {
         if self.is_broken() {
-            self.core.lock().outboxes.remove(conn.0 as usize);
+            self.core.lock().members.remove(conn.0 as usize);
             return;
         }
         self.turn(|core, now| {
-            core.outboxes.remove(conn.0 as usize);
-            let mut out = Vec::new();
-            let mut effects = self.effects(&core.outboxes, core.counters, None, &mut out);
-            core.engine
-                .apply(now, &Input::Disconnect { conn }, &mut effects);
-            effects.wakes
+            core.members.remove(conn.0 as usize);
+            core.counters.dropped += u64::from(dropped);
+            self.apply_to(core, now, &Input::Disconnect { conn })
         });
     }
 
@@ -142,15 +157,15 @@ impl Turns {
     pub(crate) fn serve(
         &self,
         conn: ConnId,
-        inputs: &[Input],
+        batch: Batch<'_>,
         out: &mut Vec<u8>,
         out_bytes_max: usize,
         wakes: &mut Vec<Waker>,
     ) -> Leftover {
         if self.is_broken() {
             return Leftover {
-                applied: 0,
                 close: Some(Close::Broken),
+                ..Leftover::default()
             };
         }
         let _fail_stop = FailStop::watch(self);
@@ -160,16 +175,17 @@ impl Turns {
         let mut core = self.core.lock();
         // Read under the lock: time never runs backwards from turn to turn.
         let now = self.clock.now();
+        leftover.began_ms = now.elapsed_ms;
         let Core {
             engine,
-            outboxes,
+            members,
             counters,
         } = &mut *core;
         // What other turns have put there happened before anything this turn will show.
         leftover.close = if self.is_drain_left_out() {
             None
         } else {
-            outboxes[conn.0 as usize].drain(out)
+            members[conn.0 as usize].outbox.drain(out)
         };
         #[cfg(feature = "planted")]
         let out = if self.is_planted(crate::planted::Planted::ReplyAfterUnlock) {
@@ -177,8 +193,14 @@ impl Turns {
         } else {
             out
         };
-        let mut effects = self.effects(outboxes, *counters, Some(conn), out);
-        for input in inputs {
+        let zxid_before = engine.zxid();
+        let mut effects = self.effects(members, counters.limits_hit, Some(conn), out);
+        let hello = match batch.inputs.first() {
+            Some(Input::Connect { hello, .. }) => Some(hello),
+            _ => None,
+        };
+        effects.opens_session = hello.is_some_and(|hello| hello.session_id == SessionId::NONE);
+        for input in batch.inputs {
             if leftover.close.is_some() || effects.out.len() > out_bytes_max {
                 break;
             }
@@ -187,11 +209,30 @@ impl Turns {
             leftover.applied += 1;
             leftover.close = effects.close;
         }
-        counters.packets_received += leftover.applied as u64;
-        counters.packets_sent += effects.packets_sent;
-        counters.limits_hit += effects.limits_hit;
         wakes.append(&mut effects.wakes);
-        if engine.deadline_moved() || matches!(inputs.first(), Some(Input::Connect { .. })) {
+        let (tally, own_events, timed) = (effects.tally, effects.own_events, effects.timed);
+        let at_ms = self.clock.elapsed_ms();
+        let latency_ms = at_ms.saturating_sub(batch.arrived_ms.unwrap_or(now.elapsed_ms));
+        let served = Served {
+            applied: leftover.applied as u64,
+            sent: tally.replies + tally.handshakes_answered + own_events,
+            timed: tally.replies - timed.skipped + timed.opened,
+            zxid: engine.zxid(),
+            latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
+            at_ms,
+        };
+        if let Some(last) = leftover.applied.checked_sub(1) {
+            counters.bytes_received += (batch.ends[last] - batch.start) as u64;
+            counters.count(&served, &tally, zxid_before);
+            let inputs = &batch.inputs[..=last];
+            let stats = &mut members[conn.0 as usize].stats;
+            stats.count(&served, inputs, timed.failed);
+        }
+        if let Some(hello) = hello {
+            counters.handshakes += 1;
+            counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
+        }
+        if engine.deadline_moved() || hello.is_some() {
             self.rearm_for(engine.next_deadline_ms());
         }
         #[cfg(feature = "planted")]
@@ -215,13 +256,15 @@ impl Turns {
     }
 
     fn apply_unasked(&self, input: &Input) {
-        self.turn(|core, now| {
-            let mut out = Vec::new();
-            let mut effects = self.effects(&core.outboxes, core.counters, None, &mut out);
-            core.engine.apply(now, input, &mut effects);
-            core.counters.packets_sent += effects.packets_sent;
-            effects.wakes
-        });
+        self.turn(|core, now| self.apply_to(core, now, input));
+    }
+
+    fn apply_to(&self, core: &mut Core, now: Now, input: &Input) -> Vec<Waker> {
+        let mut out = Vec::new();
+        let mut effects = self.effects(&core.members, core.counters.limits_hit, None, &mut out);
+        core.engine.apply(now, input, &mut effects);
+        core.counters.add(&effects.tally);
+        effects.wakes
     }
 
     /// A turn that belongs to no connection.
@@ -239,21 +282,23 @@ impl Turns {
 
     fn effects<'a>(
         &'a self,
-        outboxes: &'a Slab<Arc<Outbox>>,
-        counters: Counters,
+        members: &'a Slab<Member>,
+        limits_hit_before: u64,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
         TurnEffects {
             own,
             out,
-            outboxes,
+            members,
             outbox_bytes_max: self.outbox_bytes_max,
             wakes: Vec::new(),
             close: None,
-            packets_sent: 0,
-            limits_hit: 0,
-            limits_hit_before: counters.limits_hit,
+            limits_hit_before,
+            tally: Tally::default(),
+            own_events: 0,
+            timed: Timed::default(),
+            opens_session: false,
         }
     }
 
@@ -261,9 +306,9 @@ impl Turns {
     pub(crate) fn close_all(&self, why: Close) {
         let core = self.core.lock();
         let wakes: Vec<_> = core
-            .outboxes
+            .members
             .iter()
-            .filter_map(|(_, outbox)| outbox.close(why))
+            .filter_map(|(_, member)| member.outbox.close(why))
             .collect();
         drop(core);
         wakes.into_iter().for_each(Waker::wake);
@@ -278,7 +323,7 @@ impl Turns {
             .engine
             .sessions()
             .find_map(|(id, _, conn)| conn.filter(|_| id == session));
-        let waker = conn.and_then(|conn| core.outboxes[conn.0 as usize].close(Close::Asked));
+        let waker = conn.and_then(|conn| core.members[conn.0 as usize].outbox.close(Close::Asked));
         drop(core);
         waker.into_iter().for_each(Waker::wake);
         conn.is_some()
@@ -300,12 +345,41 @@ impl Turns {
         look(&self.core.lock().engine)
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        self.core.lock().counters
+    /// Looks at everything between two turns.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
+        let core = self.core.lock();
+        look(Look {
+            engine: &core.engine,
+            members: &core.members,
+            counters: &core.counters,
+        })
+    }
+
+    /// Changes the server's numbers: a reset, or something that happened outside of turns.
+    pub(crate) fn recount(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.core.lock().counters);
+    }
+
+    /// A connection asks a four-letter word.
+    pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) {
+        let mut core = self.core.lock();
+        core.counters.packets_received += 1;
+        core.counters.bytes_received += bytes;
+        let stats = &mut core.members[conn.0 as usize].stats;
+        stats.received += 1;
+        stats.is_word = true;
+    }
+
+    /// Resets the numbers of every connection.
+    pub(crate) fn reset_connections(&self) {
+        for (_, member) in &mut self.core.lock().members {
+            member.stats.reset();
+            member.outbox.reset_events();
+        }
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.core.lock().outboxes.len()
+        self.core.lock().members.len()
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -358,7 +432,7 @@ impl Turns {
         late: Vec<u8>,
         wakes: &mut Vec<Waker>,
     ) {
-        let outbox = Arc::clone(&core.outboxes[conn.0 as usize]);
+        let outbox = Arc::clone(&core.members[conn.0 as usize].outbox);
         drop(core);
         if !late.is_empty() {
             std::thread::yield_now();
@@ -420,79 +494,5 @@ impl Drop for FailStop<'_> {
         tracing::error!("the engine panicked: every connection is closed");
         self.turns.close_all(Close::Broken);
         self.turns.broke.notify_waiters();
-    }
-}
-
-/// Carries out what the engine says, as far as that can be done under the lock.
-struct TurnEffects<'a> {
-    /// The connection whose turn it is.
-    own: Option<ConnId>,
-    out: &'a mut Vec<u8>,
-    outboxes: &'a Slab<Arc<Outbox>>,
-    outbox_bytes_max: usize,
-    wakes: Vec<Waker>,
-    /// Why the own connection must close.
-    close: Option<Close>,
-    packets_sent: u64,
-    limits_hit: u64,
-    limits_hit_before: u64,
-}
-
-impl Effects for TurnEffects<'_> {
-    fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
-        self.packets_sent += 1;
-        response.encode(self.out);
-    }
-
-    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
-        self.packets_sent += 1;
-        body.encode(header, self.out);
-    }
-
-    fn event(&mut self, to: ConnId, event: &Event<'_>) {
-        self.packets_sent += 1;
-        let write = |out: &mut Vec<u8>| event::encode(event.kind, event.path, event.zxid, out);
-        if self.own == Some(to) {
-            return write(self.out);
-        }
-        match self.outboxes[to.0 as usize].push(self.outbox_bytes_max, write) {
-            Ok(waker) => self.wakes.extend(waker),
-            Err(overflow) => {
-                tracing::warn!(
-                    conn = to.0,
-                    bytes_max = self.outbox_bytes_max,
-                    "outbox_bytes_max reached: the connection is closed"
-                );
-                self.wakes.extend(overflow.waker);
-            }
-        }
-    }
-
-    fn close(&mut self, conn: ConnId, why: CloseReason) {
-        if self.own == Some(conn) {
-            self.close = Some(Close::Engine(why));
-        } else if let Some(outbox) = self.outboxes.get(conn.0 as usize) {
-            self.wakes.extend(outbox.close(Close::Engine(why)));
-        }
-    }
-
-    fn limit_hit(&mut self, limit: Limit, max: usize) {
-        self.limits_hit += 1;
-        // One line for the first, then ever fewer: a client may run into a limit in a loop.
-        if (self.limits_hit_before + self.limits_hit).is_power_of_two() {
-            tracing::warn!(
-                setting = limit.setting(),
-                max,
-                "limit reached: a request is refused"
-            );
-        }
-    }
-
-    fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
-        tracing::info!(%session, timeout_ms, "session opened");
-    }
-
-    fn session_ended(&mut self, session: SessionId, expired: bool) {
-        tracing::info!(%session, expired, "session ended");
     }
 }

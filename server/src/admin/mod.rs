@@ -1,3 +1,5 @@
 //! Looking at a running server from outside.
 
 pub(crate) mod four_letter;
+pub(crate) mod process;
+pub(crate) mod version;

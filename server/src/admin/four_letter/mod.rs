@@ -1,0 +1,11 @@
+//! Four-letter words: questions an administrator types into a fresh connection.
+//!
+//! Source: reference section 18; the original's `FourLetterCommands` and the classes beside it.
+
+mod connection_words;
+mod java_text;
+mod process_words;
+mod server_words;
+mod session_words;
+mod watch_words;
+pub(crate) mod words;

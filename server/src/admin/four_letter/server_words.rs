@@ -1,0 +1,95 @@
+//! Words about the server as a whole: srvr, conf, dirs, mntr, srst.
+//!
+//! Source: reference sections 18.2, 18.3, 18.5 and 20.1.
+
+use std::fmt::Write as _;
+
+use super::java_text;
+use crate::{
+    admin::version::VERSION,
+    metrics::{self, Snapshot, Value},
+    shared::Shared,
+    stats::Counters,
+};
+
+/// The first line of srvr and stat.
+pub(crate) fn version_line() -> String {
+    format!("Zookeeper version: {VERSION}\n")
+}
+
+/// What srvr and stat end with.
+pub(crate) fn summary(shared: &Shared) -> String {
+    let snapshot = Snapshot::take(shared);
+    let (counters, latency) = (&snapshot.counters, &snapshot.latency);
+    format!(
+        "Latency min/avg/max: {}/{}/{}\n\
+         Received: {}\nSent: {}\nConnections: {}\nOutstanding: 0\nZxid: {}\n\
+         Mode: standalone\nNode count: {}\n",
+        latency.min_ms(),
+        java_text::double(latency.avg_ms()),
+        latency.max_ms(),
+        counters.packets_received,
+        counters.packets_sent,
+        snapshot.connections,
+        snapshot.zxid,
+        snapshot.znodes(),
+    )
+}
+
+pub(crate) fn srvr(shared: &Shared) -> String {
+    version_line() + &summary(shared)
+}
+
+/// The keys of the original in its order. There is no folder, so its names are empty.
+pub(crate) fn conf(shared: &Shared) -> String {
+    let config = &shared.config;
+    format!(
+        "clientPort={}\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\n\
+         dataLogSize=0\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
+         maxSessionTimeout={}\nclientPortListenBacklog=-1\nserverId=0\n",
+        config.listen.port(),
+        config.tick_time_ms,
+        config.connections_per_address_max,
+        config.timeout_min_ms(),
+        config.timeout_max_ms(),
+    )
+}
+
+/// Nothing is kept in files.
+pub(crate) fn dirs() -> String {
+    "datadir_size: 0\nlogdir_size: 0\n".to_owned()
+}
+
+pub(crate) fn srst(shared: &Shared) -> String {
+    shared.turns.recount(Counters::reset);
+    shared.live.reset_refused();
+    "Server stats reset.\n".to_owned()
+}
+
+pub(crate) fn mntr(shared: &Shared) -> String {
+    let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
+    let mut line = |key: &str, name: &str, value: String| {
+        writeln!(text, "zk_{key}{name}\t{value}").expect("writing to a string cannot fail");
+    };
+    let snapshot = Snapshot::take(shared);
+    for metric in metrics::METRICS {
+        let name = metric.name;
+        match metric.value(&snapshot) {
+            Value::Integer(value) => line("", name, value.to_string()),
+            Value::Double(value) => line("", name, java_text::double(value)),
+            Value::Latency(latency) => {
+                line("avg_", name, java_text::double(latency.avg_ms()));
+                line("min_", name, latency.min_ms().to_string());
+                line("max_", name, latency.max_ms().to_string());
+                line("cnt_", name, latency.count.to_string());
+                line("sum_", name, latency.sum_ms.to_string());
+                if metric.kind == metrics::Kind::Quantiles {
+                    for (key, thousandths) in metrics::QUANTILES {
+                        line(key, name, latency.quantile_ms(thousandths).to_string());
+                    }
+                }
+            }
+        }
+    }
+    text
+}

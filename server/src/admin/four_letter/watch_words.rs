@@ -1,0 +1,50 @@
+//! Words about watches, all three about the data table alone: a watch on children is not seen.
+//!
+//! Source: reference sections 18.2 and 18.8.
+
+use super::words::add_left_out;
+use crate::shared::Shared;
+
+pub(crate) fn wchs(shared: &Shared) -> String {
+    let summary = shared
+        .turns
+        .inspect(minikeeper_engine::Engine::watch_summary);
+    format!(
+        "{} connections watching {} paths\nTotal watches:{}\n",
+        summary.connections, summary.paths, summary.watches
+    )
+}
+
+pub(crate) fn wchc(shared: &Shared) -> String {
+    let rows_max = shared.config.four_letter_rows_max;
+    let listing = shared
+        .turns
+        .inspect(|engine| engine.watches_by_connection(rows_max));
+    let mut text = String::new();
+    for group in listing.groups {
+        text.push_str(&format!("{}\n", group.head));
+        for path in group.rows {
+            text.push_str(&format!("\t{path}\n"));
+        }
+    }
+    text.push('\n');
+    add_left_out(&mut text, listing.left_out, rows_max);
+    text
+}
+
+pub(crate) fn wchp(shared: &Shared) -> String {
+    let rows_max = shared.config.four_letter_rows_max;
+    let listing = shared
+        .turns
+        .inspect(|engine| engine.watches_by_path(rows_max));
+    let mut text = String::new();
+    for group in listing.groups {
+        text.push_str(&format!("{}\n", group.head));
+        for session in group.rows {
+            text.push_str(&format!("\t{session}\n"));
+        }
+    }
+    text.push('\n');
+    add_left_out(&mut text, listing.left_out, rows_max);
+    text
+}

@@ -1,0 +1,145 @@
+//! Which words there are, who may use them, and which function answers each.
+//!
+//! Source: reference sections 18.1 and 18.2.
+
+use std::sync::atomic::Ordering;
+
+use minikeeper_engine::ConnId;
+
+use super::{connection_words, process_words, server_words, session_words, watch_words};
+use crate::shared::Shared;
+
+/// What `gtmk` tells until `stmk` sets another.
+pub(crate) const TRACE_MASK: i64 = 306;
+
+/// The writer of the original hands its text on in pieces of this size, and counts each as a
+/// packet. Unit: characters.
+const PIECE: usize = 8_192;
+
+pub(crate) struct Word {
+    bytes: &'static [u8; 4],
+    /// As the whitelist calls it.
+    name: &'static str,
+    /// The answer; `None` closes the connection without one.
+    answer: fn(&Asked<'_>) -> Option<String>,
+}
+
+/// A word and everything it may be answered from.
+pub(crate) struct Asked<'a> {
+    pub(crate) shared: &'a Shared,
+    /// What came behind the word.
+    after: &'a [u8],
+}
+
+impl Word {
+    /// A word that is its own name.
+    const fn new(name: &'static str, answer: fn(&Asked<'_>) -> Option<String>) -> Self {
+        let bytes = name
+            .as_bytes()
+            .first_chunk()
+            .expect("words have four letters");
+        Self {
+            bytes,
+            name,
+            answer,
+        }
+    }
+}
+
+const WORDS: &[Word] = &[
+    Word::new("conf", |asked| Some(server_words::conf(asked.shared))),
+    Word::new("cons", |asked| Some(connection_words::cons(asked.shared))),
+    Word::new("crst", |asked| Some(connection_words::crst(asked.shared))),
+    Word::new("dirs", |_| Some(server_words::dirs())),
+    Word::new("dump", |asked| Some(session_words::dump(asked.shared))),
+    Word::new("envi", |_| Some(process_words::envi())),
+    Word::new("gtmk", |asked| {
+        Some(asked.shared.trace_mask.load(Ordering::Relaxed).to_string())
+    }),
+    Word::new("hash", |_| Some(String::new())),
+    Word::new("isro", |_| Some("rw".to_owned())),
+    Word::new("mntr", |asked| Some(server_words::mntr(asked.shared))),
+    Word::new("ruok", |_| Some("imok".to_owned())),
+    Word::new("srst", |asked| Some(server_words::srst(asked.shared))),
+    Word::new("srvr", |asked| Some(server_words::srvr(asked.shared))),
+    Word::new("stat", |asked| Some(connection_words::stat(asked.shared))),
+    Word::new("stmk", set_trace_mask),
+    Word::new("wchc", |asked| Some(watch_words::wchc(asked.shared))),
+    Word::new("wchp", |asked| Some(watch_words::wchp(asked.shared))),
+    Word::new("wchs", |asked| Some(watch_words::wchs(asked.shared))),
+    // What telnet sends when it is interrupted. Nothing answers it.
+    Word {
+        bytes: b"\xff\xf4\xff\xfd",
+        name: "telnet close",
+        answer: |_| None,
+    },
+];
+
+/// Sets the mask to the eight bytes behind the word, which must be there already.
+fn set_trace_mask(asked: &Asked<'_>) -> Option<String> {
+    let mask = i64::from_be_bytes(*asked.after.first_chunk()?);
+    asked.shared.trace_mask.store(mask, Ordering::Relaxed);
+    Some(mask.to_string())
+}
+
+/// The word at the start of a connection's input, if it is one.
+pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
+    let bytes = input.first_chunk::<4>()?;
+    WORDS.iter().find(|word| word.bytes == bytes)
+}
+
+/// Answers the word at the start of this input; nothing is answered to some.
+pub(crate) fn answer(word: &Word, input: &[u8], shared: &Shared, conn: ConnId) -> String {
+    shared.turns.count_word(conn, word.bytes.len() as u64);
+    let answer = if is_allowed(word.name, &shared.config.four_letter_whitelist) {
+        let after = &input[word.bytes.len()..];
+        (word.answer)(&Asked { shared, after }).unwrap_or_default()
+    } else {
+        format!(
+            "{} is not executed because it is not in the whitelist.\n",
+            word.name
+        )
+    };
+    let packets = answer.len().div_ceil(PIECE) as u64;
+    let count = |counters: &mut crate::stats::Counters| counters.packets_sent += packets;
+    shared.turns.recount(count);
+    answer
+}
+
+/// Whether a comma-separated whitelist names a word. `srvr` needs no naming: the original's own
+/// scripts live on it.
+fn is_allowed(name: &str, whitelist: &str) -> bool {
+    let named = |entry: &str| matches!(entry.trim(), "*") || entry.trim() == name;
+    name == "srvr" || whitelist.split(',').any(named)
+}
+
+/// The line under a listing that would have been longer.
+pub(crate) fn add_left_out(text: &mut String, left_out: usize, rows_max: usize) {
+    if left_out > 0 {
+        text.push_str(&format!(
+            "{left_out} more lines are left out (four_letter_rows_max {rows_max})\n"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whitelist_is_read_as_the_original_reads_it() {
+        for (whitelist, allowed) in [
+            ("*", &["srvr", "ruok", "telnet close"][..]),
+            ("", &["srvr"]),
+            (" ruok , stat", &["srvr", "ruok", "stat"]),
+            ("ruok,*", &["mntr"]),
+        ] {
+            for name in allowed {
+                assert!(is_allowed(name, whitelist), "{name} by {whitelist:?}");
+            }
+        }
+        for (whitelist, refused) in [("", "ruok"), ("ruok", "mntr"), ("RUOK,ruokx", "ruok")] {
+            assert!(!is_allowed(refused, whitelist), "{refused}: {whitelist:?}");
+        }
+    }
+}

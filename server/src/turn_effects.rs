@@ -1,0 +1,134 @@
+//! What the engine says during a turn, carried out as far as that can be done under its lock.
+
+use std::{sync::Arc, task::Waker};
+
+use minikeeper_engine::{CloseReason, ConnId, Effects, Event, Limit};
+use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid, event};
+use slab::Slab;
+
+use crate::{
+    outbox::{Close, Outbox},
+    stats::{ConnStats, Tally},
+};
+
+/// What turns know of a connection.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) stats: Box<ConnStats>,
+}
+
+/// Carries out what the engine says, as far as that can be done under the lock.
+pub(crate) struct TurnEffects<'a> {
+    /// The connection whose turn it is.
+    pub(crate) own: Option<ConnId>,
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) members: &'a Slab<Member>,
+    pub(crate) outbox_bytes_max: usize,
+    pub(crate) wakes: Vec<Waker>,
+    /// Why the own connection must close.
+    pub(crate) close: Option<Close>,
+    pub(crate) limits_hit_before: u64,
+    pub(crate) tally: Tally,
+    /// Events for the own connection.
+    pub(crate) own_events: u64,
+    pub(crate) timed: Timed,
+    /// Whether the handshake asks for a session of its own.
+    pub(crate) opens_session: bool,
+}
+
+/// About the replies that the original times: all but those to auth, and handshakes that open a
+/// session.
+#[derive(Debug, Default)]
+pub(crate) struct Timed {
+    /// Whether the last reply told of an error.
+    pub(crate) failed: bool,
+    /// Replies to auth.
+    pub(crate) skipped: u64,
+    /// Sessions opened.
+    pub(crate) opened: u64,
+}
+
+impl Effects for TurnEffects<'_> {
+    fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
+        self.tally.handshakes_answered += 1;
+        self.timed.opened += u64::from(self.opens_session);
+        response.encode(self.out);
+    }
+
+    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+        let before = self.out.len();
+        body.encode(header, self.out);
+        let bytes = self.out.len() - before;
+        self.tally.reply(bytes);
+        self.timed.failed = header.error.is_some();
+        if header.xid.0 < 0 {
+            match header.xid {
+                Xid::PING => self.tally.ping(bytes),
+                Xid::AUTH => self.timed.skipped += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        let mut bytes = 0;
+        let mut write = |out: &mut Vec<u8>| {
+            let before = out.len();
+            event::encode(event.kind, event.path, event.zxid, out);
+            bytes = out.len() - before;
+        };
+        if self.own == Some(to) {
+            write(self.out);
+            self.own_events += 1;
+        } else {
+            match self.members[to.0 as usize]
+                .outbox
+                .push(self.outbox_bytes_max, write)
+            {
+                Ok(waker) => self.wakes.extend(waker),
+                Err(overflow) => {
+                    tracing::warn!(
+                        conn = to.0,
+                        bytes_max = self.outbox_bytes_max,
+                        "outbox_bytes_max reached: the connection is closed"
+                    );
+                    self.wakes.extend(overflow.waker);
+                }
+            }
+        }
+        // Nothing is written for a connection that is closing.
+        if bytes > 0 {
+            self.tally.event(bytes);
+        }
+    }
+
+    fn close(&mut self, conn: ConnId, why: CloseReason) {
+        if self.own == Some(conn) {
+            self.close = Some(Close::Engine(why));
+        } else if let Some(member) = self.members.get(conn.0 as usize) {
+            self.wakes.extend(member.outbox.close(Close::Engine(why)));
+        }
+    }
+
+    fn limit_hit(&mut self, limit: Limit, max: usize) {
+        self.tally.limits_hit += 1;
+        // One line for the first, then ever fewer: a client may run into a limit in a loop.
+        if (self.limits_hit_before + self.tally.limits_hit).is_power_of_two() {
+            tracing::warn!(
+                setting = limit.setting(),
+                max,
+                "limit reached: a request is refused"
+            );
+        }
+    }
+
+    fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
+        tracing::info!(%session, timeout_ms, "session opened");
+    }
+
+    fn session_ended(&mut self, session: SessionId, expired: bool) {
+        self.tally.sessions_expired += u64::from(expired);
+        tracing::info!(%session, expired, "session ended");
+    }
+}
