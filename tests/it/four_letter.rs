@@ -1,6 +1,6 @@
 //! Four-letter words. Source: reference section 18.
 
-use minikeeper_protocol::{CreateMode, SessionId};
+use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
 use minikeeper_tests::wire::{self, four_letter};
 
 use crate::kit::Scene;
@@ -36,8 +36,9 @@ fn srvr_tells_version_zxid_and_counts() {
     let (number, _) = version.split_once('-').unwrap();
     assert!(number.split('.').all(|part| part.parse::<u32>().is_ok()));
     assert_eq!(lines[1], "Latency min/avg/max: 0/0.0/0");
-    // The bystander's handshake, create, set and get; three of them changed something.
-    assert_eq!(lines[2], "Received: 4");
+    // The bystander's handshake, create, set and get, three of which changed something; and the
+    // question itself.
+    assert_eq!(lines[2], "Received: 5");
     assert_eq!(lines[3], "Sent: 4");
     assert_eq!(lines[4], "Connections: 2");
     assert_eq!(lines[5], "Outstanding: 0");
@@ -83,7 +84,8 @@ fn word_sent_byte_by_byte_is_answered() {
     scene.end();
 }
 
-/// Reference section 18.1, rule 1: anything else is a length, and far too long.
+/// Reference section 18.1, rule 1: anything else is a length, and far too long. Section 18.2:
+/// telnet's interrupt is known and answered by nothing.
 #[test]
 fn unknown_words_close_without_a_byte() {
     let scene = Scene::new();
@@ -101,11 +103,164 @@ fn word_after_a_refused_handshake_is_not_looked_at() {
     let scene = Scene::new();
     let mut client = scene.connect();
     let mut bytes = Vec::new();
-    wire::resume(SessionId(1), &[0; 16], minikeeper_protocol::Zxid(0), 1000).encode(&mut bytes);
+    wire::resume(SessionId(1), &[0; 16], Zxid(0), 1000).encode(&mut bytes);
     bytes.extend_from_slice(b"ruok");
     client.send_raw(&bytes);
     assert_eq!(client.connect_response().timeout_ms, 0);
     client.expect_closed();
+    scene.end();
+}
+
+/// Reference section 18.1, rules 3 and 4; the lines are the original's.
+#[test]
+fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
+    let scene = Scene::with(|config| config.four_letter_whitelist = "ruok, isro".to_owned());
+    let ask = |word: &[u8]| four_letter(scene.address(), word);
+    assert_eq!(ask(b"ruok"), "imok");
+    assert_eq!(ask(b"isro"), "rw");
+    assert!(ask(b"srvr").contains("Mode: standalone\n"));
+    for (word, name) in [
+        (&b"mntr"[..], "mntr"),
+        (b"cons", "cons"),
+        (b"stmk\0\0\0\0\0\0\0\x01", "stmk"),
+        (b"\xff\xf4\xff\xfd", "telnet close"),
+    ] {
+        let refused = format!("{name} is not executed because it is not in the whitelist.\n");
+        assert_eq!(ask(word), refused);
+    }
+    // Unknown words stay unknown.
+    assert_eq!(ask(b"abcd"), "");
+    scene.end();
+}
+
+/// Reference section 18.2: eight bytes behind the word, there already.
+#[test]
+fn trace_mask_is_set_and_told() {
+    let scene = Scene::new();
+    let ask = |word: &[u8]| four_letter(scene.address(), word);
+    assert_eq!(ask(b"gtmk"), "306");
+    assert_eq!(ask(b"stmk\0\0\0\0\0\0\x01\0"), "256");
+    assert_eq!(ask(b"gtmk"), "256");
+    assert_eq!(ask(b"stmk\0\0\0\0\0\0\x01"), "");
+    assert_eq!(ask(b"gtmk"), "256");
+    scene.end();
+}
+
+/// Captured: a connection that came back to its session has served nothing yet.
+#[test]
+fn resumed_connection_has_no_last_operation() {
+    let scene = Scene::new();
+    let (client, session) = scene.open_session();
+    drop(client);
+    scene.wait_alone();
+    let mut client = scene.connect();
+    let password = session.password.unwrap();
+    client.resume(session.session_id, &password, Zxid(0), 10_000);
+    let text = four_letter(scene.address(), b"cons");
+    let resumed = format!("recved=1,sent=1,sid={},lop=null,", session.session_id);
+    let after = "to=10000,lcxid=0x0,lzxid=0x0,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)\n";
+    assert!(text.contains(&resumed) && text.contains(after), "{text}");
+    scene.end();
+}
+
+/// Events are sent by other connections' turns and counted all the same.
+#[test]
+fn events_of_others_are_counted_as_sent_and_reset() {
+    let scene = Scene::new();
+    let (mut watcher, session) = scene.open_session();
+    watcher.refused(&wire::exists("/n", true));
+    let mut writer = scene.open();
+    writer.must(&wire::create("/n", b"", CreateMode::Persistent));
+    watcher.event();
+    let line_of = |text: String| {
+        let sid = format!("sid={},", session.session_id);
+        let line = text.lines().find(|line| line.contains(&sid));
+        line.unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    let line = line_of(four_letter(scene.address(), b"cons"));
+    assert!(line.contains("recved=2,sent=3,"), "{line}");
+    assert_eq!(
+        four_letter(scene.address(), b"crst"),
+        "Connection stats reset.\n"
+    );
+    let line = line_of(four_letter(scene.address(), b"cons"));
+    assert!(line.contains("recved=0,sent=0,"), "{line}");
+    drop((watcher, writer));
+    scene.end();
+}
+
+/// Reference section 18.8: a connection whose watches have all fired is still counted, until it
+/// takes one back or goes.
+#[test]
+fn fired_watcher_is_counted_until_it_takes_its_watch_back() {
+    let scene = Scene::new();
+    let mut client = scene.open();
+    let ask = || four_letter(scene.address(), b"wchs");
+    client.refused(&wire::exists("/n", true));
+    client.must(&wire::children("/", true));
+    assert_eq!(
+        ask(),
+        "1 connections watching 1 paths\nTotal watches:1\n",
+        "the watch on children is in the other table"
+    );
+    client.send(&wire::create("/n", b"", CreateMode::Persistent));
+    client.event();
+    client.event();
+    client.answer(OpCode::Create).outcome.unwrap();
+    assert_eq!(ask(), "1 connections watching 0 paths\nTotal watches:0\n");
+    client.must(&wire::get("/n", true));
+    client.must(&Request::RemoveWatches {
+        path: Some("/n".into()),
+        kind: 3,
+    });
+    assert_eq!(ask(), "0 connections watching 0 paths\nTotal watches:0\n");
+    drop(client);
+    scene.end();
+}
+
+/// A listing has room for so many lines, and says how many were left out.
+#[test]
+fn long_listings_are_cut_and_say_so() {
+    let scene = Scene::with(|config| config.four_letter_rows_max = 3);
+    let mut client = scene.open();
+    for name in ["/a", "/b", "/c", "/d"] {
+        client.must(&wire::create(name, b"", CreateMode::Ephemeral));
+        client.must(&wire::get(name, true));
+    }
+    let others: Vec<_> = (0..3).map(|_| scene.open()).collect();
+    let left_out =
+        |count: usize| format!("{count} more lines are left out (four_letter_rows_max 3)\n");
+    for (word, count, lines) in [
+        // Five connections, and the one that asks.
+        (&b"cons"[..], 3, 5),
+        (b"stat", 3, 15),
+        // One session and four paths; four paths with a session each.
+        (b"wchc", 2, 5),
+        (b"wchp", 5, 5),
+        // Two deadlines, five sessions; two owners, five paths; six connections.
+        (b"dump", 4 + 4 + 3, 18),
+    ] {
+        let text = four_letter(scene.address(), word);
+        assert!(text.ends_with(&left_out(count)), "{text}");
+        assert_eq!(text.lines().count(), lines, "{text}");
+    }
+    drop((client, others));
+    scene.end();
+}
+
+/// Reference section 18.5: the port is the real one.
+#[test]
+fn conf_tells_the_settings_in_force() {
+    let scene = Scene::with(|config| {
+        config.tick_time_ms = 500;
+        config.connections_per_address_max = 60;
+    });
+    let port = scene.address().port();
+    let text = four_letter(scene.address(), b"conf");
+    assert!(text.starts_with(&format!("clientPort={port}\nsecureClientPort=-1\n")));
+    let rest = "tickTime=500\nmaxClientCnxns=60\nminSessionTimeout=1000\n\
+                maxSessionTimeout=10000\nclientPortListenBacklog=-1\nserverId=0\n";
+    assert!(text.ends_with(rest), "{text}");
     scene.end();
 }
 

@@ -52,6 +52,10 @@ impl Scene {
         self.server.addr()
     }
 
+    pub(crate) const fn bystander(&self) -> &Wire {
+        &self.bystander
+    }
+
     /// A connection that has said nothing yet.
     #[track_caller]
     pub(crate) fn connect(&self) -> Wire {

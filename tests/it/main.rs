@@ -13,6 +13,7 @@
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `four_letter` | questions an operator types into a fresh connection |
+//! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
 //! | `local` | the connection without a socket |
@@ -26,6 +27,7 @@ mod bad_input;
 mod embedding;
 mod fail_stop;
 mod four_letter;
+mod four_letter_captured;
 mod kit;
 mod limits;
 mod local;
