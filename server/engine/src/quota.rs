@@ -72,11 +72,11 @@ impl<'a> Role<'a> {
         let Some(below) = path.strip_prefix(QUOTA) else {
             return Self::Other;
         };
-        let subject =
-            path::parent_of(below).filter(|subject| subject.len() > 1 && subject.starts_with(b"/"));
+        let subject = path::parent_of(below).filter(|subject| subject.starts_with(b"/"));
         match (subject, path::name_of(below)) {
-            (Some(subject), LIMITS) => Self::Limits(subject),
+            // The root has no quota, but what it amounts to is counted when asked for.
             (Some(subject), STATS) => Self::Stats(subject),
+            (Some(subject), LIMITS) if subject.len() > 1 => Self::Limits(subject),
             _ => Self::Other,
         }
     }
@@ -376,8 +376,12 @@ mod tests {
     fn roles_are_by_name_and_place() {
         let path = b"/zookeeper/quota/a/b/zookeeper_limits";
         assert_eq!(Role::of(path), Role::Limits(b"/a/b"));
-        let path = b"/zookeeper/quota/a/zookeeper_stats";
-        assert_eq!(Role::of(path), Role::Stats(b"/a"));
+        for (path, subject) in [
+            (&b"/zookeeper/quota/a/zookeeper_stats"[..], &b"/a"[..]),
+            (b"/zookeeper/quota/zookeeper_stats", b"/"),
+        ] {
+            assert_eq!(Role::of(path), Role::Stats(subject));
+        }
         for other in [
             &b"/zookeeper/quota/zookeeper_limits"[..],
             b"/zookeeper/quota/a",

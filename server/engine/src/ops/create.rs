@@ -3,7 +3,7 @@
 //! Source: reference sections 10.1 to 10.3 and 11.
 
 use minikeeper_protocol::{
-    AclList, Create, CreateMode, CreateOp, ErrorCode, Perms, ReplyRef, Zxid, path,
+    AclList, Create, CreateMode, CreateOp, ErrorCode, Perms, ReplyRef, Stat, Zxid, path,
 };
 
 use crate::{
@@ -36,10 +36,20 @@ pub(crate) fn create(
             }
             match request.op {
                 CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),
-                _ => answer.send(zxid, ReplyRef::PathStat(&path, &state.tree[id].stat())),
+                _ => answer.send(zxid, ReplyRef::PathStat(&path, &stat(state, id, request))),
             }
             state.scratch = path;
         }
+    }
+}
+
+/// The stat of a znode just created, as it is answered: the counts of a quota are written into
+/// their znode only after the original has taken the stat.
+pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
+    let length = request.data.as_ref().map_or(0, bytes::Bytes::len);
+    Stat {
+        data_length: i32::try_from(length).unwrap_or(i32::MAX),
+        ..state.tree[id].stat()
     }
 }
 

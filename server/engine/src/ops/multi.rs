@@ -118,7 +118,7 @@ fn apply(
                 CreateOp::Create => MultiResult::Create { path },
                 _ => MultiResult::Create2 {
                     path,
-                    stat: znode.stat(),
+                    stat: create::stat(state, id, request),
                 },
             }
         }

@@ -21,20 +21,21 @@ pub(crate) fn exists(
     watch: bool,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    let Some(path) = path.map(Ustring::as_bytes) else {
+    // A watch on a missing znode keeps the path as the original would.
+    let Some(path) = path.map(Ustring::as_echoed) else {
         return answer.refuse(state.zxid, ErrorCode::MarshallingError);
     };
     if path.contains(&0) {
         return answer.refuse(state.zxid, ErrorCode::BadArguments);
     }
-    let found = state.tree.find_for_read(path);
+    let found = state.tree.find_for_read(&path);
     if let Some(id) = found
         && let Err(error) = state.allow(caller, id, Perms::READ)
     {
         return answer.refuse(state.zxid, error);
     }
     // Unlike the other reads, exists leaves its watch on a missing znode too.
-    if watch && let Err(error) = state.leave_watch(caller.conn, path, found, Registration::DATA) {
+    if watch && let Err(error) = state.leave_watch(caller.conn, &path, found, Registration::DATA) {
         return answer.refuse(state.zxid, error);
     }
     match found {

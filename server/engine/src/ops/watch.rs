@@ -2,6 +2,8 @@
 //!
 //! Source: reference sections 10.17 to 10.20 and 12.8.
 
+use std::borrow::Cow;
+
 use minikeeper_protocol::{
     AddWatchMode, ErrorCode, EventKind, ReplyRef, Ustring, WatcherType, Zxid,
 };
@@ -101,10 +103,10 @@ fn register(
     missed: impl Fn(&State, Option<ZnodeId>) -> Option<EventKind>,
 ) -> Result<(), ErrorCode> {
     for path in paths {
-        let found = state.tree.find_for_read(path.as_bytes());
+        let path = path.as_echoed();
+        let found = state.tree.find_for_read(&path);
         match missed(state, found) {
             Some(kind) => {
-                let path = path.as_echoed();
                 let event = Event {
                     kind,
                     path: &path,
@@ -112,7 +114,7 @@ fn register(
                 };
                 effects.event(caller.conn, &event);
             }
-            None => state.leave_watch(caller.conn, path.as_bytes(), found, what)?,
+            None => state.leave_watch(caller.conn, &path, found, what)?,
         }
     }
     Ok(())
@@ -132,11 +134,11 @@ pub(crate) fn add_watch(
         None => return answer.refuse(state.zxid, ErrorCode::MarshallingError),
     };
     // The original registers a null path; nothing depends on it (reference section 26).
-    let Some(path) = path.map(Ustring::as_bytes) else {
+    let Some(path) = path.map(Ustring::as_echoed) else {
         return answer.refuse(state.zxid, ErrorCode::MarshallingError);
     };
-    let found = state.tree.find(path);
-    match state.leave_watch(caller.conn, path, found, what) {
+    let found = state.tree.find(&path);
+    match state.leave_watch(caller.conn, &path, found, what) {
         Ok(()) => answer.send(state.zxid, ReplyRef::WatchAdded),
         Err(error) => answer.refuse(state.zxid, error),
     }
@@ -150,7 +152,7 @@ pub(crate) fn check_watches(
     mut answer: Answer<'_, impl Effects>,
 ) {
     let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
-        if state.watches.has(&state.tree, caller.conn, path, kind) {
+        if state.watches.has(&state.tree, caller.conn, &path, kind) {
             Ok(())
         } else {
             Err(ErrorCode::NoWatcher)
@@ -170,7 +172,7 @@ pub(crate) fn remove_watches(
     let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
         if state
             .watches
-            .remove(&mut state.tree, caller.conn, path, kind)
+            .remove(&mut state.tree, caller.conn, &path, kind)
         {
             Ok(())
         } else {
@@ -180,8 +182,12 @@ pub(crate) fn remove_watches(
     answer.done(state.zxid, outcome);
 }
 
-fn watcher_type(path: Option<&Ustring>, kind: i32) -> Result<(&[u8], WatcherType), ErrorCode> {
+/// What is looked for, the path in the form in which watches keep it.
+fn watcher_type(
+    path: Option<&Ustring>,
+    kind: i32,
+) -> Result<(Cow<'_, [u8]>, WatcherType), ErrorCode> {
     let kind = WatcherType::from_code(kind).ok_or(ErrorCode::MarshallingError)?;
     let path = path.ok_or(ErrorCode::NoWatcher)?;
-    Ok((path.as_bytes(), kind))
+    Ok((path.as_echoed(), kind))
 }
