@@ -6,6 +6,9 @@
 //! reads from Java's command line alone: `jute.maxbuffer` and `znode.container.*`.
 
 mod entry;
+mod reason;
+
+use std::time::Duration;
 
 use minikeeper::Config;
 
@@ -17,7 +20,7 @@ use crate::properties;
 const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
 
 /// The option that says the same as a key, by its name in the arguments.
-const OPTIONS: [(&str, &str); 23] = [
+const OPTIONS: [(&str, &str); 24] = [
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("tickTime", "tick_time"),
@@ -26,6 +29,7 @@ const OPTIONS: [(&str, &str); 23] = [
     ("maxClientCnxns", "max_client_cnxns"),
     ("maxCnxns", "max_connections"),
     ("jute.maxbuffer", "jute_maxbuffer"),
+    ("nio.sessionlessCnxnTimeout", "handshake_timeout"),
     ("extendedTypesEnabled", "no_extended_types"),
     (
         "znode.container.checkIntervalMs",
@@ -121,6 +125,9 @@ impl File {
                 let max = entry.whole(1, FRAME_BYTES_MAX)?;
                 config.frame_bytes_max = usize::try_from(max).unwrap_or(usize::MAX);
             }
+            "nio.sessionlessCnxnTimeout" => {
+                config.handshake_timeout = Duration::from_millis(entry.ms(1)?.into());
+            }
             _ => return self.take_znodes_and_access(entry, config),
         }
         Ok(())
@@ -173,7 +180,7 @@ impl File {
                 self.ignored
                     .push(entry.ignored("state is kept only with --data-dir"));
             }
-            _ => self.ignored.push(entry.ignored(reason(entry.key))),
+            _ => self.ignored.push(entry.ignored(reason::reason(entry.key))),
         }
         Ok(())
     }
@@ -208,45 +215,6 @@ impl File {
             Some(error) if self.schemes.is_empty() => Err(error),
             Some(_) => Ok(std::mem::take(&mut self.schemes)),
         }
-    }
-}
-
-/// Why a key that this server does not take has no effect.
-fn reason(key: &str) -> &'static str {
-    const ENSEMBLE: [&str; 13] = [
-        "connectToLearnerMasterLimit",
-        "dynamicConfigFile",
-        "electionAlg",
-        "initLimit",
-        "leaderServes",
-        "observerMasterPort",
-        "oraclePath",
-        "peerType",
-        "portUnification",
-        "quorumListenOnAllIPs",
-        "standaloneEnabled",
-        "syncEnabled",
-        "syncLimit",
-    ];
-    const ENSEMBLE_PREFIXES: [&str; 9] = [
-        "server.",
-        "group.",
-        "weight.",
-        "quorum.",
-        "localSessions",
-        "multiAddress.",
-        "sslQuorum",
-        "ssl.quorum.",
-        "learner.",
-    ];
-    const TLS_PREFIXES: [&str; 2] = ["secureClientPort", "ssl."];
-    let starts_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
-    if ENSEMBLE.contains(&key) || starts_with(&ENSEMBLE_PREFIXES) {
-        "it is for an ensemble, and this is a single server"
-    } else if starts_with(&TLS_PREFIXES) {
-        "TLS is not served"
-    } else {
-        "it is unknown here"
     }
 }
 

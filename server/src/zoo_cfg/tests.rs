@@ -17,7 +17,8 @@ fn settings_of_the_file_reach_the_config() {
     let config = config_of(
         "# reference section 21\n\
          clientPort=2182\nclientPortAddress=0.0.0.0\ntickTime=2000\nminSessionTimeout=1000\n\
-         maxSessionTimeout=50000\nmaxClientCnxns=60\nmaxCnxns=7\njute.maxbuffer=0xfffff\n",
+         maxSessionTimeout=50000\nmaxClientCnxns=60\nmaxCnxns=7\njute.maxbuffer=0xfffff\n\
+         nio.sessionlessCnxnTimeout=8\n",
     );
     assert_eq!(config.listen.to_string(), "0.0.0.0:2182");
     assert_eq!(config.tick_time_ms, 2_000);
@@ -26,6 +27,7 @@ fn settings_of_the_file_reach_the_config() {
     assert_eq!(config.connections_per_address_max, 60);
     assert_eq!(config.connections_max, 7);
     assert_eq!(config.frame_bytes_max, 0xfffff);
+    assert_eq!(config.handshake_timeout, Duration::from_millis(8));
 }
 
 #[test]
@@ -56,6 +58,7 @@ fn options_of_the_command_line_win_one_by_one() {
     let command = crate::args::Args::command();
     let all = "clientPort=1\nclientPortAddress=0.0.0.0\ntickTime=100\nminSessionTimeout=300\n\
                maxSessionTimeout=400\nmaxCnxns=5\nmaxClientCnxns=6\njute.maxbuffer=7\n\
+               nio.sessionlessCnxnTimeout=8\n\
                extendedTypesEnabled=false\nznode.container.checkIntervalMs=1\n\
                znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
                enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
@@ -136,7 +139,8 @@ fn enforced_schemes_are_those_of_the_list_or_sasl() {
 fn what_has_no_effect_is_named_with_its_line_and_why() {
     let text = "initLimit=4\n\nserver.1=localhost:1:2\nsecureClientPort=2281\nssl.x=y\nfoo bar\n\
                 authProvider.1=com.example.Mine\n\
-                authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
+                authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
+                autopurge.purgeInterval=1\nsslQuorum=false\n";
     let ignored = apply(text.as_bytes(), &mut Config::default(), |_| false).unwrap();
     let ignored: Vec<_> = ignored.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -148,6 +152,8 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
             "5: ssl.x has no effect: TLS is not served",
             "6: foo has no effect: it is unknown here",
             "7: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
+            "9: autopurge.purgeInterval has no effect: the original has it, and this server does not",
+            "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
     );
 }
