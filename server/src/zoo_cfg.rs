@@ -20,7 +20,7 @@ use crate::properties;
 const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
 
 /// The option that says the same as a key, by its name in the arguments.
-const OPTIONS: [(&str, &str); 24] = [
+const OPTIONS: [(&str, &str); 25] = [
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("tickTime", "tick_time"),
@@ -30,6 +30,7 @@ const OPTIONS: [(&str, &str); 24] = [
     ("maxCnxns", "max_connections"),
     ("jute.maxbuffer", "jute_maxbuffer"),
     ("nio.sessionlessCnxnTimeout", "handshake_timeout"),
+    ("4lw.commands.whitelist", "four_letter_whitelist"),
     ("extendedTypesEnabled", "no_extended_types"),
     (
         "znode.container.checkIntervalMs",
@@ -128,6 +129,7 @@ impl File {
             "nio.sessionlessCnxnTimeout" => {
                 config.handshake_timeout = Duration::from_millis(entry.ms(1)?.into());
             }
+            "4lw.commands.whitelist" => entry.value.clone_into(&mut config.four_letter_whitelist),
             _ => return self.take_znodes_and_access(entry, config),
         }
         Ok(())
@@ -172,9 +174,6 @@ impl File {
                 config.sasl_super_users.push(user.to_owned());
             }
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry),
-            "4lw.commands.whitelist" => {
-                self.ignored.push(entry.ignored("it is not served yet"));
-            }
             // Never by itself: the original may be running on it.
             "dataDir" => {
                 self.ignored

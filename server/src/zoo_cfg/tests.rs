@@ -18,7 +18,7 @@ fn settings_of_the_file_reach_the_config() {
         "# reference section 21\n\
          clientPort=2182\nclientPortAddress=0.0.0.0\ntickTime=2000\nminSessionTimeout=1000\n\
          maxSessionTimeout=50000\nmaxClientCnxns=60\nmaxCnxns=7\njute.maxbuffer=0xfffff\n\
-         nio.sessionlessCnxnTimeout=8\n",
+         nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok, stat\n",
     );
     assert_eq!(config.listen.to_string(), "0.0.0.0:2182");
     assert_eq!(config.tick_time_ms, 2_000);
@@ -28,6 +28,7 @@ fn settings_of_the_file_reach_the_config() {
     assert_eq!(config.connections_max, 7);
     assert_eq!(config.frame_bytes_max, 0xfffff);
     assert_eq!(config.handshake_timeout, Duration::from_millis(8));
+    assert_eq!(config.four_letter_whitelist, "ruok, stat");
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn options_of_the_command_line_win_one_by_one() {
     let command = crate::args::Args::command();
     let all = "clientPort=1\nclientPortAddress=0.0.0.0\ntickTime=100\nminSessionTimeout=300\n\
                maxSessionTimeout=400\nmaxCnxns=5\nmaxClientCnxns=6\njute.maxbuffer=7\n\
-               nio.sessionlessCnxnTimeout=8\n\
+               nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok\n\
                extendedTypesEnabled=false\nznode.container.checkIntervalMs=1\n\
                znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
                enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
