@@ -174,7 +174,8 @@ fn inputs(
                 consumes_zxid: next().is_multiple_of(2),
             }];
         }
-        9 => return vec![Input::UnknownOp { conn, xid }],
+        9 if next().is_multiple_of(2) => return vec![Input::UnknownOp { conn, xid }],
+        9 => return vec![Input::Throttled { conn, xid }],
         10..=17 => Request::Create(create(&mut next)),
         18..=22 => Request::Delete {
             path: path(next()),

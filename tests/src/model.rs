@@ -148,6 +148,11 @@ impl Model {
                     self.refuse_unknown(conn.0, *xid);
                 }
             }
+            Input::Throttled { conn, xid } => {
+                if self.touch(conn.0) {
+                    self.reply(conn.0, *xid, Err(ErrorCode::ThrottledOp));
+                }
+            }
             Input::Disconnect { conn } => self.detach(conn.0),
             Input::Tick => self.tick(ended)?,
             Input::Expire { session } => {

@@ -65,6 +65,14 @@ pub enum Input {
         /// The client's number for it.
         xid: Xid,
     },
+    /// A request that waited too long to be served: it is answered with THROTTLEDOP and changes
+    /// nothing. Which requests these are is the shell's business.
+    Throttled {
+        /// Where it came from.
+        conn: ConnId,
+        /// The client's number for it.
+        xid: Xid,
+    },
     /// The connection is gone.
     Disconnect {
         /// Which one.

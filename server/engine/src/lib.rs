@@ -194,6 +194,14 @@ impl Engine {
                     refuse_unknown(state, Answer::to(*conn, *xid, effects));
                 }
             }
+            // Reference section 17.2: it keeps the session alive like any request.
+            Input::Throttled { conn, xid } => {
+                if let Some(caller) = admit(state, *conn, now)
+                    && enter(state, caller, *xid, effects)
+                {
+                    Answer::to(*conn, *xid, effects).refuse(state.zxid, ErrorCode::ThrottledOp);
+                }
+            }
             Input::Disconnect { conn } => state.detach(*conn),
             Input::Tick => {
                 ops::session::expire_due(state, now, effects);
