@@ -168,6 +168,9 @@ struct LimitArgs {
     /// Most connections from one address; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_client_cnxns: usize,
+    /// Most connections waiting to be accepted
+    #[arg(long, value_name = "N", default_value_t = Config::default().listen_backlog)]
+    listen_backlog: u32,
     /// Most sessions at a time
     #[arg(long, value_name = "N", default_value_t = Config::default().sessions_max)]
     max_sessions: usize,
@@ -205,6 +208,7 @@ impl ServeArgs {
             handshake_timeout: Duration::from_millis(limits.handshake_timeout),
             connections_max: limits.max_connections,
             connections_per_address_max: limits.max_client_cnxns,
+            listen_backlog: limits.listen_backlog,
             sessions_max: limits.max_sessions,
             watches_max: limits.max_watches,
             tree_bytes_max: limits.max_tree_bytes,

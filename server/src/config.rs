@@ -32,6 +32,9 @@ pub struct Config {
     /// The most connections from one address; 0 is no limit. Default: 0.
     /// Source: `maxClientCnxns` of the original, which refuses the 61st by default.
     pub connections_per_address_max: usize,
+    /// How many connections may wait to be accepted; the system cuts it to a maximum of its own.
+    /// Default: 1,024. Source: `clientPortListenBacklog` of the original, which leaves 50.
+    pub listen_backlog: u32,
     /// The most sessions at a time; beyond it handshakes are not answered. Default: 1,000,000.
     pub sessions_max: usize,
     /// The most watches at a time; beyond it requests that set one are answered with
@@ -132,6 +135,7 @@ impl Default for Config {
             handshake_timeout: Duration::from_secs(10),
             connections_max: 100_000,
             connections_per_address_max: 0,
+            listen_backlog: 1_024,
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
@@ -226,6 +230,7 @@ impl Config {
             ("tick_time_ms", self.tick_time_ms as usize),
             ("frame_bytes_max", self.frame_bytes_max),
             ("connections_max", self.connections_max),
+            ("listen_backlog", self.listen_backlog as usize),
             ("sessions_max", self.sessions_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),
             ("turn_requests_max", self.turn_requests_max),
@@ -245,6 +250,7 @@ impl Config {
                 SIGNED_MAX - 4,
             ),
             ("connections_max", self.connections_max as u64, NUMBERED_MAX),
+            ("listen_backlog", u64::from(self.listen_backlog), SIGNED_MAX),
             ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
             ("watches_max", self.watches_max as u64, NUMBERED_MAX),
             (

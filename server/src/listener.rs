@@ -2,12 +2,26 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{shared::Shared, socket::SocketTask};
+use crate::{config::Config, shared::Shared, socket::SocketTask};
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Listens.
+pub(crate) fn bind(config: &Config) -> io::Result<TcpListener> {
+    let socket = match config.listen {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again must not wait for connections of the last one; elsewhere
+    // than on Unix the option means something else.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(config.listen)?;
+    socket.listen(config.listen_backlog)
+}
 
 /// Accepts until dropped.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {

@@ -10,7 +10,7 @@ use std::{
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::{SessionId, Stat};
 use parking_lot::Mutex;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::{
     admin::four_letter::words,
@@ -81,7 +81,7 @@ impl Server {
             address: config.listen,
             source,
         };
-        let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
+        let listener = listener::bind(&config).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         config.listen = address;
         let settings = start::settings(&config, &start::clock(&config));

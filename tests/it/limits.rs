@@ -246,3 +246,11 @@ fn backlog_and_turn_limits_refuse_nothing() {
     }
     assert!(!logged.text().contains("WARN"), "{}", logged.text());
 }
+
+#[test]
+fn shortest_listen_backlog_serves_everybody_in_turn() {
+    let logged = Logged::start(|config| config.listen_backlog = 1);
+    for _ in 0..20 {
+        Wire::open(logged.address(), TIMEOUT_MS).0.ping();
+    }
+}
