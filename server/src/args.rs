@@ -171,6 +171,27 @@ struct LimitArgs {
     /// Most connections waiting to be accepted
     #[arg(long, value_name = "N", default_value_t = Config::default().listen_backlog)]
     listen_backlog: u32,
+    /// Most handshakes at once; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    connection_throttle_tokens: u32,
+    /// How often another handshake may come then, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1)]
+    connection_throttle_fill_time: u64,
+    /// How many handshakes may come each time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    connection_throttle_fill_count: u32,
+    /// Longest wait of a request before it is refused, in milliseconds; 0 is no limit
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    throttled_op_wait_time: u64,
+    /// Longest request that is not large, in bytes; 0: none is large
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    large_request_threshold: usize,
+    /// Most bytes of large requests at a time
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().large_request_bytes_max)]
+    large_request_max_bytes: usize,
+    /// Most memory for requests that cannot be served yet, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().unserved_bytes_max)]
+    max_unserved_bytes: usize,
     /// Most sessions at a time
     #[arg(long, value_name = "N", default_value_t = Config::default().sessions_max)]
     max_sessions: usize,
@@ -209,6 +230,15 @@ impl ServeArgs {
             connections_max: limits.max_connections,
             connections_per_address_max: limits.max_client_cnxns,
             listen_backlog: limits.listen_backlog,
+            connection_throttle_tokens: limits.connection_throttle_tokens,
+            connection_throttle_fill_time: Duration::from_millis(
+                limits.connection_throttle_fill_time,
+            ),
+            connection_throttle_fill_count: limits.connection_throttle_fill_count,
+            throttled_op_wait_time: Duration::from_millis(limits.throttled_op_wait_time),
+            large_request_threshold: limits.large_request_threshold,
+            large_request_bytes_max: limits.large_request_max_bytes,
+            unserved_bytes_max: limits.max_unserved_bytes,
             sessions_max: limits.max_sessions,
             watches_max: limits.max_watches,
             tree_bytes_max: limits.max_tree_bytes,

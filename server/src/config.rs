@@ -35,6 +35,41 @@ pub struct Config {
     /// How many connections may wait to be accepted; the system cuts it to a maximum of its own.
     /// Default: 1,024. Source: `clientPortListenBacklog` of the original, which leaves 50.
     pub listen_backlog: u32,
+    /// How many handshakes may come at once: each takes a token, and one that finds none is closed
+    /// without an answer. 0 is no limit. Default: 0.
+    /// Source: `connection_throttle_tokens` of the original; its random drops and its weights are
+    /// not there.
+    pub connection_throttle_tokens: u32,
+    /// How often tokens come back. Must be over, not just reached. Default: 1 ms.
+    /// Source: `connection_throttle_fill_time` of the original.
+    pub connection_throttle_fill_time: Duration,
+    /// How many tokens come back each time. Default: 1.
+    /// Source: `connection_throttle_fill_count` of the original.
+    pub connection_throttle_fill_count: u32,
+    /// The longest a request may wait to be served, in whole milliseconds; one that waited longer
+    /// is answered with THROTTLEDOP, pings and the closing of a session excepted. Zero is no limit.
+    /// Default: zero.
+    ///
+    /// There is no queue: a request is served in the turn after the read that brought it. It waits
+    /// only while its client does not read the replies before it (`write_backlog_bytes_max`).
+    /// Source: `throttledOpWaitTime` of the original.
+    pub throttled_op_wait_time: Duration,
+    /// The longest request that is not large. 0: none is large, and `large_request_bytes_max` is
+    /// no limit. Unit: bytes. Default: 0.
+    /// Source: `largeRequestThreshold` of the original, where -1 stands for 0.
+    pub large_request_threshold: usize,
+    /// The most that all large requests together may have; one more closes its connection.
+    /// Unit: bytes. Default: 100 MiB.
+    ///
+    /// A request counts from its first four bytes, which tell its length, until it is served; in
+    /// the original from its last byte. Source: `largeRequestMaxBytes` of the original.
+    pub large_request_bytes_max: usize,
+    /// The most memory for input of all connections together that cannot be served yet: parts of
+    /// requests, and requests whose client does not read the replies before them. The connection
+    /// that asks for more is closed. Unit: bytes. Default: 1 GiB. The original has no such limit.
+    ///
+    /// Buffers count whole, and double as they grow. What one read brings may come on top.
+    pub unserved_bytes_max: usize,
     /// The most sessions at a time; beyond it handshakes are not answered. Default: 1,000,000.
     pub sessions_max: usize,
     /// The most watches at a time; beyond it requests that set one are answered with
@@ -48,8 +83,16 @@ pub struct Config {
     pub outbox_bytes_max: usize,
     /// How much may wait to be written before no further request is served. Unit: bytes.
     /// Default: 1 MiB. One reply may exceed it by its own size.
+    ///
+    /// Does what `globalOutstandingLimit` does in the original, only earlier: there a connection
+    /// with a request that waits is not read while the server has more than 1,000 of them, here it
+    /// is not read in any case. So a setting of that name would change nothing.
     pub write_backlog_bytes_max: usize,
     /// The most requests served in one turn of the lock. Default: 64.
+    ///
+    /// No others are in process at the same time, so this is what `requestThrottleLimit` is in the
+    /// original. As there with that limit set, requests that wait when their connection ends are
+    /// dropped.
     pub turn_requests_max: usize,
     /// Whether znodes may have a time to live (createTTL); otherwise that is answered with
     /// UNIMPLEMENTED. Default: yes. Source: `extendedTypesEnabled` of the original, off there.
@@ -136,6 +179,13 @@ impl Default for Config {
             connections_max: 100_000,
             connections_per_address_max: 0,
             listen_backlog: 1_024,
+            connection_throttle_tokens: 0,
+            connection_throttle_fill_time: Duration::from_millis(1),
+            connection_throttle_fill_count: 1,
+            throttled_op_wait_time: Duration::ZERO,
+            large_request_threshold: 0,
+            large_request_bytes_max: 100 << 20,
+            unserved_bytes_max: 1 << 30,
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
@@ -231,6 +281,12 @@ impl Config {
             ("frame_bytes_max", self.frame_bytes_max),
             ("connections_max", self.connections_max),
             ("listen_backlog", self.listen_backlog as usize),
+            (
+                "connection_throttle_fill_time",
+                usize::from(self.connection_throttle_fill_time.as_millis() > 0),
+            ),
+            ("large_request_bytes_max", self.large_request_bytes_max),
+            ("unserved_bytes_max", self.unserved_bytes_max),
             ("sessions_max", self.sessions_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),
             ("turn_requests_max", self.turn_requests_max),

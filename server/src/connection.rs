@@ -13,7 +13,9 @@ use minikeeper_protocol::{
 
 use crate::{
     admin::four_letter::words,
+    limits::{self, Breach},
     outbox::{Close, Outbox},
+    rest::Rest,
     scratch::{READ_BYTES, Scratch},
     shared::Shared,
     stats::Peer,
@@ -31,6 +33,8 @@ pub(crate) enum Fault {
     FourLetterWord,
     /// Another turn or the engine said so.
     Told(Close),
+    /// A limit is reached.
+    Limit(Breach),
 }
 
 impl std::fmt::Display for Fault {
@@ -43,6 +47,7 @@ impl std::fmt::Display for Fault {
             Self::Message(error) => error.fmt(f),
             Self::FourLetterWord => f.write_str("four-letter word answered"),
             Self::Told(why) => why.fmt(f),
+            Self::Limit(breach) => breach.fmt(f),
         }
     }
 }
@@ -67,9 +72,8 @@ pub(crate) struct Connection {
     is_open: bool,
     /// Whether the client closed its side.
     pub(crate) is_left: bool,
-    /// Input that has not been served: part of a frame, or frames that wait for the writer.
-    /// Holds no memory while empty.
-    rest: BytesMut,
+    /// Input that has not been served. Behind a pointer, as few connections have some.
+    rest: Option<Box<Rest>>,
 }
 
 impl Connection {
@@ -81,32 +85,35 @@ impl Connection {
             id,
             is_open: false,
             is_left: false,
-            rest: BytesMut::new(),
+            rest: None,
         }
     }
 
     /// Where the next read should go: behind the rest of the last one, if there was any.
     pub(crate) fn read_buffer<'a>(&'a mut self, scratch: &'a mut Scratch) -> &'a mut BytesMut {
-        if self.rest.is_empty() {
+        let Some(rest) = &mut self.rest else {
             scratch.read.reserve(READ_BYTES);
-            &mut scratch.read
-        } else {
-            // Doubles as data comes: what a length prefix claims costs nothing by itself.
-            let wanted = self.rest.len().clamp(4 << 10, READ_BYTES);
-            self.rest.reserve(wanted);
-            &mut self.rest
-        }
+            return &mut scratch.read;
+        };
+        // Doubles as data comes: what a length prefix claims costs nothing by itself.
+        let wanted = rest.bytes.len().clamp(4 << 10, READ_BYTES);
+        rest.bytes.reserve(wanted);
+        &mut rest.bytes
     }
 
     /// Serves what a read has put into [`Connection::read_buffer`].
     pub(crate) fn serve_read(&mut self, scratch: &mut Scratch) -> Flow {
-        if !self.rest.is_empty() {
+        if self.rest.is_some() {
             return self.serve_rest(scratch);
         }
         let batch = std::mem::take(&mut scratch.read).freeze();
-        let (flow, served) = self.serve(&batch, scratch);
+        let read_ms = self.read_ms();
+        let (mut flow, served) = self.serve(&batch, read_ms, scratch);
         if served < batch.len() && !matches!(flow, Flow::Close(_)) {
-            self.rest.extend_from_slice(&batch[served..]);
+            let mut rest = Box::<Rest>::default();
+            rest.bytes.extend_from_slice(&batch[served..]);
+            rest.read_ms = read_ms;
+            flow = self.keep(rest, flow);
         }
         // Nothing keeps a slice of the batch, so the buffer comes back.
         if let Ok(mut buffer) = batch.try_into_mut() {
@@ -118,33 +125,77 @@ impl Connection {
 
     /// Serves what was left over: after writing, or after more input was appended to it.
     pub(crate) fn serve_rest(&mut self, scratch: &mut Scratch) -> Flow {
-        // Part of a frame needs no second look before the frame is whole.
-        if let Ok(None) = frame::next(&self.rest, self.shared.config.frame_bytes_max)
-            && (self.is_open || self.rest.len() < 4)
-        {
+        let Some(mut rest) = self.rest.take() else {
             return Flow::Continue;
+        };
+        // Part of a frame needs no second look before the frame is whole.
+        if let Ok(None) = frame::next(&rest.bytes, self.shared.config.frame_bytes_max)
+            && (self.is_open || rest.bytes.len() < 4)
+        {
+            return self.keep(rest, Flow::Continue);
         }
-        let batch = std::mem::take(&mut self.rest).freeze();
-        let (flow, served) = self.serve(&batch, scratch);
-        if served < batch.len() && !matches!(flow, Flow::Close(_)) {
-            match batch.try_into_mut() {
-                Ok(mut buffer) => {
-                    bytes::Buf::advance(&mut buffer, served);
-                    self.rest = buffer;
-                }
-                Err(batch) => self.rest.extend_from_slice(&batch[served..]),
+        self.shared.limits.release(&mut rest.held);
+        let batch = std::mem::take(&mut rest.bytes).freeze();
+        rest.read_ms = rest.read_ms.or_else(|| self.read_ms());
+        let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
+        if served == batch.len() || matches!(flow, Flow::Close(_)) {
+            return flow;
+        }
+        match batch.try_into_mut() {
+            Ok(mut buffer) => {
+                bytes::Buf::advance(&mut buffer, served);
+                rest.bytes = buffer;
             }
+            Err(batch) => rest.bytes.extend_from_slice(&batch[served..]),
         }
-        flow
+        self.keep(rest, flow)
+    }
+
+    /// Keeps what could not be served, if the limits allow it.
+    fn keep(&mut self, mut rest: Box<Rest>, flow: Flow) -> Flow {
+        if flow == Flow::Continue {
+            // Part of a frame: it comes when its last byte does.
+            rest.read_ms = None;
+        }
+        let Shared { limits, config, .. } = &*self.shared;
+        let memory_bytes = rest.bytes.capacity();
+        match limits.hold(config, &mut rest.held, memory_bytes, &rest.bytes) {
+            Ok(()) => {
+                self.rest = Some(rest);
+                flow
+            }
+            Err(breach) => Flow::Close(Fault::Limit(breach)),
+        }
+    }
+
+    /// The time, if it matters to requests how long they have waited.
+    fn read_ms(&self) -> Option<u64> {
+        let Shared { turns, config, .. } = &*self.shared;
+        let is_asked = !config.throttled_op_wait_time.is_zero();
+        is_asked.then(|| turns.clock().elapsed_ms())
+    }
+
+    /// Whether requests that were read then have waited too long.
+    fn is_too_late(&self, read_ms: Option<u64>) -> bool {
+        let (Some(read_ms), Some(now_ms)) = (read_ms, self.read_ms()) else {
+            return false;
+        };
+        let wait_max = self.shared.config.throttled_op_wait_time.as_millis();
+        u128::from(now_ms.saturating_sub(read_ms)) > wait_max
     }
 
     /// Whether frames wait in [`Connection::serve_rest`] or part of one does.
-    pub(crate) fn has_rest(&self) -> bool {
-        !self.rest.is_empty()
+    pub(crate) const fn has_rest(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// Serves the whole frames of a batch; says how many bytes are done with.
-    fn serve(&mut self, batch: &Bytes, scratch: &mut Scratch) -> (Flow, usize) {
+    fn serve(
+        &mut self,
+        batch: &Bytes,
+        read_ms: Option<u64>,
+        scratch: &mut Scratch,
+    ) -> (Flow, usize) {
         let mut served = 0;
         let mut arrived_ms = None;
         loop {
@@ -173,6 +224,10 @@ impl Connection {
                 wakes,
                 ..
             } = scratch;
+            let is_too_late = self.is_too_late(read_ms);
+            if is_too_late {
+                limits::throttle(inputs);
+            }
             let requests = turn::Batch {
                 inputs,
                 ends,
@@ -184,6 +239,9 @@ impl Connection {
                 .turns
                 .serve(self.id, requests, out, out_bytes_max, wakes);
             arrived_ms.get_or_insert(leftover.began_ms);
+            if is_too_late {
+                self.count_throttled(&inputs[..leftover.applied]);
+            }
             let all_applied = leftover.applied == inputs.len();
             inputs.clear();
             if leftover.applied > 0 {
@@ -202,6 +260,13 @@ impl Connection {
                 return (Flow::Full, served);
             }
         }
+    }
+
+    fn count_throttled(&self, applied: &[Input]) {
+        let is_throttled = |input: &&Input| matches!(input, Input::Throttled { .. });
+        let throttled = applied.iter().filter(is_throttled).count();
+        let Shared { limits, config, .. } = &*self.shared;
+        limits.throttled(config, throttled);
     }
 
     /// Decodes the frame at `start` into the turn's inputs, if it is whole; says where the next
@@ -225,12 +290,17 @@ impl Connection {
         let Some(body) = frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)? else {
             return Ok(None);
         };
+        let Shared { limits, config, .. } = &*self.shared;
+        let length = body.len();
+        limits.admit_request(config, length).map_err(Fault::Limit)?;
         let (body_start, end) = (start + body.start, start + body.end);
         let mut reader = Reader::window(batch, body_start..end);
         if self.is_open {
             decode(self.id, &mut reader, &mut scratch.inputs).map_err(Fault::Message)?;
         } else {
             let hello = ConnectRequest::decode(&mut reader).map_err(Fault::Message)?;
+            let now_ms = || self.shared.turns.clock().elapsed_ms();
+            limits.admit(config, now_ms).map_err(Fault::Limit)?;
             self.is_open = true;
             self.outbox.set_open();
             scratch.inputs.push(Input::Connect {
@@ -276,6 +346,10 @@ fn decode(
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if let Some(rest) = &mut self.rest {
+            self.shared.limits.release(&mut rest.held);
+            self.shared.limits.dropped(&rest.bytes);
+        }
         self.shared.turns.unregister(self.id, self.is_left);
     }
 }

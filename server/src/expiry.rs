@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{shared::Shared, stats::Counters};
+use crate::shared::Shared;
 
 /// When something is due next, in milliseconds since the start; nothing is on a broken server.
 pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
@@ -21,10 +21,7 @@ pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
 pub(crate) fn tick(shared: &Shared) {
     shared.turns.tick();
     let closed = shared.fresh.close_due(shared.turns.clock().elapsed_ms());
-    if closed > 0 {
-        let count = |counters: &mut Counters| counters.sessionless_expired += closed;
-        shared.turns.recount(count);
-    }
+    shared.limits.expired(&shared.config, closed);
 }
 
 /// Runs until dropped.

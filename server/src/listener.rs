@@ -41,8 +41,8 @@ fn open(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     let address = peer.ip();
     let slot = match shared.live.enter(&shared.config, address) {
         Ok(slot) => slot,
-        Err(setting) => {
-            tracing::warn!(%address, setting, "limit reached: a connection is refused");
+        Err((setting, max)) => {
+            shared.limits.refused(setting, max, address);
             // As the original refuses: a reset, no byte.
             let _ = stream.set_zero_linger();
             return;

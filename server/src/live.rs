@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -20,8 +20,6 @@ pub(crate) struct Live {
     count: AtomicUsize,
     /// Kept only while a limit for each address is set.
     by_address: Mutex<HashMap<IpAddr, usize>>,
-    /// How many were refused, since the start or a reset.
-    refused: AtomicU64,
     /// Called when the last one has closed.
     empty: Notify,
 }
@@ -30,15 +28,14 @@ impl Live {
     /// Counts a connection in, until its slot is dropped.
     ///
     /// # Errors
-    /// The name of the limit that forbids it.
+    /// The name of the limit that forbids it, and its value.
     pub(crate) fn enter(
         self: &Arc<Self>,
         config: &Config,
         address: IpAddr,
-    ) -> Result<Slot, &'static str> {
+    ) -> Result<Slot, (&'static str, usize)> {
         if self.count.load(Ordering::Acquire) >= config.connections_max {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err("connections_max");
+            return Err(("connections_max", config.connections_max));
         }
         let per_address_max = config.connections_per_address_max;
         let mut counted = None;
@@ -46,8 +43,7 @@ impl Live {
             let mut by_address = self.by_address.lock();
             let count = by_address.entry(address).or_default();
             if *count >= per_address_max {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-                return Err("connections_per_address_max");
+                return Err(("connections_per_address_max", per_address_max));
             }
             *count += 1;
             counted = Some(Box::new(address));
@@ -57,14 +53,6 @@ impl Live {
             live: Arc::clone(self),
             counted,
         })
-    }
-
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset_refused(&self) {
-        self.refused.store(0, Ordering::Relaxed);
     }
 
     /// Waits until no connection is open.

@@ -11,6 +11,7 @@ use minikeeper_protocol::Zxid;
 use crate::{
     admin::process,
     latency::Latency,
+    limits::LimitCounts,
     shared::Shared,
     stats::{Counters, Sizes},
     turn::Look,
@@ -107,7 +108,7 @@ pub(crate) struct Snapshot {
     watches: usize,
     data_bytes: usize,
     uptime_ms: u64,
-    refused: u64,
+    limits: LimitCounts,
     nothing: Latency,
 }
 
@@ -129,7 +130,7 @@ impl Snapshot {
                 watches: engine.watches_in_tables(),
                 data_bytes: engine.data_bytes(),
                 uptime_ms,
-                refused: shared.live.refused(),
+                limits: shared.limits.counts(),
                 nothing: Latency::default(),
             }
         })
@@ -192,7 +193,7 @@ metrics! {
     Counter Count "connection_drop_count"
         "Connections that their client closed" Count(|s| s.counters.dropped);
     Counter Count "connection_rejected"
-        "Connections refused because of a limit" Count(|s| s.refused);
+        "Connections refused because of a limit" Count(|s| s.limits.connection_rejected);
     Counter Count "connection_request_count" "Handshakes" Count(|s| s.counters.handshakes);
     Counter Count "connection_revalidate_count"
         "Handshakes that came back to a session" Count(|s| s.counters.revalidations);
@@ -204,7 +205,8 @@ metrics! {
     Counter Count "ensemble_auth_skip" "No ensemble names are checked" Zero;
     Counter Count "ensemble_auth_success" "No ensemble names are checked" Zero;
     Counter Count "insecure_admin_count" "No admin server with TLS" Zero;
-    Counter Count "large_requests_rejected" "Requests are not throttled" Zero;
+    Counter Count "large_requests_rejected"
+        "Requests beyond large_request_bytes_max" Count(|s| s.limits.large_requests_rejected);
     Counter Count "learner_commit_received_count" "Only ensembles" Zero;
     Counter Count "learner_proposal_received_count" "Only ensembles" Zero;
     Counter Count "looking_count" "Only ensembles" Zero;
@@ -214,7 +216,7 @@ metrics! {
     Counter Count "proposal_count" "Only ensembles" Zero;
     Counter Count "quit_leading_due_to_disloyal_voter" "Only ensembles" Zero;
     Counter Count "request_commit_queued" "Only ensembles" Zero;
-    Counter Count "request_throttle_wait_count" "Requests are not throttled" Zero;
+    Counter Count "request_throttle_wait_count" "No request waits for another's turn" Zero;
     Counter Count "requests_not_forwarded_to_commit_processor" "Only ensembles" Zero;
     Counter Bytes "response_bytes"
         "Bytes of replies, without pings" Count(|s| s.counters.response_bytes);
@@ -226,18 +228,20 @@ metrics! {
     Counter Count "restore_rate_limited_count" "Nothing is kept in files" Zero;
     Counter Count "revalidate_count" "Only ensembles" Zero;
     Counter Count "sessionless_connections_expired"
-        "Handshakes that took too long" Count(|s| s.counters.sessionless_expired);
+        "Handshakes that took too long" Count(|s| s.limits.sessionless_connections_expired);
     Counter Count "skip_learner_request_to_next_processor_count" "Only ensembles" Zero;
     Counter Count "snap_count" "Only ensembles" Zero;
     Counter Count "snapshot_error_count" "Nothing is kept in files" Zero;
     Counter Count "snapshot_rate_limited_count" "Nothing is kept in files" Zero;
-    Counter Count "stale_replies" "Requests are not throttled" Zero;
-    Counter Count "stale_requests" "Requests are not throttled" Zero;
-    Counter Count "stale_requests_dropped" "Requests are not throttled" Zero;
+    Counter Count "stale_replies" "Requests of a closed connection are not served" Zero;
+    Counter Count "stale_requests" "Requests of a closed connection are not served" Zero;
+    Counter Count "stale_requests_dropped"
+        "Requests that waited when their connection ended" Count(|s| s.limits.stale_requests_dropped);
     Counter Count "stale_sessions_expired"
         "Sessions that expired" Count(|s| s.counters.sessions_expired);
     Counter Count "sync_processor_request_queued" "No request waits between stages" Zero;
-    Counter Count "throttled_ops" "Requests are not throttled" Zero;
+    Counter Count "throttled_ops"
+        "Requests that waited beyond throttled_op_wait_time" Count(|s| s.limits.throttled_ops);
     Counter Count "tls_handshake_exceeded" "No TLS is served" Zero;
     Counter Count "unrecoverable_error_count" "A broken server does not answer" Zero;
     Counter Count "unsuccessful_handshake" "No TLS is served" Zero;

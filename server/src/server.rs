@@ -17,6 +17,7 @@ use crate::{
     config::Config,
     expiry,
     fresh::Fresh,
+    limits::{LimitCounts, Limits},
     listener,
     local::LocalStream,
     outbox::Close,
@@ -100,6 +101,7 @@ impl Server {
             live: Arc::default(),
             fresh: Fresh::new(handshake_ms),
             trace_mask: AtomicI64::new(words::TRACE_MASK),
+            limits: Limits::default(),
         });
         let mut tasks = vec![tokio::spawn(listener::accept(
             listener,
@@ -251,6 +253,12 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.turns.connections()
+    }
+
+    /// How often limits were met since the start.
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        self.shared.limits.counts()
     }
 
     /// Waits until the server has stopped serving because of a bug in it.

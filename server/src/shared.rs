@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::AtomicI64};
 
-use crate::{config::Config, fresh::Fresh, live::Live, scratch::ScratchPool, turn::Turns};
+use crate::{
+    config::Config, fresh::Fresh, limits::Limits, live::Live, scratch::ScratchPool, turn::Turns,
+};
 
 /// What the listener, the connections and the handle share.
 #[derive(Debug)]
@@ -14,4 +16,5 @@ pub(crate) struct Shared {
     pub(crate) fresh: Fresh,
     /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
     pub(crate) trace_mask: AtomicI64,
+    pub(crate) limits: Limits,
 }

@@ -99,7 +99,7 @@ impl LastOp {
                 _ if failed && is_plain_write(request.op()) => Some(Self::NotApplicable),
                 _ => Some(Self::Request(request.op())),
             },
-            Input::Undecodable { .. } => Some(Self::NotApplicable),
+            Input::Undecodable { .. } | Input::Throttled { .. } => Some(Self::NotApplicable),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ fn chosen_xid(input: &Input) -> Option<Xid> {
             Request::Ping | Request::Auth { .. } | Request::Sasl { .. } => return None,
             _ => *xid,
         },
-        Input::Undecodable { xid, .. } => *xid,
+        Input::Undecodable { xid, .. } | Input::Throttled { xid, .. } => *xid,
         _ => return None,
     };
     (xid.0 >= 0).then_some(xid)
@@ -334,8 +334,6 @@ pub(crate) struct Counters {
     pub(crate) revalidations: u64,
     /// Connections that their client closed.
     pub(crate) dropped: u64,
-    /// Connections that never finished their handshake.
-    pub(crate) sessionless_expired: u64,
     pub(crate) sessions_expired: u64,
     pub(crate) read_latency: Latency,
     pub(crate) update_latency: Latency,

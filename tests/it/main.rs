@@ -10,6 +10,7 @@
 //! | `pacing` | how bytes arrive: pipelined, split, half-closed, slow readers |
 //! | `memory` | clients that cost memory: never reading, never finishing, ten thousand of them |
 //! | `limits` | each limit of the configuration: what meets it, and the log line that names it |
+//! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `four_letter` | questions an operator types into a fresh connection |
@@ -36,3 +37,4 @@ mod pacing;
 mod paths;
 mod saving;
 mod sessions;
+mod throttling;

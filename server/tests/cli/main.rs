@@ -347,8 +347,10 @@ fn next_run_takes_the_same_port_and_refuses_sessions_of_the_last() {
 
 #[test]
 fn limits_are_taken_from_the_command_line() {
-    let server = Running::start(&["--port", "0", "--max-sessions", "1", "--tick-time", "100"]);
-    let (_client, session, _) = open(server.address());
+    let options = "--port 0 --max-sessions 1 --tick-time 100 \
+                   --large-request-threshold 100 --large-request-max-bytes 1000";
+    let server = Running::start(&options.split_whitespace().collect::<Vec<_>>());
+    let (mut client, session, _) = open(server.address());
     // 20 ticks at most.
     assert_eq!(session.timeout_ms, 2_000);
     let mut second = connect(server.address());
@@ -356,4 +358,6 @@ fn limits_are_taken_from_the_command_line() {
     ConnectRequest::new(10_000).encode(&mut out);
     second.write_all(&out).unwrap();
     assert_eq!(second.read(&mut [0; 1]).unwrap(), 0);
+    client.write_all(&1_001_i32.to_be_bytes()).unwrap();
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
 }

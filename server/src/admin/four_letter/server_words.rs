@@ -62,7 +62,7 @@ pub(crate) fn dirs() -> String {
 
 pub(crate) fn srst(shared: &Shared) -> String {
     shared.turns.recount(Counters::reset);
-    shared.live.reset_refused();
+    shared.limits.reset();
     "Server stats reset.\n".to_owned()
 }
 

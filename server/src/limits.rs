@@ -1,0 +1,379 @@
+//! Limits that concern single requests or all connections together: what counts against them, how
+//! often they were met, and what the log says then.
+//!
+//! The tree, the sessions and the watches are limited by the engine, the number of connections by
+//! `live.rs`. Nothing here is touched by a request as long as the limit that asks for it is off
+//! and the request is served where it was read.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use minikeeper_engine::Input;
+use minikeeper_protocol::{Request, frame};
+
+use crate::{config::Config, throttle::Throttle};
+
+/// How often limits were met since the start, or since `srst`.
+///
+/// The names of the original's metrics, where it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct LimitCounts {
+    /// Connections beyond `connections_max` or `connections_per_address_max`, and handshakes
+    /// beyond `connection_throttle_tokens`.
+    pub connection_rejected: u64,
+    /// Connections that took longer than `handshake_timeout`.
+    pub sessionless_connections_expired: u64,
+    /// Requests beyond `large_request_bytes_max`.
+    pub large_requests_rejected: u64,
+    /// Requests that waited longer than `throttled_op_wait_time`.
+    pub throttled_ops: u64,
+    /// Requests that still waited for the output of earlier ones to be read when their connection
+    /// ended.
+    pub stale_requests_dropped: u64,
+    /// Connections closed over `unserved_bytes_max`. The original has no such limit.
+    pub unserved_bytes_rejected: u64,
+}
+
+/// A limit that closes the connection that met it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Breach {
+    ConnectionThrottle,
+    LargeRequests,
+    UnservedBytes,
+}
+
+impl std::fmt::Display for Breach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ConnectionThrottle => "connection_throttle_tokens used up",
+            Self::LargeRequests => "large_request_bytes_max reached",
+            Self::UnservedBytes => "unserved_bytes_max reached",
+        })
+    }
+}
+
+/// What one connection's unserved input is counted with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Held {
+    /// Memory of all of it.
+    pub(crate) bytes: usize,
+    /// Length of the large requests in it, the part of the last one that is still to come included.
+    pub(crate) large_bytes: usize,
+}
+
+/// What all connections together count.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    throttle: Throttle,
+    held_bytes: AtomicUsize,
+    held_large_bytes: AtomicUsize,
+    connection_rejected: AtomicU64,
+    sessionless_connections_expired: AtomicU64,
+    large_requests_rejected: AtomicU64,
+    throttled_ops: AtomicU64,
+    stale_requests_dropped: AtomicU64,
+    unserved_bytes_rejected: AtomicU64,
+}
+
+impl Limits {
+    pub(crate) fn counts(&self) -> LimitCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LimitCounts {
+            connection_rejected: read(&self.connection_rejected),
+            sessionless_connections_expired: read(&self.sessionless_connections_expired),
+            large_requests_rejected: read(&self.large_requests_rejected),
+            throttled_ops: read(&self.throttled_ops),
+            stale_requests_dropped: read(&self.stale_requests_dropped),
+            unserved_bytes_rejected: read(&self.unserved_bytes_rejected),
+        }
+    }
+
+    /// As `srst` leaves them.
+    pub(crate) fn reset(&self) {
+        for counter in [
+            &self.connection_rejected,
+            &self.sessionless_connections_expired,
+            &self.large_requests_rejected,
+            &self.throttled_ops,
+            &self.stale_requests_dropped,
+            &self.unserved_bytes_rejected,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection was refused when it was accepted.
+    pub(crate) fn refused(&self, setting: &str, max: usize, address: std::net::IpAddr) {
+        if count(&self.connection_rejected, 1) {
+            tracing::warn!(%address, setting, max, "limit reached: a connection is refused");
+        }
+    }
+
+    /// Connections were closed because they did not shake hands in time.
+    pub(crate) fn expired(&self, config: &Config, connections: u64) {
+        if connections > 0 && count(&self.sessionless_connections_expired, connections) {
+            let max_ms = config.handshake_timeout.as_millis();
+            tracing::warn!(
+                setting = "handshake_timeout",
+                max_ms,
+                "limit reached: a connection is closed"
+            );
+        }
+    }
+
+    /// Whether a handshake may go on.
+    pub(crate) fn admit(
+        &self,
+        config: &Config,
+        now_ms: impl FnOnce() -> u64,
+    ) -> Result<(), Breach> {
+        let tokens = config.connection_throttle_tokens;
+        if tokens == 0 || self.throttle.take(config, now_ms()) {
+            return Ok(());
+        }
+        if count(&self.connection_rejected, 1) {
+            tracing::warn!(
+                setting = "connection_throttle_tokens",
+                max = tokens,
+                "limit reached: a handshake is refused"
+            );
+        }
+        Err(Breach::ConnectionThrottle)
+    }
+
+    /// Whether a whole request of this length may be served.
+    pub(crate) fn admit_request(&self, config: &Config, length: usize) -> Result<(), Breach> {
+        if is_large(config, length)
+            && self.held_large_bytes.load(Ordering::Relaxed) + length
+                > config.large_request_bytes_max
+        {
+            return Err(self.reject_large(config));
+        }
+        Ok(())
+    }
+
+    /// Counts one connection's unserved input anew.
+    ///
+    /// # Errors
+    /// When all connections together have too much of it; then this one's is not counted.
+    pub(crate) fn hold(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        memory_bytes: usize,
+        input: &[u8],
+    ) -> Result<(), Breach> {
+        let wanted = Held {
+            bytes: memory_bytes,
+            large_bytes: large_bytes(config, input),
+        };
+        if *held == wanted {
+            return Ok(());
+        }
+        self.release(held);
+        *held = wanted;
+        let held_bytes = self.held_bytes.fetch_add(wanted.bytes, Ordering::Relaxed) + wanted.bytes;
+        let held_large_bytes = self
+            .held_large_bytes
+            .fetch_add(wanted.large_bytes, Ordering::Relaxed)
+            + wanted.large_bytes;
+        let breach = if held_bytes > config.unserved_bytes_max {
+            self.reject_unserved(config)
+        } else if wanted.large_bytes > 0 && held_large_bytes > config.large_request_bytes_max {
+            self.reject_large(config)
+        } else {
+            return Ok(());
+        };
+        self.release(held);
+        Err(breach)
+    }
+
+    /// One connection's unserved input is served or given up.
+    pub(crate) fn release(&self, held: &mut Held) {
+        let Held { bytes, large_bytes } = std::mem::take(held);
+        if bytes > 0 {
+            self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        if large_bytes > 0 {
+            self.held_large_bytes
+                .fetch_sub(large_bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn reject_large(&self, config: &Config) -> Breach {
+        if count(&self.large_requests_rejected, 1) {
+            tracing::warn!(
+                setting = "large_request_bytes_max",
+                max = config.large_request_bytes_max,
+                threshold = config.large_request_threshold,
+                "limit reached: a connection is closed"
+            );
+        }
+        Breach::LargeRequests
+    }
+
+    fn reject_unserved(&self, config: &Config) -> Breach {
+        if count(&self.unserved_bytes_rejected, 1) {
+            tracing::warn!(
+                setting = "unserved_bytes_max",
+                max = config.unserved_bytes_max,
+                "limit reached: a connection is closed"
+            );
+        }
+        Breach::UnservedBytes
+    }
+
+    /// Requests were answered with THROTTLEDOP.
+    pub(crate) fn throttled(&self, config: &Config, requests: usize) {
+        if requests > 0 && count(&self.throttled_ops, requests as u64) {
+            let max_ms = config.throttled_op_wait_time.as_millis();
+            tracing::warn!(
+                setting = "throttled_op_wait_time",
+                max_ms,
+                "limit reached: a request is not served"
+            );
+        }
+    }
+
+    /// A connection ended while this input waited for its output to be read.
+    pub(crate) fn dropped(&self, input: &[u8]) {
+        let requests = frames(input).filter(|frame| frame.is_whole).count();
+        if requests > 0 {
+            count(&self.stale_requests_dropped, requests as u64);
+        }
+    }
+}
+
+/// Makes requests that have waited too long throttled ones.
+///
+/// Those that the original does not queue, or never throttles, are served all the same.
+///
+/// Source: `Request.isThrottlable`; reference section 17.2, observed on a live 3.9.5.
+pub(crate) fn throttle(inputs: &mut [Input]) {
+    for input in inputs {
+        let (conn, xid) = match input {
+            Input::Request {
+                request:
+                    Request::Ping
+                    | Request::CloseSession
+                    | Request::Auth { .. }
+                    | Request::Sasl { .. }
+                    // Not for clients: answered as unknown, whenever it is.
+                    | Request::CreateSession
+                    | Request::Check { .. },
+                ..
+            } => continue,
+            Input::Request { conn, xid, .. } | Input::Undecodable { conn, xid, .. } => (*conn, *xid),
+            _ => continue,
+        };
+        *input = Input::Throttled { conn, xid };
+    }
+}
+
+/// Counts; says whether a line of the log is due: for the first, then ever more rarely, as a client
+/// may run into a limit in a loop.
+fn count(counter: &AtomicU64, more: u64) -> bool {
+    let before = counter.fetch_add(more, Ordering::Relaxed);
+    before.checked_ilog2() != (before + more).checked_ilog2()
+}
+
+const fn is_large(config: &Config, length: usize) -> bool {
+    config.large_request_threshold > 0 && length > config.large_request_threshold
+}
+
+fn large_bytes(config: &Config, input: &[u8]) -> usize {
+    if config.large_request_threshold == 0 {
+        return 0;
+    }
+    frames(input)
+        .filter(|frame| is_large(config, frame.length))
+        .map(|frame| frame.length)
+        .sum()
+}
+
+/// A frame at the start of unserved input.
+struct Frame {
+    /// What its prefix says.
+    length: usize,
+    is_whole: bool,
+}
+
+/// The frames that an input begins with, up to the first whose prefix cannot be followed.
+fn frames(input: &[u8]) -> impl Iterator<Item = Frame> {
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        let prefix = rest.first_chunk::<{ frame::PREFIX_BYTES }>()?;
+        let length = usize::try_from(i32::from_be_bytes(*prefix)).ok()?;
+        let body = &rest[frame::PREFIX_BYTES..];
+        let is_whole = body.len() >= length;
+        rest = body.get(length..).unwrap_or_default();
+        Some(Frame { length, is_whole })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_lines_become_rarer() {
+        let counter = AtomicU64::new(0);
+        let due: Vec<_> = (1..=20).filter(|_| count(&counter, 1)).collect();
+        assert_eq!(due, [1, 2, 4, 8, 16]);
+        assert!(count(&counter, 100));
+        assert!(!count(&counter, 1));
+    }
+
+    #[test]
+    fn held_bytes_are_counted_once_and_given_back() {
+        let config = Config {
+            unserved_bytes_max: 100,
+            ..Config::default()
+        };
+        let limits = Limits::default();
+        let (mut first, mut second) = (Held::default(), Held::default());
+        assert_eq!(limits.hold(&config, &mut first, 60, b""), Ok(()));
+        assert_eq!(limits.hold(&config, &mut first, 70, b""), Ok(()));
+        let breach = Err(Breach::UnservedBytes);
+        assert_eq!(limits.hold(&config, &mut second, 31, b""), breach);
+        assert_eq!(limits.hold(&config, &mut second, 30, b""), Ok(()));
+        assert_eq!(limits.hold(&config, &mut second, 31, b""), breach);
+        limits.release(&mut first);
+        limits.release(&mut first);
+        assert_eq!(limits.hold(&config, &mut second, 100, b""), Ok(()));
+        limits.release(&mut second);
+        assert_eq!(limits.held_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(limits.counts().unserved_bytes_rejected, 2);
+    }
+
+    #[test]
+    fn large_requests_are_counted_from_their_prefix_on() {
+        let config = Config {
+            large_request_threshold: 10,
+            large_request_bytes_max: 25,
+            ..Config::default()
+        };
+        let mut input = vec![0, 0, 0, 10];
+        input.extend([0; 10]);
+        assert_eq!(large_bytes(&config, &input), 0);
+        input.extend([0, 0, 0, 11]);
+        assert_eq!(large_bytes(&config, &input), 11);
+        input.extend([0; 11]);
+        input.extend([0, 0, 0, 14, 0]);
+        assert_eq!(large_bytes(&config, &input), 25);
+        assert_eq!(frames(&input).filter(|frame| frame.is_whole).count(), 2);
+        let limits = Limits::default();
+        let mut held = Held::default();
+        assert_eq!(limits.hold(&config, &mut held, 1, &input), Ok(()));
+        assert_eq!(limits.admit_request(&config, 10), Ok(()));
+        let breach = Err(Breach::LargeRequests);
+        assert_eq!(limits.admit_request(&config, 11), breach);
+        let mut other = Held::default();
+        assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), breach);
+        limits.release(&mut held);
+        assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), Ok(()));
+        assert_eq!(limits.counts().large_requests_rejected, 2);
+        // A prefix that closes the connection is nobody's frame.
+        assert_eq!(frames(&[0xff; 20]).count(), 0);
+    }
+}

@@ -1,0 +1,276 @@
+//! Limits on handshakes and on requests that wait: what meets each, the counter, and the log line.
+
+use std::time::Duration;
+
+use minikeeper_protocol::{
+    ConnectRequest, CreateMode, ErrorCode, MultiReadOp, OpCode, Request, Xid, Zxid,
+};
+use minikeeper_tests::wire::{self, Wire};
+
+use crate::kit::{Logged, TIMEOUT_MS, alone_with_memory, wait_until};
+
+/// Sends a handshake that is closed without an answer.
+fn refused_handshake(logged: &Logged) {
+    let mut wire = Wire::connect(logged.address());
+    let mut bytes = Vec::new();
+    ConnectRequest::new(TIMEOUT_MS).encode(&mut bytes);
+    wire.send_raw(&bytes);
+    wire.expect_closed();
+}
+
+/// Reference section 17.1; the same handshakes at the same times were let in by a live 3.9.5.
+#[test]
+fn handshake_without_a_token_is_closed_without_an_answer() {
+    let logged = Logged::start(|config| {
+        config.connection_throttle_tokens = 2;
+        config.connection_throttle_fill_time = Duration::from_secs(2);
+    });
+    let (mut first, session) = Wire::open(logged.address(), TIMEOUT_MS);
+    let (_second, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    refused_handshake(&logged);
+    refused_handshake(&logged);
+    logged.wait_for_line(&["WARN", "connection_throttle_tokens", "max=2"]);
+    assert_eq!(logged.server.limit_counts().connection_rejected, 2);
+    // Neither a session that exists nor a four-letter word is concerned.
+    first.ping();
+    assert_eq!(wire::four_letter(logged.address(), b"ruok"), "imok");
+    logged.server.advance(Duration::from_millis(2_000));
+    refused_handshake(&logged);
+    logged.server.advance(Duration::from_millis(1));
+    // To resume takes a token as well.
+    let mut again = Wire::connect(logged.address());
+    let password = session.password.unwrap();
+    let resumed = again.resume(session.session_id, &password, Zxid(0), TIMEOUT_MS);
+    assert_eq!(resumed.session_id, session.session_id);
+    refused_handshake(&logged);
+    assert_eq!(logged.server.limit_counts().connection_rejected, 4);
+    let mntr = wire::four_letter(logged.address(), b"mntr");
+    assert!(mntr.contains("zk_connection_rejected\t4\n"), "{mntr}");
+    assert_eq!(logged.server.sessions().len(), 2);
+}
+
+#[test]
+fn connections_refused_and_expired_are_counted() {
+    let logged = Logged::start(|config| config.connections_max = 1);
+    let mut silent = Wire::connect(logged.address());
+    wait_until("it is accepted", || logged.server.connections() == 1);
+    for _ in 0..3 {
+        Wire::connect(logged.address()).expect_reset();
+    }
+    logged.wait_for_line(&["WARN", "connections_max", "max=1"]);
+    logged.server.advance(Duration::from_secs(10));
+    silent.expect_closed();
+    let counts = logged.server.limit_counts();
+    assert_eq!(counts.connection_rejected, 3);
+    assert_eq!(counts.sessionless_connections_expired, 1);
+}
+
+/// A client whose requests wait: the reply in front of them is larger than any socket buffer, and
+/// it reads nothing of it. They were read in one go, for they are short.
+fn waiting_client(logged: &Logged, requests: &[(Xid, Request)]) -> Wire {
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.must(&wire::create(
+        "/mb",
+        &vec![1; 1_000_000],
+        CreateMode::Persistent,
+    ));
+    let read = MultiReadOp::GetData {
+        path: Some("/mb".into()),
+        watch: false,
+    };
+    let mut bytes = Vec::new();
+    wire::create("/sign", b"", CreateMode::Persistent).encode(Xid(1), &mut bytes);
+    Request::MultiRead(vec![read; 60]).encode(Xid(2), &mut bytes);
+    for (xid, request) in requests {
+        request.encode(*xid, &mut bytes);
+    }
+    client.send_raw(&bytes);
+    wait_until("the reads are served", || {
+        logged.server.get("/sign").is_some()
+    });
+    client
+}
+
+/// Goal: what waited too long is refused, changes nothing and uses up no zxid; what the original
+/// never throttles is served. Method: let requests wait behind a reply that is not read.
+///
+/// Reference section 17.2; the answers were observed on a live 3.9.5.
+#[test]
+fn requests_that_waited_longer_than_throttled_op_wait_time_are_refused() {
+    let _alone = alone_with_memory();
+    let logged =
+        Logged::start(|config| config.throttled_op_wait_time = Duration::from_millis(1_000));
+    let set_watches = Request::SetWatches {
+        relative_zxid: Zxid(0),
+        data: vec!["/sign".into()],
+        exist: vec![],
+        child: vec![],
+    };
+    let requests = [
+        (Xid(3), wire::set("/sign", b"late")),
+        (Xid(4), wire::exists("/sign", true)),
+        (Xid::PING, Request::Ping),
+        (Xid(-8), set_watches),
+        (Xid(5), wire::create("/late", b"", CreateMode::Persistent)),
+        (Xid(6), Request::CloseSession),
+    ];
+    let mut client = waiting_client(&logged, &requests);
+    logged.server.advance(Duration::from_millis(1_001));
+    assert!(client.answer(OpCode::Create).outcome.is_ok());
+    let zxid = client.answer(OpCode::MultiRead).zxid;
+    for (xid, request) in requests {
+        let answer = client.answer(request.op());
+        assert_eq!(answer.xid, xid);
+        match request {
+            Request::Ping => assert_eq!((answer.zxid, answer.outcome.is_ok()), (zxid, true)),
+            Request::CloseSession => assert!(answer.outcome.is_ok()),
+            _ => {
+                assert_eq!(answer.outcome.unwrap_err(), ErrorCode::ThrottledOp);
+                assert_eq!(answer.zxid, zxid);
+            }
+        }
+    }
+    client.expect_closed();
+    assert!(logged.server.get("/late").is_none());
+    assert_eq!(logged.server.get("/sign").unwrap().1.version, 0);
+    logged.wait_for_line(&["WARN", "throttled_op_wait_time", "max_ms=1000"]);
+    let counts = logged.server.limit_counts();
+    assert_eq!(
+        (counts.throttled_ops, counts.stale_requests_dropped),
+        (4, 0)
+    );
+    logged.server.check().unwrap();
+}
+
+#[test]
+fn requests_that_waited_as_long_as_allowed_are_served() {
+    let _alone = alone_with_memory();
+    let logged =
+        Logged::start(|config| config.throttled_op_wait_time = Duration::from_millis(1_000));
+    let mut client = waiting_client(&logged, &[(Xid(3), wire::set("/sign", b"in time"))]);
+    logged.server.advance(Duration::from_millis(1_000));
+    for op in [OpCode::Create, OpCode::MultiRead, OpCode::SetData] {
+        assert!(client.answer(op).outcome.is_ok());
+    }
+    // Time spent idle is no wait.
+    logged.server.advance(Duration::from_millis(5_000));
+    client.must(&wire::set("/sign", b"again"));
+    assert_eq!(logged.server.limit_counts().throttled_ops, 0);
+}
+
+/// Part of a request that was slow to come has not waited: it is read with its last byte.
+#[test]
+fn request_that_came_in_parts_is_not_throttled() {
+    let logged = Logged::start(|config| config.throttled_op_wait_time = Duration::from_millis(10));
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let mut bytes = Vec::new();
+    wire::exists("/", false).encode(Xid(1), &mut bytes);
+    wire::exists("/", false).encode(Xid(2), &mut bytes);
+    let cut = bytes.len() - 3;
+    client.send_raw(&bytes[..cut]);
+    assert!(client.answer(OpCode::Exists).outcome.is_ok());
+    logged.server.advance(Duration::from_millis(1_000));
+    client.send_raw(&bytes[cut..]);
+    assert!(client.answer(OpCode::Exists).outcome.is_ok());
+}
+
+/// The counterpart of the original's stale requests, which it drops if `requestThrottleLimit` is
+/// set.
+#[test]
+fn requests_that_wait_when_their_connection_ends_are_dropped_and_counted() {
+    let _alone = alone_with_memory();
+    let logged = Logged::start(|_| {});
+    let requests = [3, 4, 5].map(|xid| (Xid(xid), wire::set("/sign", b"stale")));
+    drop(waiting_client(&logged, &requests));
+    wait_until("the connection is gone", || {
+        logged.server.connections() == 0
+    });
+    assert_eq!(logged.server.limit_counts().stale_requests_dropped, 3);
+    assert_eq!(logged.server.get("/sign").unwrap().1.version, 0);
+}
+
+/// A request to set data whose frame is that long.
+fn set_of(bytes: usize) -> Request {
+    let overhead = 8 + 4 + "/l".len() + 4 + 4;
+    wire::set("/l", &vec![0; bytes - overhead])
+}
+
+/// Reference section 17.2; the single requests were put to a live 3.9.5.
+#[test]
+fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
+    let logged = Logged::start(|config| {
+        config.large_request_threshold = 1_000;
+        config.large_request_bytes_max = 5_000;
+    });
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.must(&wire::create("/l", b"", CreateMode::Persistent));
+    for bytes in [1_000, 1_001, 5_000, 5_000] {
+        client.must(&set_of(bytes));
+    }
+    let (mut alone, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    alone.send(&set_of(5_001));
+    alone.expect_closed();
+    // Its length is enough; so it is before a handshake.
+    let mut unopened = Wire::connect(logged.address());
+    unopened.send_raw(&5_001_i32.to_be_bytes());
+    unopened.expect_closed();
+    logged.wait_for_line(&["WARN", "large_request_bytes_max", "max=5000"]);
+    assert_eq!(logged.server.limit_counts().large_requests_rejected, 2);
+
+    // Together with another one that is still coming.
+    let mut bytes = Vec::new();
+    set_of(3_000).encode(Xid(1), &mut bytes);
+    client.send_raw(&bytes[..4]);
+    let mut together = Wire::connect(logged.address());
+    together.handshake(TIMEOUT_MS);
+    wait_until("the first counts", || {
+        let mut probe = Wire::connect(logged.address());
+        probe.send_raw(&2_001_i32.to_be_bytes());
+        let rejected = logged.server.limit_counts().large_requests_rejected;
+        probe.half_close();
+        probe.expect_closed();
+        rejected < logged.server.limit_counts().large_requests_rejected
+    });
+    together.must(&set_of(2_000));
+    together.must(&set_of(1_000));
+    client.send_raw(&bytes[4..]);
+    assert!(client.answer(OpCode::SetData).outcome.is_ok());
+    together.must(&set_of(5_000));
+}
+
+/// Parts of requests, of all connections together, cost no more than `unserved_bytes_max`.
+#[test]
+fn partial_requests_beyond_unserved_bytes_max_close_their_connections() {
+    const CLIENTS: usize = 100;
+    const PART_BYTES: usize = 60_000;
+    // Twice what one whole request takes: buffers double as they grow, and count as they are.
+    const BYTES_MAX: usize = 2_500_000;
+    let logged = Logged::start(|config| config.unserved_bytes_max = BYTES_MAX);
+    let (mut bystander, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    bystander.must(&wire::create("/l", b"", CreateMode::Persistent));
+    let mut bytes = Vec::new();
+    set_of(900_000).encode(Xid(1), &mut bytes);
+    let mut slow: Vec<_> = (0..CLIENTS)
+        .map(|_| Wire::open(logged.address(), TIMEOUT_MS).0)
+        .collect();
+    for wire in &mut slow {
+        // May be closed already over the first half of it.
+        let _ = wire.try_send_raw(&bytes[..PART_BYTES]);
+    }
+    logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=2500000"]);
+    let fitting = BYTES_MAX / PART_BYTES;
+    wait_until("no more are kept than fit", || {
+        logged.server.connections() <= 1 + fitting
+    });
+    let rejected = logged.server.limit_counts().unserved_bytes_rejected;
+    assert!(usize::try_from(rejected).unwrap() >= CLIENTS - fitting);
+    // Whole requests are no concern of it.
+    bystander.must(&set_of(100));
+    drop(slow);
+    wait_until("they are gone", || logged.server.connections() == 1);
+    // What they held is free again: a long request may come in parts.
+    for part in bytes.chunks(100_000) {
+        bystander.send_raw(part);
+    }
+    assert!(bystander.answer(OpCode::SetData).outcome.is_ok());
+}
