@@ -20,7 +20,7 @@ use crate::properties;
 const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
 
 /// The option that says the same as a key, by its name in the arguments.
-const OPTIONS: [(&str, &str); 25] = [
+const OPTIONS: [(&str, &str); 33] = [
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("tickTime", "tick_time"),
@@ -29,7 +29,21 @@ const OPTIONS: [(&str, &str); 25] = [
     ("maxClientCnxns", "max_client_cnxns"),
     ("maxCnxns", "max_connections"),
     ("jute.maxbuffer", "jute_maxbuffer"),
+    ("clientPortListenBacklog", "listen_backlog"),
     ("nio.sessionlessCnxnTimeout", "handshake_timeout"),
+    ("connection_throttle_tokens", "connection_throttle_tokens"),
+    (
+        "connection_throttle_fill_time",
+        "connection_throttle_fill_time",
+    ),
+    (
+        "connection_throttle_fill_count",
+        "connection_throttle_fill_count",
+    ),
+    ("request_throttle_max_requests", "max_turn_requests"),
+    ("throttled_op_wait_time", "throttled_op_wait_time"),
+    ("largeRequestThreshold", "large_request_threshold"),
+    ("largeRequestMaxBytes", "large_request_max_bytes"),
     ("4lw.commands.whitelist", "four_letter_whitelist"),
     ("extendedTypesEnabled", "no_extended_types"),
     (
@@ -126,10 +140,49 @@ impl File {
                 let max = entry.whole(1, FRAME_BYTES_MAX)?;
                 config.frame_bytes_max = usize::try_from(max).unwrap_or(usize::MAX);
             }
-            "nio.sessionlessCnxnTimeout" => {
-                config.handshake_timeout = Duration::from_millis(entry.ms(1)?.into());
-            }
             "4lw.commands.whitelist" => entry.value.clone_into(&mut config.four_letter_whitelist),
+            _ => return self.take_limit(entry, config),
+        }
+        Ok(())
+    }
+
+    /// Limits of the original's that its administrator's guide calls by other names than the file:
+    /// `throttledOpWaitTime`, `requestThrottleLimit`.
+    fn take_limit(&mut self, entry: &Entry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
+        let ms = |ms: u32| Duration::from_millis(ms.into());
+        match entry.key {
+            "clientPortListenBacklog" => {
+                if let Some(max) = entry.limit()? {
+                    config.listen_backlog = saturated(max);
+                }
+            }
+            "nio.sessionlessCnxnTimeout" => config.handshake_timeout = ms(entry.ms(1)?),
+            "connection_throttle_tokens" => {
+                config.connection_throttle_tokens = saturated(entry.limit()?.unwrap_or(0));
+            }
+            "connection_throttle_fill_time" => {
+                config.connection_throttle_fill_time = ms(entry.ms(1)?);
+            }
+            "connection_throttle_fill_count" => {
+                let count = entry.whole(0, i32::MAX.into())?;
+                config.connection_throttle_fill_count = u32::try_from(count).unwrap_or(0);
+            }
+            // More than are served in one turn are never in process.
+            "request_throttle_max_requests" => {
+                let max = entry.limit()?.unwrap_or(usize::MAX);
+                config.turn_requests_max = config.turn_requests_max.min(max);
+            }
+            "throttled_op_wait_time" => {
+                config.throttled_op_wait_time = ms(saturated(entry.limit()?.unwrap_or(0)));
+            }
+            "largeRequestThreshold" => {
+                config.large_request_threshold = entry.limit()?.unwrap_or(0);
+            }
+            "largeRequestMaxBytes" => {
+                if let Some(max) = entry.limit()? {
+                    config.large_request_bytes_max = max;
+                }
+            }
             _ => return self.take_znodes_and_access(entry, config),
         }
         Ok(())
@@ -215,6 +268,10 @@ impl File {
             Some(_) => Ok(std::mem::take(&mut self.schemes)),
         }
     }
+}
+
+fn saturated(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ pub(super) fn reason(key: &str) -> &'static str {
         "it is for an ensemble, and this is a single server"
     } else if starts_with(&TLS) {
         "TLS is not served"
+    } else if key == "globalOutstandingLimit" {
+        "a connection whose requests wait is never read here"
     } else if starts_with(&ORIGINAL_ALONE) {
         "the original has it, and this server does not"
     } else {
@@ -55,7 +57,7 @@ const TLS: [&str; 6] = [
 ];
 
 /// Ways of the original to use threads, memory and disk, and what is not served.
-const ORIGINAL_ALONE: [&str; 58] = [
+const ORIGINAL_ALONE: [&str; 53] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",
     "SASLAuthenticationProvider.",
@@ -63,11 +65,9 @@ const ORIGINAL_ALONE: [&str; 58] = [
     "audit.",
     "autopurge.",
     "bitHashCacheSize",
-    "clientPortListenBacklog",
     "clientTcpKeepAlive",
     "closeSessionTxn.",
     "commitLogCount",
-    "connection_throttle_",
     "dataLogDir",
     "datadir.autocreate",
     "db.autocreate",
@@ -79,13 +79,11 @@ const ORIGINAL_ALONE: [&str; 58] = [
     "flushDelay",
     "forceSync",
     "fsync.",
-    "globalOutstandingLimit",
     "intBufferStartingSizeBytes",
     "jmx.",
     "jvm.pause.",
     "kerberos.",
     "kinit",
-    "largeRequest",
     "letAnySaslUserDoX",
     "maxBatchSize",
     "maxGetChildrenResponseCacheSize",
@@ -110,7 +108,6 @@ const ORIGINAL_ALONE: [&str; 58] = [
     "snapSizeLimitInKb",
     "snapshot",
     "tcpKeepAlive",
-    "throttled_op_wait_time",
     "txnLogSizeLimitInKb",
     "watchManagerName",
     "watcherClean",

@@ -32,6 +32,33 @@ fn settings_of_the_file_reach_the_config() {
 }
 
 #[test]
+fn limits_of_the_file_reach_the_config() {
+    let config = config_of(
+        "clientPortListenBacklog=9\nnio.sessionlessCnxnTimeout=5000\n\
+         connection_throttle_tokens=11\nconnection_throttle_fill_time=12\n\
+         connection_throttle_fill_count=13\nrequest_throttle_max_requests=14\n\
+         throttled_op_wait_time=15\nlargeRequestThreshold=16\nlargeRequestMaxBytes=17\n",
+    );
+    let ms = Duration::from_millis;
+    assert_eq!(config.listen_backlog, 9);
+    assert_eq!(config.handshake_timeout, ms(5_000));
+    assert_eq!(config.connection_throttle_tokens, 11);
+    assert_eq!(config.connection_throttle_fill_time, ms(12));
+    assert_eq!(config.connection_throttle_fill_count, 13);
+    assert_eq!(config.turn_requests_max, 14);
+    assert_eq!(config.throttled_op_wait_time, ms(15));
+    assert_eq!(config.large_request_threshold, 16);
+    assert_eq!(config.large_request_bytes_max, 17);
+    // The original's ways to say "none", and more than there is to limit.
+    let config = config_of(
+        "clientPortListenBacklog=-1\nconnection_throttle_tokens=0\n\
+         request_throttle_max_requests=20000\nthrottled_op_wait_time=0\n\
+         largeRequestThreshold=-1\n",
+    );
+    assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
+}
+
+#[test]
 fn what_the_file_does_not_name_stays() {
     let (config, default) = (config_of("# nothing\n"), Config::default());
     assert_eq!(format!("{config:?}"), format!("{default:?}"));
@@ -62,6 +89,10 @@ fn options_of_the_command_line_win_one_by_one() {
                nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok\n\
                extendedTypesEnabled=false\nznode.container.checkIntervalMs=1\n\
                znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
+               clientPortListenBacklog=9\nnio.sessionlessCnxnTimeout=10\n\
+               connection_throttle_tokens=11\nconnection_throttle_fill_time=12\n\
+               connection_throttle_fill_count=13\nrequest_throttle_max_requests=14\n\
+               throttled_op_wait_time=15\nlargeRequestThreshold=16\nlargeRequestMaxBytes=17\n\
                enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
                DigestAuthenticationProvider.enabled=false\n\
                DigestAuthenticationProvider.superDigest=super:x\nallowSaslFailedClients=true\n\
@@ -139,6 +170,7 @@ fn enforced_schemes_are_those_of_the_list_or_sasl() {
 #[test]
 fn what_has_no_effect_is_named_with_its_line_and_why() {
     let text = "initLimit=4\n\nserver.1=localhost:1:2\nsecureClientPort=2281\nssl.x=y\nfoo bar\n\
+                globalOutstandingLimit=1000\n\
                 authProvider.1=com.example.Mine\n\
                 authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
                 autopurge.purgeInterval=1\nsslQuorum=false\n";
@@ -152,9 +184,11 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
             "4: secureClientPort has no effect: TLS is not served",
             "5: ssl.x has no effect: TLS is not served",
             "6: foo has no effect: it is unknown here",
-            "7: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
-            "9: autopurge.purgeInterval has no effect: the original has it, and this server does not",
-            "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
+            "7: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
+             here",
+            "8: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
+            "10: autopurge.purgeInterval has no effect: the original has it, and this server does not",
+            "11: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
     );
 }
