@@ -52,6 +52,62 @@ pub(crate) fn clock(config: &Config) -> Clock {
     }
 }
 
+/// What the engine is started with.
+pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
+    let wall_ms = clock.now().wall_ms;
+    // A million changes a millisecond would have to be made before a restarted server could
+    // fall behind what its clients have seen.
+    let zxid = config.initial_zxid.unwrap_or(if config.manual_clock {
+        0
+    } else {
+        wall_ms << 20
+    });
+    Settings {
+        tick_ms: config.tick_time_ms,
+        session_timeout_min_ms: config.timeout_min_ms(),
+        session_timeout_max_ms: config.timeout_max_ms(),
+        zxid: Zxid(zxid),
+        // As the original makes them: server number 1, then the time, then room to count.
+        first_session_id: SessionId(
+            (1 << 56) | (((wall_ms << 24).cast_unsigned() >> 8).cast_signed()),
+        ),
+        sessions_max: config.sessions_max,
+        watches_max: config.watches_max,
+        tree_bytes_max: config.tree_bytes_max,
+        extended_types: config.extended_types,
+        container_check_interval_ms: config.container_check_interval_ms,
+        container_max_per_minute: config.container_max_per_minute,
+        container_max_never_used_ms: config.container_max_never_used_ms,
+        enforce_quota: config.enforce_quota,
+        reconfig_enabled: config.reconfig_enabled,
+        skip_acl: config.skip_acl,
+        digest_enabled: config.digest_enabled,
+        super_digest: config.super_digest.clone(),
+        sasl: (!config.sasl_users.is_empty()).then(|| SaslSettings {
+            users: config.sasl_users.clone(),
+            super_users: config.sasl_super_users.clone(),
+            nonce_seed: seed_by_chance(),
+            allow_failed: config.sasl_allow_failed,
+        }),
+        enforce_auth_schemes: config.enforce_auth_schemes.clone(),
+        #[cfg(feature = "planted")]
+        planted: match config.planted {
+            Some(crate::planted::Planted::Engine(bug)) => Some(bug),
+            _ => None,
+        },
+    }
+}
+
+/// Numbers nobody can guess. The standard library keys its hash tables with them; nothing else
+/// here needs chance.
+fn seed_by_chance() -> [u8; 32] {
+    let mut seed = [0; 32];
+    for (index, chunk) in seed.chunks_mut(8).enumerate() {
+        chunk.copy_from_slice(&RandomState::new().hash_one(index).to_be_bytes());
+    }
+    seed
+}
+
 /// The state to start with: what was saved, or a fresh one.
 pub(crate) async fn load(
     config: &Config,
