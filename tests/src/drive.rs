@@ -324,6 +324,7 @@ pub fn decode(conn: ConnId, message: &Bytes) -> Result<Input, DecodeError> {
         return Ok(Input::UnknownOp { conn, xid });
     };
     match Request::decode(op, &mut reader) {
+        Ok(Request::Sasl { token: None }) => Err(DecodeError::Null { field: "token" }),
         Ok(request) => Ok(Input::Request { conn, xid, request }),
         Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => Err(error),
         Err(_) => Ok(Input::Undecodable {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use minikeeper_engine::Settings;
+use minikeeper_engine::{ConnId, Settings};
 use minikeeper_protocol::{ConnectRequest, SessionId};
 
 use super::{Incoming, Target};
-use crate::drive::{Drive, Effect, Sent};
+use crate::drive::{self, Drive, Effect, Sent};
 
 /// An engine as a scenario sees it. Every input ends with a check of the whole state.
 #[derive(Debug)]
@@ -21,6 +21,19 @@ struct Conn {
     number: u32,
     is_open: bool,
     inbox: VecDeque<Incoming>,
+}
+
+impl Conn {
+    fn close(&mut self, drive: &mut Drive) -> Result<(), String> {
+        self.inbox.push_back(Incoming::Closed);
+        self.is_open = false;
+        let after = drive.disconnect(self.number)?;
+        if after.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("a disconnect has the effects {after:?}"))
+        }
+    }
 }
 
 impl OnEngine {
@@ -48,14 +61,7 @@ impl OnEngine {
                 .find(|conn| conn.number == effect.conn);
             let conn = found.ok_or_else(|| format!("{effect:?} for nobody"))?;
             match effect.sent {
-                Sent::Close(_) => {
-                    conn.inbox.push_back(Incoming::Closed);
-                    conn.is_open = false;
-                    let after = self.drive.disconnect(effect.conn)?;
-                    if !after.is_empty() {
-                        return Err(format!("a disconnect has the effects {after:?}"));
-                    }
-                }
+                Sent::Close(_) => conn.close(&mut self.drive)?,
                 sent if !conn.is_open => return Err(format!("{sent:?} on a closed connection")),
                 _ => conn.inbox.push_back(Incoming::Message(effect.message)),
             }
@@ -87,9 +93,13 @@ impl Target for OnEngine {
     }
 
     fn send(&mut self, conn: &str, message: &Bytes) -> Result<(), String> {
-        let conn = self.conn(conn)?;
-        if !conn.is_open {
+        self.conn(conn)?;
+        let Some(conn) = self.conns.get_mut(conn).filter(|conn| conn.is_open) else {
             return Ok(());
+        };
+        // The shell closes over what it can neither decode nor answer.
+        if drive::decode(ConnId(conn.number), message).is_err() {
+            return conn.close(&mut self.drive);
         }
         let effects = self.drive.message(conn.number, message)?;
         self.deliver(effects)
