@@ -52,6 +52,7 @@ files! {
     get_data
     multi
     multi_read
+    quotas
     reconfig_unknown_ops
     sequential
     sessions
@@ -61,6 +62,7 @@ files! {
     ttl
     watches_one_shot
     watches_persistent
+    zxids
 }
 
 #[test]
