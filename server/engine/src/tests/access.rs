@@ -1,5 +1,5 @@
 //! SASL exchanges, and the demand that somebody has proven who they are.
-//! Source: reference sections 9.10 and 9.11; each line was put to a live 3.9.5.
+//! Source: reference sections 9.3, 9.10, 9.11 and 10.27; each line was put to a live 3.9.5.
 
 use super::*;
 use crate::{Counts, SaslSettings};
@@ -165,4 +165,59 @@ fn address_comes_with_the_connection() {
     outcome(&mut engine, 1, asked).unwrap();
     assert_eq!(outcome(&mut engine, 0, get("/x")), Ok(()));
     assert_eq!(outcome(&mut engine, 1, get("/x")), Err(ErrorCode::NoAuth));
+}
+
+#[test]
+fn skipped_lists_refuse_nothing() {
+    // Reference section 9.3, rule 1; lists must make sense all the same.
+    let mut engine = engine(
+        1,
+        Settings {
+            skip_acl: true,
+            ..Settings::default()
+        },
+    );
+    let nobody = AclList::new(&[minikeeper_protocol::Acl {
+        perms: minikeeper_protocol::Perms(0),
+        scheme: Some("world".into()),
+        id: Some("anyone".into()),
+    }]);
+    let asked = Request::Create(create_with("/x", nobody));
+    outcome(&mut engine, 0, asked).unwrap();
+    for asked in [
+        get("/x"),
+        list("/x"),
+        set("/x", b"1"),
+        create("/x/y", CreateMode::Persistent),
+        delete("/x/y"),
+        set("/zookeeper/config", b"1"),
+    ] {
+        assert_eq!(outcome(&mut engine, 0, asked), Ok(()));
+    }
+    let asked = Request::Create(create_with("/z", AclList::new(&[])));
+    let refused = outcome(&mut engine, 0, asked);
+    assert_eq!(refused, Err(ErrorCode::InvalidAcl));
+}
+
+#[test]
+fn reconfig_of_a_standalone_server_is_unimplemented() {
+    // Reference section 10.27: a zxid is used up and the connection stays.
+    let mut engine = engine(
+        1,
+        Settings {
+            reconfig_enabled: true,
+            ..Settings::default()
+        },
+    );
+    let asked = Request::Reconfig {
+        joining: None,
+        leaving: None,
+        members: None,
+        config_id: -1,
+    };
+    let before = engine.zxid();
+    let (header, is_served) = answer(&mut engine, asked);
+    assert_eq!(header.error, Some(ErrorCode::Unimplemented));
+    assert_eq!(header.zxid, Zxid(before.0 + 1));
+    assert!(is_served);
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod broken;
+mod cleanups;
 mod counters;
 mod images;
 mod limits;
