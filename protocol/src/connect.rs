@@ -1,6 +1,6 @@
 //! The handshake: the first message in each direction, the only ones without a header.
 //!
-//! Source: reference sections 4 and 6.2.
+//! Source: reference sections 4 and 6.2 to 6.4.
 
 use bytes::Bytes;
 

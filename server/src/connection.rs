@@ -2,6 +2,8 @@
 //!
 //! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
 //! ([`crate::socket`]) and the in-process stream ([`crate::local`]) are the same server.
+//!
+//! Source: reference sections 2.1, 2.2, 6.2 and 6.5.
 
 use std::sync::Arc;
 

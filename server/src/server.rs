@@ -1,4 +1,6 @@
 //! A running server: start, look inside, move time, stop.
+//!
+//! Source: reference sections 6.5 and 6.6.
 
 use std::{
     net::{IpAddr, SocketAddr},

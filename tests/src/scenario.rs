@@ -28,6 +28,8 @@
 //! A multi has `results { ... ; ... }`, a multiRead that ended on the spot `broken_off { ... }`.
 //! `zxid+n` alone is the header's zxid, counted from the newest one before the line that last did
 //! something. At the end of a case nothing may be left to receive. Listings are compared sorted.
+//!
+//! What `since` stands for: reference section 23.
 
 mod engine;
 mod expect;

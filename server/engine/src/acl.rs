@@ -1,6 +1,8 @@
 //! Access lists: stored once however many znodes share them, and checked for sense.
 //!
 //! What a list grants is decided in `permission.rs`.
+//!
+//! Source: reference sections 9.2 and 9.5.
 
 use bytes::Bytes;
 use hashbrown::HashMap;

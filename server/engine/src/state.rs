@@ -1,5 +1,7 @@
 //! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
 //! watches' places and undo list; what is allowed and who is told is decided in `ops`.
+//!
+//! Source: reference sections 1.6 and 11.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::{BTreeMap, BTreeSet};

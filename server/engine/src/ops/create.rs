@@ -1,6 +1,6 @@
 //! create, create2, createContainer, createTTL.
 //!
-//! Source: reference sections 10.1 to 10.3 and 11.
+//! Source: reference sections 7.4, 8.2, 10.1 to 10.3, 11 and 15.9.
 
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, Perms, ReplyRef, Stat, Zxid, path,

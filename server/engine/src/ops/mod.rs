@@ -1,4 +1,6 @@
 //! One file a family of operations. Each operation reads as: check, change, tell, answer.
+//!
+//! Source: reference section 1.3.
 
 pub(crate) mod auth;
 pub(crate) mod cleanup;

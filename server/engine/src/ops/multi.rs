@@ -1,6 +1,6 @@
 //! multi and multiRead.
 //!
-//! Source: reference section 13.
+//! Source: reference sections 7.6, 10.15 and 13.
 
 use bytes::Bytes;
 use minikeeper_protocol::{

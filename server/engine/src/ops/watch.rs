@@ -1,6 +1,6 @@
 //! setWatches, setWatches2, addWatch, checkWatches, removeWatches.
 //!
-//! Source: reference sections 10.17 to 10.20 and 12.8.
+//! Source: reference sections 8.2, 10.17 to 10.20 and 12.8.
 
 use std::borrow::Cow;
 
