@@ -70,6 +70,25 @@ fn fresh_state_comes_back() {
     );
 }
 
+/// Reference section 22.1, rule 4: it is not made up, and clients may.
+#[test]
+fn config_that_is_missing_stays_missing() {
+    let mut restoration = Restoration::new(Settings::default());
+    for image in [ROOT, znode("/zookeeper"), znode("/zookeeper/quota")] {
+        restoration.znode(&image).unwrap();
+    }
+    let mut engine = Engine::restore(restoration, Zxid(9)).unwrap();
+    engine.check().unwrap();
+    open(&mut engine, 0);
+    let config = "/zookeeper/config";
+    let missing = outcome(&mut engine, 0, get(config));
+    assert_eq!(missing, Err(ErrorCode::NoNode));
+    let special = outcome(&mut engine, 0, delete(config));
+    assert_eq!(special, Err(ErrorCode::BadArguments));
+    let made = create(config, CreateMode::Persistent);
+    assert_eq!(outcome(&mut engine, 0, made), Ok(()));
+}
+
 #[test]
 fn counters_owners_and_lists_come_back() {
     let mut first = engine(1, Settings::default());
