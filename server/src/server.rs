@@ -1,6 +1,4 @@
 //! A running server: start, look inside, move time, stop.
-//!
-//! Source: reference sections 6.5 and 6.6.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -297,8 +295,8 @@ impl Server {
     /// Stops listening, closes every connection, saves the state if there is a
     /// [data directory](Config::data_dir), and waits until the connections' tasks have ended.
     ///
-    /// Clients see a closed connection, as when the original stops. The state can still be looked
-    /// at; [`Server::shutdown`] drops it too. The data directory is free for the next server.
+    /// Clients see a closed connection (reference section 6.5). The state can still be looked at;
+    /// [`Server::shutdown`] drops it too. The data directory is free for the next server.
     ///
     /// # Errors
     /// When the state could not be saved; the server has stopped all the same, and the save before

@@ -1,7 +1,5 @@
 //! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
 //! watches' places and undo list; what is allowed and who is told is decided in `ops`.
-//!
-//! Source: reference sections 1.6 and 11.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +109,7 @@ impl State {
         self.settings.planted == Some(bug)
     }
 
-    /// The number of the next change.
+    /// The number of the next change (reference section 1.6).
     pub(crate) const fn next_zxid(&mut self) -> Zxid {
         self.zxid = Zxid(self.zxid.0 + 1);
         self.zxid
