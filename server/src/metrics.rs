@@ -5,7 +5,9 @@
 //!
 //! Source: reference section 20.1.
 
-use minikeeper_engine::Counts;
+use std::collections::BTreeMap;
+
+use minikeeper_engine::{Counts, QuotaTotals};
 use minikeeper_protocol::Zxid;
 
 use crate::{
@@ -22,6 +24,8 @@ use crate::{
 pub(crate) enum Kind {
     /// Goes up and down.
     Gauge,
+    /// The same for each child of the root that has a quota.
+    GaugeSet,
     /// Goes up only, except by a reset.
     Counter,
     /// Average, smallest, largest, count and sum.
@@ -66,6 +70,8 @@ enum Get {
     Size(fn(&Snapshot) -> usize),
     /// A size that is -1 before the first reply or event.
     Answer(fn(&Sizes) -> usize),
+    /// For each child of the root that has a quota.
+    Quotas(fn(&QuotaTotals) -> Option<i64>),
     Double(fn(&Snapshot) -> f64),
     Latency(fn(&Snapshot) -> &Latency),
 }
@@ -73,6 +79,8 @@ enum Get {
 pub(crate) enum Value<'a> {
     Integer(i64),
     Double(f64),
+    /// By child of the root.
+    Set(Vec<(&'a str, i64)>),
     Latency(&'a Latency),
 }
 
@@ -89,6 +97,14 @@ impl Metric {
                 let sizes = &snapshot.counters.response_sizes;
                 let is_empty = sizes.is_empty();
                 Value::Integer(if is_empty { -1 } else { whole(get(sizes)) })
+            }
+            Get::Quotas(get) => {
+                let quotas = snapshot.quotas.iter();
+                Value::Set(
+                    quotas
+                        .filter_map(|(name, quota)| Some((name.as_str(), get(quota)?)))
+                        .collect(),
+                )
             }
             Get::Double(get) => Value::Double(get(snapshot)),
             Get::Latency(get) => Value::Latency(get(snapshot)),
@@ -107,6 +123,7 @@ pub(crate) struct Snapshot {
     counts: Counts,
     watches: usize,
     data_bytes: usize,
+    quotas: BTreeMap<String, QuotaTotals>,
     uptime_ms: u64,
     limits: LimitCounts,
     nothing: Latency,
@@ -129,6 +146,7 @@ impl Snapshot {
                 counts: engine.counts(),
                 watches: engine.watches_in_tables(),
                 data_bytes: engine.data_bytes(),
+                quotas: engine.quota_totals(shared.config.four_letter_rows_max),
                 uptime_ms,
                 limits: shared.limits.counts(),
                 nothing: Latency::default(),
@@ -182,9 +200,17 @@ metrics! {
     Gauge Bytes "max_client_response_size" "Largest reply or event" Answer(|s| s.max);
     Gauge Bytes "min_client_response_size" "Smallest reply or event" Answer(|s| s.min);
     Gauge Count "outstanding_tls_handshake" "No TLS is served" Zero;
-    Gauge Count "auth_failed_count" "Auth requests that failed" Zero;
+    Gauge Count "auth_failed_count" "No TLS is served" Zero;
     Gauge Count "non_mtls_remote_conn_count" "No port is both with and without TLS" Zero;
     Gauge Count "non_mtls_local_conn_count" "No port is both with and without TLS" Zero;
+    GaugeSet Count "quota_count_limit_per_namespace"
+        "What quotas allow" Quotas(|q| q.limits.map(|both| both[0]));
+    GaugeSet Count "quota_count_usage_per_namespace"
+        "What quotas count" Quotas(|q| q.usage.map(|both| both[0]));
+    GaugeSet Bytes "quota_bytes_limit_per_namespace"
+        "What quotas allow" Quotas(|q| q.limits.map(|both| both[1]));
+    GaugeSet Bytes "quota_bytes_usage_per_namespace"
+        "What quotas count" Quotas(|q| q.usage.map(|both| both[1]));
     Counter Milliseconds "add_dead_watcher_stall_time" "Watches go with their connection" Zero;
     Counter Bytes "bytes_received_count"
         "Bytes of the frames that came in" Count(|s| s.counters.bytes_received);
@@ -333,6 +359,7 @@ mod tests {
             assert!(names.insert(metric.name), "{metric:?} twice");
             assert!(!metric.help.is_empty(), "{metric:?}");
             lines += match metric.kind {
+                Kind::GaugeSet => 0,
                 Kind::Gauge | Kind::Counter => 1,
                 Kind::Summary => 5,
                 Kind::Quantiles => 5 + QUANTILES.len(),

@@ -37,13 +37,13 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) opens_session: bool,
 }
 
-/// About the replies that the original times: all but those to auth, and handshakes that open a
+/// About the replies that the original times: all but those to logins, and handshakes that open a
 /// session.
 #[derive(Debug, Default)]
 pub(crate) struct Timed {
     /// Whether the last reply told of an error.
     pub(crate) failed: bool,
-    /// Replies to auth.
+    /// Replies to auth and sasl.
     pub(crate) skipped: u64,
     /// Sessions opened.
     pub(crate) opened: u64,
@@ -58,15 +58,15 @@ impl Effects for TurnEffects<'_> {
 
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let before = self.out.len();
+        let is_token = matches!(body, ReplyRef::Token(_));
         body.encode(header, self.out);
         let bytes = self.out.len() - before;
         self.tally.reply(bytes);
         self.timed.failed = header.error.is_some();
-        if header.xid.0 < 0 {
+        if header.xid.0 < 0 || is_token {
             match header.xid {
                 Xid::PING => self.tally.ping(bytes),
-                Xid::AUTH => self.timed.skipped += 1,
-                _ => {}
+                xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
             }
         }
     }

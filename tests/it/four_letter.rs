@@ -264,6 +264,51 @@ fn conf_tells_the_settings_in_force() {
     scene.end();
 }
 
+/// Captured from 3.9.5: what quotas come to below each child of the root. Limits add up, those of
+/// the subtrees too, and a hard one stands in for a soft one.
+#[test]
+fn quotas_are_metrics_of_the_top_of_their_paths() {
+    let scene = Scene::new();
+    let mut client = scene.open();
+    for (path, data) in [
+        ("/app", "xyz"),
+        ("/app/sub", ""),
+        ("/b", ""),
+        ("/zookeeper/quota/app", ""),
+        ("/zookeeper/quota/app/zookeeper_stats", "count=2,bytes=3"),
+        ("/zookeeper/quota/app/zookeeper_limits", "count=5,bytes=100"),
+        ("/zookeeper/quota/app/sub", ""),
+        (
+            "/zookeeper/quota/app/sub/zookeeper_limits",
+            "count=1,bytes=1",
+        ),
+        ("/zookeeper/quota/b", ""),
+        (
+            "/zookeeper/quota/b/zookeeper_limits",
+            "count=7,bytes=-1,byteHardLimit=20",
+        ),
+        ("/app/new", "0123456789"),
+    ] {
+        client.must(&wire::create(path, data.as_bytes(), CreateMode::Persistent));
+    }
+    let text = four_letter(scene.address(), b"mntr");
+    let mut quotas: Vec<_> = text.lines().filter(|line| line.contains("quota")).collect();
+    quotas.sort_unstable();
+    assert_eq!(
+        quotas,
+        [
+            "zk_app_quota_bytes_limit_per_namespace\t101",
+            "zk_app_quota_bytes_usage_per_namespace\t13",
+            "zk_app_quota_count_limit_per_namespace\t6",
+            "zk_app_quota_count_usage_per_namespace\t3",
+            "zk_b_quota_bytes_limit_per_namespace\t20",
+            "zk_b_quota_count_limit_per_namespace\t7",
+        ]
+    );
+    drop(client);
+    scene.end();
+}
+
 /// A scrape counts as a connection and leaves nothing behind.
 #[test]
 fn many_scrapes_leave_nothing_behind() {

@@ -5,12 +5,15 @@
 //!
 //! Source: reference sections 18.7 and 18.8.
 
+use std::collections::BTreeMap;
+
 use minikeeper_protocol::SessionId;
 
 use crate::{
     Engine,
     input::ConnId,
     keys::WatchId,
+    quota::QuotaTotals,
     tree::ZNODE_BYTES,
     watches::{Place, Watches},
 };
@@ -127,6 +130,12 @@ impl Engine {
     pub fn data_bytes(&self) -> usize {
         let tree = &self.state.tree;
         tree.bytes() - tree.len() * ZNODE_BYTES
+    }
+
+    /// What quotas come to below each child of the root, for no more of them than asked for.
+    #[must_use]
+    pub fn quota_totals(&self, max: usize) -> BTreeMap<String, QuotaTotals> {
+        self.state.quotas.totals(&self.state.tree, max)
     }
 
     /// How many watches there are, counted for each of the two tables.

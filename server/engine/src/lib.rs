@@ -77,6 +77,7 @@ pub use crate::{
     image::{Image, SessionImage, ZnodeImage, Znodes},
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
+    quota::QuotaTotals,
     restoration::{ImageError, Restoration},
 };
 

@@ -48,6 +48,15 @@ impl Quota {
     }
 }
 
+/// What the quotas in one part of the tree come to; -1 stands for no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QuotaTotals {
+    /// Most znodes and most bytes of data, the hard limit if there is one.
+    pub limits: Option<[i64; 2]>,
+    /// Znodes and bytes of data that are counted.
+    pub usage: Option<[i64; 2]>,
+}
+
 /// How much a change adds to what is counted; may be negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
@@ -103,6 +112,37 @@ impl Quotas {
         self.limited.iter().map(AsRef::as_ref)
     }
 
+    /// What they come to below each child of the root, for no more of them than asked for.
+    ///
+    /// Source: the original's `QuotaMetricsUtils`.
+    pub(crate) fn totals(&self, tree: &Tree, max: usize) -> BTreeMap<String, QuotaTotals> {
+        let mut totals: BTreeMap<String, QuotaTotals> = BTreeMap::new();
+        for subject in self.limited() {
+            let top = subject.split(|byte| *byte == b'/').nth(1);
+            let top = String::from_utf8_lossy(top.unwrap_or_default()).into_owned();
+            if totals.len() >= max && !totals.contains_key(&top) {
+                break;
+            }
+            let quota = Quota::of(tree, subject);
+            let total = totals.entry(top).or_default();
+            if let Some(Ok(limits)) = &quota.limits {
+                let either = |hard, soft| {
+                    Some(limits.get(hard))
+                        .filter(|max| *max > -1)
+                        .unwrap_or_else(|| limits.get(soft))
+                };
+                add(
+                    &mut total.limits,
+                    [either(COUNT_HARD, COUNT), either(BYTES_HARD, BYTES)],
+                );
+            }
+            if let Some(Ok(stats)) = &quota.stats {
+                add(&mut total.usage, [stats.get(COUNT), stats.get(BYTES)]);
+            }
+        }
+        totals
+    }
+
     /// The deepest path with a quota that is the given one or above it.
     pub(crate) fn over<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         ancestors(path).find(|path| self.limited.contains(*path))
@@ -154,6 +194,11 @@ impl Quotas {
         }
         Ok(())
     }
+}
+
+fn add(total: &mut Option<[i64; 2]>, more: [i64; 2]) {
+    let [znodes, bytes] = total.unwrap_or_default();
+    *total = Some([znodes.wrapping_add(more[0]), bytes.wrapping_add(more[1])]);
 }
 
 /// Counting. What is written goes into znodes without their versions, zxids or watches noticing,

@@ -77,6 +77,11 @@ pub(crate) fn mntr(shared: &Shared) -> String {
         match metric.value(&snapshot) {
             Value::Integer(value) => line("", name, value.to_string()),
             Value::Double(value) => line("", name, java_text::double(value)),
+            Value::Set(values) => {
+                for (top, value) in values {
+                    line(&format!("{top}_"), name, value.to_string());
+                }
+            }
             Value::Latency(latency) => {
                 line("avg_", name, java_text::double(latency.avg_ms()));
                 line("min_", name, latency.min_ms().to_string());
