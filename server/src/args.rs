@@ -99,6 +99,9 @@ pub(crate) struct ServeArgs {
     /// Four-letter words to answer, separated by commas; * is all, srvr the original's default
     #[arg(long = "4lw-whitelist", value_name = "LIST", default_value = "*")]
     four_letter_whitelist: String,
+    /// Note a digest of the whole tree every 128 changes, for the word hash
+    #[arg(long)]
+    digest: bool,
     #[command(flatten)]
     znodes: ZnodeArgs,
     #[command(flatten)]
@@ -257,6 +260,7 @@ impl ServeArgs {
             sasl_super_users: access.sasl_super_user.clone(),
             sasl_allow_failed: access.allow_sasl_failed_clients,
             enforce_auth_schemes: access.enforce_auth_schemes.clone(),
+            tree_digests: self.digest,
             four_letter_whitelist: self.four_letter_whitelist.clone(),
             four_letter_rows_max: limits.max_four_letter_rows,
             ..Config::default()

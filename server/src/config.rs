@@ -114,6 +114,10 @@ pub struct Config {
     pub reconfig_enabled: bool,
     /// Whether access lists are stored but not looked at. Default: no. Source: `skipACL`.
     pub skip_acl: bool,
+    /// Whether digests of the tree are noted for the four-letter word `hash`, at the cost of a
+    /// pass over the whole tree every 128 changes. Default: no.
+    /// Source: `digest.enabled` of the original, on there.
+    pub tree_digests: bool,
     /// Whether the digest scheme exists. Default: yes.
     /// Source: `DigestAuthenticationProvider.enabled`.
     pub digest_enabled: bool,
@@ -199,6 +203,7 @@ impl Default for Config {
             enforce_quota: false,
             reconfig_enabled: false,
             skip_acl: false,
+            tree_digests: false,
             digest_enabled: true,
             super_digest: None,
             sasl_users: Vec::new(),

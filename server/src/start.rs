@@ -91,6 +91,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
             allow_failed: config.sasl_allow_failed,
         }),
         enforce_auth_schemes: config.enforce_auth_schemes.clone(),
+        digests: config.tree_digests,
         #[cfg(feature = "planted")]
         planted: match config.planted {
             Some(crate::planted::Planted::Engine(bug)) => Some(bug),

@@ -20,7 +20,7 @@ use crate::properties;
 const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
 
 /// The option that says the same as a key, by its name in the arguments.
-const OPTIONS: [(&str, &str); 33] = [
+const OPTIONS: [(&str, &str); 34] = [
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("tickTime", "tick_time"),
@@ -45,6 +45,7 @@ const OPTIONS: [(&str, &str); 33] = [
     ("largeRequestThreshold", "large_request_threshold"),
     ("largeRequestMaxBytes", "large_request_max_bytes"),
     ("4lw.commands.whitelist", "four_letter_whitelist"),
+    ("digest.enabled", "digest"),
     ("extendedTypesEnabled", "no_extended_types"),
     (
         "znode.container.checkIntervalMs",
@@ -140,6 +141,7 @@ impl File {
                 let max = entry.whole(1, FRAME_BYTES_MAX)?;
                 config.frame_bytes_max = usize::try_from(max).unwrap_or(usize::MAX);
             }
+            "digest.enabled" => config.tree_digests = entry.boolean()?,
             "4lw.commands.whitelist" => entry.value.clone_into(&mut config.four_letter_whitelist),
             _ => return self.take_limit(entry, config),
         }

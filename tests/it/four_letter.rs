@@ -309,6 +309,36 @@ fn quotas_are_metrics_of_the_top_of_their_paths() {
     scene.end();
 }
 
+/// Reference sections 18.2 and 22.2: one line every 128 zxids, and none before.
+#[test]
+fn hash_tells_a_digest_every_so_many_changes_if_asked_to() {
+    let hashes: Vec<_> = [true, true, false]
+        .into_iter()
+        .map(|tree_digests| {
+            let scene = Scene::with(|config| config.tree_digests = tree_digests);
+            let mut client = scene.open();
+            client.must(&wire::create("/n", b"", CreateMode::Persistent));
+            assert_eq!(four_letter(scene.address(), b"hash"), "");
+            let zxid = client.call(&wire::set("/n", b"0")).zxid;
+            for count in zxid.0..128 {
+                client.must(&wire::set("/n", count.to_string().as_bytes()));
+            }
+            let at_128 = four_letter(scene.address(), b"hash");
+            client.must(&wire::set("/n", b"later"));
+            assert_eq!(four_letter(scene.address(), b"hash"), at_128);
+            drop(client);
+            scene.end();
+            at_128
+        })
+        .collect();
+    assert_eq!(
+        hashes[0], hashes[1],
+        "the same changes give the same digest"
+    );
+    assert!(hashes[0].starts_with("80: ") && hashes[0].ends_with('\n'));
+    assert_eq!(hashes[2], "");
+}
+
 /// A scrape counts as a connection and leaves nothing behind.
 #[test]
 fn many_scrapes_leave_nothing_behind() {

@@ -141,6 +141,10 @@ pub struct Settings {
     ///
     /// Default: false. Source: `skipACL`.
     pub skip_acl: bool,
+    /// Whether digests of the tree are noted, at the cost of a pass over it every 128 changes.
+    ///
+    /// Default: false. Source: `digest.enabled`, on there.
+    pub digests: bool,
     /// Whether the digest scheme exists.
     ///
     /// Default: true. Source: `DigestAuthenticationProvider.enabled`.
@@ -196,6 +200,7 @@ impl Default for Settings {
             enforce_quota: false,
             reconfig_enabled: false,
             skip_acl: false,
+            digests: false,
             digest_enabled: true,
             super_digest: None,
             sasl: None,

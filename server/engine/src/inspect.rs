@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use minikeeper_protocol::SessionId;
+use minikeeper_protocol::{SessionId, Zxid};
 
 use crate::{
     Engine,
+    digest::Digests,
     input::ConnId,
     keys::WatchId,
     quota::QuotaTotals,
@@ -136,6 +137,14 @@ impl Engine {
     #[must_use]
     pub fn quota_totals(&self, max: usize) -> BTreeMap<String, QuotaTotals> {
         self.state.quotas.totals(&self.state.tree, max)
+    }
+
+    /// The digests of the tree noted so far, oldest first, each with the zxid it was noted after;
+    /// none unless [`crate::Settings::digests`] asks for them.
+    #[must_use]
+    pub fn digests(&self) -> Vec<(Zxid, u64)> {
+        let list = |digests: &Digests| digests.list(self.state.zxid, &self.state.tree);
+        self.digests.as_ref().map(list).unwrap_or_default()
     }
 
     /// How many watches there are, counted for each of the two tables.

@@ -34,6 +34,7 @@ mod acl;
 mod answer;
 mod check;
 mod conns;
+mod digest;
 mod dump;
 mod effects;
 mod expiry_wheel;
@@ -68,6 +69,7 @@ use minikeeper_protocol::{ErrorCode, ReplyRef, Request, SessionId, Stat, Xid, Zx
 use crate::{
     answer::Answer,
     conns::Conn,
+    digest::Digests,
     ops::watch::WatchLists,
     state::{Caller, State},
 };
@@ -87,6 +89,8 @@ pub struct Engine {
     state: State,
     /// The time of the newest input.
     elapsed_ms: u64,
+    /// While they are wanted.
+    digests: Option<Digests>,
 }
 
 /// How much of everything there is, for status reports.
@@ -109,6 +113,7 @@ impl Engine {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
+            digests: settings.digests.then(Digests::new),
             state: State::new(settings),
             elapsed_ms: 0,
         }
@@ -123,8 +128,10 @@ impl Engine {
     /// # Errors
     /// When there is no znode, or the zxid leaves no room for changes.
     pub fn restore(restoration: Restoration, zxid: Zxid) -> Result<Self, ImageError> {
+        let state = restoration.finish(zxid)?;
         Ok(Self {
-            state: restoration.finish(zxid)?,
+            digests: state.settings.digests.then(Digests::new),
+            state,
             elapsed_ms: 0,
         })
     }
@@ -153,6 +160,9 @@ impl Engine {
         );
         self.elapsed_ms = now.elapsed_ms;
         let state = &mut self.state;
+        if let Some(digests) = &mut self.digests {
+            digests.note(state.zxid, &state.tree);
+        }
         match input {
             Input::Request { conn, xid, request } => {
                 let Some(caller) = admit(state, *conn, now) else {

@@ -29,7 +29,7 @@ pub use self::error::{DataDirError, SaveError, SnapshotFault};
 use self::{lock::Lock, name::Kind};
 
 /// The folder of the format's version, in the data directory.
-const FOLDER: &str = "version-2";
+pub(crate) const FOLDER: &str = "version-2";
 
 /// What a save is written to before it has its name. No name the original would look at.
 const UNFINISHED: &str = "minikeeper.unfinished";

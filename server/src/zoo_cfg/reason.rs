@@ -57,7 +57,7 @@ const TLS: [&str; 6] = [
 ];
 
 /// Ways of the original to use threads, memory and disk, and what is not served.
-const ORIGINAL_ALONE: [&str; 53] = [
+const ORIGINAL_ALONE: [&str; 52] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",
     "SASLAuthenticationProvider.",
@@ -71,7 +71,6 @@ const ORIGINAL_ALONE: [&str; 53] = [
     "dataLogDir",
     "datadir.autocreate",
     "db.autocreate",
-    "digest.enabled",
     "disableAutoWatchReset",
     "emulate353TTLNodes",
     "enableEagerACLCheck",

@@ -86,7 +86,7 @@ fn options_of_the_command_line_win_one_by_one() {
     let command = crate::args::Args::command();
     let all = "clientPort=1\nclientPortAddress=0.0.0.0\ntickTime=100\nminSessionTimeout=300\n\
                maxSessionTimeout=400\nmaxCnxns=5\nmaxClientCnxns=6\njute.maxbuffer=7\n\
-               nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok\n\
+               nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok\ndigest.enabled=true\n\
                extendedTypesEnabled=false\nznode.container.checkIntervalMs=1\n\
                znode.container.maxPerMinute=2\nznode.container.maxNeverUsedIntervalMs=3\n\
                clientPortListenBacklog=9\nnio.sessionlessCnxnTimeout=10\n\

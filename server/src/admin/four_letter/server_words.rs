@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 
 use super::java_text;
 use crate::{
-    admin::version::VERSION,
+    admin::{process, version::VERSION},
+    config::Config,
     metrics::{self, Snapshot, Value},
     shared::Shared,
+    snapshot,
     stats::Counters,
 };
 
@@ -40,12 +42,13 @@ pub(crate) fn srvr(shared: &Shared) -> String {
     version_line() + &summary(shared)
 }
 
-/// The keys of the original in its order. There is no folder, so its names are empty.
+/// The keys of the original in its order. Without a data directory its name is empty.
 pub(crate) fn conf(shared: &Shared) -> String {
     let config = &shared.config;
+    let (dir, bytes) = data_dir(config);
     format!(
-        "clientPort={}\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\n\
-         dataLogSize=0\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
+        "clientPort={}\nsecureClientPort=-1\ndataDir={dir}\ndataDirSize={bytes}\n\
+         dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
          maxSessionTimeout={}\nclientPortListenBacklog=-1\nserverId=0\n",
         config.listen.port(),
         config.tick_time_ms,
@@ -55,9 +58,33 @@ pub(crate) fn conf(shared: &Shared) -> String {
     )
 }
 
-/// Nothing is kept in files.
-pub(crate) fn dirs() -> String {
-    "datadir_size: 0\nlogdir_size: 0\n".to_owned()
+/// There is no log of changes beside the snapshots; the original counts one folder twice too.
+pub(crate) fn dirs(shared: &Shared) -> String {
+    let (_, bytes) = data_dir(&shared.config);
+    format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
+}
+
+/// Where snapshots are, in full, and how many bytes they take.
+fn data_dir(config: &Config) -> (String, u64) {
+    let Some(dir) = &config.data_dir else {
+        return (String::new(), 0);
+    };
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let dir = dir.join(snapshot::FOLDER);
+    let bytes = process::bytes_in(&dir);
+    (dir.display().to_string(), bytes)
+}
+
+/// Nothing while digests are not noted.
+pub(crate) fn hash(shared: &Shared) -> String {
+    let digests = shared.turns.inspect(minikeeper_engine::Engine::digests);
+    let mut text = String::new();
+    for (zxid, digest) in digests {
+        // Java has no unsigned numbers.
+        let digest = digest.cast_signed();
+        writeln!(text, "{:x}: {digest}", zxid.0).expect("writing to a string cannot fail");
+    }
+    text
 }
 
 pub(crate) fn srst(shared: &Shared) -> String {

@@ -50,13 +50,13 @@ const WORDS: &[Word] = &[
     Word::new("conf", |asked| Some(server_words::conf(asked.shared))),
     Word::new("cons", |asked| Some(connection_words::cons(asked.shared))),
     Word::new("crst", |asked| Some(connection_words::crst(asked.shared))),
-    Word::new("dirs", |_| Some(server_words::dirs())),
+    Word::new("dirs", |asked| Some(server_words::dirs(asked.shared))),
     Word::new("dump", |asked| Some(session_words::dump(asked.shared))),
     Word::new("envi", |_| Some(process_words::envi())),
     Word::new("gtmk", |asked| {
         Some(asked.shared.trace_mask.load(Ordering::Relaxed).to_string())
     }),
-    Word::new("hash", |_| Some(String::new())),
+    Word::new("hash", |asked| Some(server_words::hash(asked.shared))),
     Word::new("isro", |_| Some("rw".to_owned())),
     Word::new("mntr", |asked| Some(server_words::mntr(asked.shared))),
     Word::new("ruok", |_| Some("imok".to_owned())),
