@@ -1,4 +1,6 @@
 //! How fast handshakes may come: a bucket of tokens, one for each.
+//!
+//! Source: reference sections 6.2 and 17.1.
 
 use parking_lot::Mutex;
 
