@@ -27,13 +27,17 @@
 //! the name of an error, or, for success, fields of the answer: a path, quoted data, `name=value`.
 //! A multi has `results { ... ; ... }`, a multiRead that ended on the spot `broken_off { ... }`.
 //! `zxid+n` alone is the header's zxid, counted from the newest one before the line that last did
-//! something. At the end of a case nothing may be left to receive. Listings are compared sorted.
+//! something, as is `zxid-n`. At the end of a case nothing may be left to receive. Listings are
+//! compared sorted.
 //!
 //! What `since` stands for: reference section 23.
 
 mod engine;
+mod env;
 mod expect;
+mod line;
 mod operation;
+mod render;
 mod token;
 
 use std::{
@@ -42,13 +46,19 @@ use std::{
 };
 
 use bytes::Bytes;
-use minikeeper_protocol::{ConnectRequest, ConnectResponse, OpCode, Reader, SessionId, Xid, Zxid};
+use minikeeper_protocol::{ConnectRequest, ConnectResponse, OpCode, Reader, SessionId, Xid};
 
 pub use engine::OnEngine;
+pub(crate) use env::Env;
+pub(crate) use line::{Action, Line};
+pub(crate) use operation::{hello, message};
+pub(crate) use render::expectation;
+pub(crate) use token::tokens as plain_words;
 
 use crate::drive::{Sent, parse};
 use expect::Expectation;
-use token::{Token, tokens};
+use line::parse_line;
+use token::Token;
 
 /// What a connection receives next.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +67,15 @@ pub enum Incoming {
     Message(Bytes),
     /// The end of the connection.
     Closed,
+}
+
+/// What an older original leaves out of its answers, so that it is not expected there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quirks {
+    /// Event headers carry no zxid.
+    pub events_without_zxid: bool,
+    /// A create2 inside a multi is answered as a create.
+    pub create2_in_multi_is_create: bool,
 }
 
 /// A server that scenarios run on, freshly started.
@@ -96,6 +115,10 @@ pub trait Target {
     /// # Errors
     /// When the server is broken.
     fn advance(&mut self, by_ms: u64) -> Result<(), String>;
+    /// What it leaves out.
+    fn quirks(&self) -> Quirks {
+        Quirks::default()
+    }
 }
 
 /// A file of scenarios.
@@ -116,42 +139,6 @@ pub struct Case {
     /// The first version of the original that does this, and what earlier ones do.
     pub since: Option<(String, String)>,
     lines: Vec<Line>,
-}
-
-#[derive(Debug)]
-struct Line {
-    number: usize,
-    text: String,
-    action: Action,
-    expected: Option<Vec<Token>>,
-}
-
-#[derive(Debug)]
-enum Action {
-    Connect {
-        conn: String,
-        options: Vec<Token>,
-        drops_first: bool,
-    },
-    Disconnect(String),
-    Expire(String),
-    Advance(u64),
-    Mark(String),
-    Request {
-        conn: String,
-        words: Vec<Token>,
-    },
-    Receive(String),
-}
-
-/// What expressions in a line refer to.
-#[derive(Debug, Default)]
-struct Env {
-    /// The newest zxid before the line that last did something.
-    zxid: i64,
-    marks: BTreeMap<String, i64>,
-    /// By connection.
-    sessions: BTreeMap<String, (SessionId, Bytes)>,
 }
 
 /// What a scenario says that a server does not do, or that is not a scenario at all.
@@ -228,7 +215,11 @@ impl Script {
         Ok(())
     }
 
-    fn run_case(&self, case: &Case, target: &mut impl Target) -> Result<(), Fault> {
+    /// Runs one of its cases.
+    ///
+    /// # Errors
+    /// As [`Script::run`].
+    pub fn run_case(&self, case: &Case, target: &mut impl Target) -> Result<(), Fault> {
         let mut run = Run {
             target,
             env: Env::default(),
@@ -245,63 +236,6 @@ impl Script {
         run.nothing_left()
             .map_err(|what| Fault(format!("{}: {}: at the end {what}", self.file, case.title)))
     }
-}
-
-fn parse_line(text: &str) -> Result<(Action, Option<Vec<Token>>), String> {
-    let mut words = tokens(text)?;
-    let arrow = words.iter().position(|word| word.is("->"));
-    let mut expected = arrow.map(|at| {
-        let expected = words.split_off(at + 1);
-        words.pop();
-        expected
-    });
-    if words.is_empty() {
-        return Err("nothing in front of the arrow".to_owned());
-    }
-    let first = words.remove(0).text();
-    let one = |words: &[Token]| match words {
-        [word] => Ok(word.text()),
-        _ => Err(format!("{first} takes one argument")),
-    };
-    let action = match first.as_str() {
-        "connect" | "reconnect" if !words.is_empty() => {
-            let conn = words.remove(0).text();
-            let drops_first = first == "reconnect";
-            if expected.is_none() {
-                expected = Some(tokens("connected")?);
-            }
-            if drops_first {
-                words.insert(0, Token::plain(&format!("session={conn}")));
-            }
-            operation::hello(&words, &Env::default(), true)?;
-            Action::Connect {
-                conn,
-                options: words,
-                drops_first,
-            }
-        }
-        "disconnect" => Action::Disconnect(one(&words)?),
-        "expire" => Action::Expire(one(&words)?),
-        "mark" => Action::Mark(one(&words)?),
-        "advance" => {
-            let by = one(&words)?;
-            let by_ms = by.strip_suffix("ms").and_then(|by| by.parse().ok());
-            Action::Advance(by_ms.ok_or("a time looks like 4000ms")?)
-        }
-        _ if words.first().is_some_and(|word| word.is("<-")) => {
-            words.remove(0);
-            expected = Some(std::mem::take(&mut words));
-            Action::Receive(first)
-        }
-        _ => {
-            operation::message(&words, &Env::default(), Xid(0), true)?;
-            Action::Request { conn: first, words }
-        }
-    };
-    if let Some(expected) = &expected {
-        Expectation::parse(expected, &Env::default(), true)?;
-    }
-    Ok((action, expected))
 }
 
 /// Something sent: a request's number and operation, or `None` for a handshake.
@@ -331,7 +265,7 @@ impl<T: Target> Run<'_, T> {
                     self.target.disconnect(conn)?;
                     self.pending.remove(conn);
                 }
-                let hello = operation::hello(options, &self.env, false)?;
+                let hello = hello(options, &self.env, false)?;
                 self.target.connect(conn, &hello)?;
                 self.pending.insert(conn.clone(), VecDeque::from([None]));
                 conn
@@ -353,7 +287,7 @@ impl<T: Target> Run<'_, T> {
             Action::Request { conn, words } => {
                 let xid = Xid(self.next_xid);
                 self.next_xid += 1;
-                let (message, xid, op) = operation::message(words, &self.env, xid, false)?;
+                let (message, xid, op) = message(words, &self.env, xid, false)?;
                 self.target.send(conn, &message)?;
                 let pending = self.pending.entry(conn.clone()).or_default();
                 pending.push_back(Some((xid, op)));
@@ -368,7 +302,8 @@ impl<T: Target> Run<'_, T> {
     }
 
     fn expect(&mut self, conn: &str, expected: &[Token]) -> Result<(), String> {
-        let expected = Expectation::parse(expected, &self.env, false)?;
+        let expected =
+            Expectation::parse(expected, &self.env, false)?.without(self.target.quirks());
         let got = match self.target.receive(conn)? {
             None => Got::Nothing,
             Some(Incoming::Closed) => Got::Closed,
@@ -426,34 +361,8 @@ impl<T: Target> Run<'_, T> {
 
 /// What a connection got, if anything.
 #[derive(Debug)]
-enum Got {
+pub(crate) enum Got {
     Sent(Sent),
     Closed,
     Nothing,
-}
-
-impl Env {
-    /// `zxid`, `zxid+2`, `$mark`, `none`, or a number.
-    fn zxid(&self, text: &str, is_dry: bool) -> Result<Zxid, String> {
-        let fault = || format!("{text} is no zxid");
-        if let Some(mark) = text.strip_prefix('$') {
-            return match self.marks.get(mark) {
-                Some(zxid) => Ok(Zxid(*zxid)),
-                None if is_dry => Ok(Zxid(0)),
-                None => Err(fault()),
-            };
-        }
-        if let Some(rest) = text.strip_prefix("zxid") {
-            let plus = match rest.strip_prefix('+') {
-                Some(plus) => plus.parse::<i64>().map_err(|_| fault())?,
-                None if rest.is_empty() => 0,
-                None => return Err(fault()),
-            };
-            return Ok(Zxid(self.zxid + plus));
-        }
-        match text {
-            "none" => Ok(Zxid::NONE),
-            _ => text.parse().map(Zxid).map_err(|_| fault()),
-        }
-    }
 }

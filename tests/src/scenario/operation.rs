@@ -20,7 +20,7 @@ struct Words<'a> {
 }
 
 /// The handshake that `connect` asks for.
-pub(super) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<ConnectRequest, String> {
+pub(crate) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<ConnectRequest, String> {
     let mut hello = ConnectRequest::new(10_000);
     for option in options {
         let (name, value) = option.option().ok_or("connect takes name=value")?;
@@ -63,7 +63,7 @@ pub(super) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<Connec
 }
 
 /// The message of a request line, its xid, and its operation if there is one.
-pub(super) fn message(
+pub(crate) fn message(
     words: &[Token],
     env: &Env,
     mut xid: Xid,

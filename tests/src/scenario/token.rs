@@ -1,36 +1,36 @@
-//! Words of a line: bare, or quoted with `\n \0 \" \\ \xff \u{1f600}`.
+//! Words of a line: bare, or quoted with `\n \r \t \0 \" \' \\ \xff \u{1f600}`.
 
 /// A word.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Token {
+pub(crate) struct Token {
     bytes: Vec<u8>,
     /// Whether it starts with a quote, and so is no keyword and never null.
-    pub(super) is_quoted: bool,
+    pub(crate) is_quoted: bool,
 }
 
 impl Token {
-    pub(super) fn plain(text: &str) -> Self {
+    pub(crate) fn plain(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_vec(),
             is_quoted: false,
         }
     }
 
-    pub(super) fn is(&self, word: &str) -> bool {
+    pub(crate) fn is(&self, word: &str) -> bool {
         !self.is_quoted && self.bytes == word.as_bytes()
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
     /// The bytes; `None` for the bare word `null`.
-    pub(super) fn value(&self) -> Option<Vec<u8>> {
+    pub(crate) fn value(&self) -> Option<Vec<u8>> {
         (!self.is("null")).then(|| self.bytes.clone())
     }
 
     /// The name and value of `name=value`.
-    pub(super) fn option(&self) -> Option<(String, Self)> {
+    pub(crate) fn option(&self) -> Option<(String, Self)> {
         if self.is_quoted {
             return None;
         }
@@ -47,7 +47,7 @@ impl Token {
 }
 
 /// Splits a line into words; what follows a bare `#` is a comment.
-pub(super) fn tokens(line: &str) -> Result<Vec<Token>, String> {
+pub(crate) fn tokens(line: &str) -> Result<Vec<Token>, String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() && !rest.starts_with('#') {
@@ -87,8 +87,10 @@ fn escape<'a>(rest: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
     let after = &rest[c.len_utf8()..];
     match c {
         'n' => bytes.push(b'\n'),
+        'r' => bytes.push(b'\r'),
+        't' => bytes.push(b'\t'),
         '0' => bytes.push(0),
-        '"' | '\\' => bytes.extend(c.to_string().as_bytes()),
+        '"' | '\'' | '\\' => bytes.extend(c.to_string().as_bytes()),
         'x' => {
             let hex = after.get(..2).ok_or_else(fault)?;
             bytes.push(u8::from_str_radix(hex, 16).map_err(|_| fault())?);

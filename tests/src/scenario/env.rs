@@ -1,0 +1,43 @@
+//! What a running case has seen, for lines to refer to.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use minikeeper_protocol::{SessionId, Zxid};
+
+/// What expressions in a line refer to.
+#[derive(Debug, Default)]
+pub(crate) struct Env {
+    /// The newest zxid before the line that last did something.
+    pub(crate) zxid: i64,
+    pub(crate) marks: BTreeMap<String, i64>,
+    /// By connection.
+    pub(crate) sessions: BTreeMap<String, (SessionId, Bytes)>,
+}
+
+impl Env {
+    /// `zxid`, `zxid+2`, `zxid-2`, `$mark`, `none`, or a number.
+    pub(crate) fn zxid(&self, text: &str, is_dry: bool) -> Result<Zxid, String> {
+        let fault = || format!("{text} is no zxid");
+        if let Some(mark) = text.strip_prefix('$') {
+            return match self.marks.get(mark) {
+                Some(zxid) => Ok(Zxid(*zxid)),
+                None if is_dry => Ok(Zxid(0)),
+                None => Err(fault()),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("zxid") {
+            let by = match rest.split_at_checked(1) {
+                Some(("+", plus)) => plus.parse::<u32>().map(i64::from).map_err(|_| fault())?,
+                Some(("-", minus)) => -minus.parse::<u32>().map(i64::from).map_err(|_| fault())?,
+                None => 0,
+                Some(_) => return Err(fault()),
+            };
+            return Ok(Zxid(self.zxid + by));
+        }
+        match text {
+            "none" => Ok(Zxid::NONE),
+            _ => text.parse().map(Zxid).map_err(|_| fault()),
+        }
+    }
+}

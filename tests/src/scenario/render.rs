@@ -1,0 +1,97 @@
+//! The way back: an expectation that what came meets, as a line of a scenario.
+
+use super::{
+    Got,
+    env::Env,
+    expect::{Facts, ZXIDS, facts_of},
+};
+
+/// The words behind the arrow that describe what came, in every field.
+///
+/// `zxids` says whether the zxid in an event's header means anything.
+pub(crate) fn expectation(got: &Got, env: &Env, zxids: bool) -> String {
+    let (kind, mut facts, results) = facts_of(got, env);
+    // Fields speak for themselves.
+    let mut words: Vec<_> = (kind != "ok" || facts.is_empty())
+        .then(|| kind.clone())
+        .into_iter()
+        .collect();
+    if kind == "event" {
+        words.extend(facts.remove("event"));
+        if !zxids {
+            facts.remove("zxid");
+        }
+    }
+    if kind == "results" || kind == "broken_off" {
+        let parts: Vec<_> = results
+            .into_iter()
+            .map(|mut facts| {
+                let mut words: Vec<_> = facts.remove("kind").into_iter().collect();
+                words.extend(fields(facts, env));
+                words.join(" ")
+            })
+            .collect();
+        words.push(format!("{{ {} }}", parts.join(" ; ")));
+    }
+    words.extend(fields(facts, env));
+    words.join(" ")
+}
+
+fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
+    // Times are those of the clock, which stands still: nearly always they are one.
+    if facts.contains_key("ctime") && facts.get("ctime") == facts.get("mtime") {
+        facts.remove("ctime");
+        facts.insert("mtime".to_owned(), "ctime".to_owned());
+    }
+    facts
+        .into_iter()
+        .map(|(name, value)| {
+            let value = match name.as_str() {
+                name if ZXIDS.contains(&name) => zxid(&value, env),
+                "names" | "paths" | "ids" => word(&format!("[{value}]")),
+                // Already quoted.
+                "data" | "path" | "token" => value,
+                _ => word(&value),
+            };
+            if name == "zxid" && value.starts_with("zxid") {
+                return value;
+            }
+            format!("{name}={value}")
+        })
+        .collect()
+}
+
+/// A zxid relative to the newest one, unless it is one that means something by itself.
+fn zxid(value: &str, env: &Env) -> String {
+    match value.parse::<i64>() {
+        Ok(-1) => "none".to_owned(),
+        Ok(zxid @ 1..) => match zxid - env.zxid {
+            0 => "zxid".to_owned(),
+            by => format!("zxid{by:+}"),
+        },
+        _ => value.to_owned(),
+    }
+}
+
+/// Quotes what would not survive as a bare word.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '#' | ';');
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    quoted(text.as_bytes())
+}
+
+/// A quoted word: printable ASCII as it is, everything else escaped.
+fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', byte.into()]),
+            b' '..=b'~' => out.push(byte.into()),
+            _ => out += &format!("\\x{byte:02x}"),
+        }
+    }
+    out.push('"');
+    out
+}
