@@ -13,7 +13,9 @@ use std::{
 
 use bodies::{BODIES, Body};
 
-use crate::{effort, seed, traffic::Random};
+use minikeeper_tests::random::Random;
+
+use crate::{effort, seed};
 
 const INPUTS: u32 = 800;
 

@@ -5,12 +5,15 @@ use std::sync::{Arc, atomic::AtomicU64};
 use bytes::Bytes;
 use minikeeper::planted::Planted;
 use minikeeper_protocol::{Create, CreateMode, CreateOp, MultiOp, MultiReadOp, Request, Ustring};
-use minikeeper_tests::replay::{self, Summary};
+use minikeeper_tests::{
+    random::Random,
+    replay::{self, Summary},
+};
 use tokio::sync::Barrier;
 
 use crate::{
     effort, seed,
-    traffic::{Client, Random, runtime, server},
+    traffic::{Client, runtime, server},
 };
 
 const CLIENTS: usize = 8;
@@ -169,19 +172,17 @@ fn request(random: &mut Random) -> Request {
                 watch,
             },
         ]),
-        _ => random.pick_request(),
+        _ => pick_request(random),
     }
 }
 
-impl Random {
-    fn pick_request(&mut self) -> Request {
-        match self.below(3) {
-            0 => Request::Ping,
-            1 => Request::Sync {
-                path: Some("/a".into()),
-            },
-            _ => Request::GetEphemerals { prefix: None },
-        }
+fn pick_request(random: &mut Random) -> Request {
+    match random.below(3) {
+        0 => Request::Ping,
+        1 => Request::Sync {
+            path: Some("/a".into()),
+        },
+        _ => Request::GetEphemerals { prefix: None },
     }
 }
 

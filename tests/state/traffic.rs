@@ -172,26 +172,3 @@ pub(crate) async fn server(planted: Option<Planted>) -> Server {
         .await
         .expect("a local port is free")
 }
-
-/// Marsaglia's xorshift64*: the same numbers on every machine and in every version.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        // The state may not be zero.
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8;
-        usize::try_from(number % end as u64).expect("the number is below a size")
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len())]
-    }
-}
