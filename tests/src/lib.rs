@@ -3,13 +3,19 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`wire`] | a deliberately dumb client over a blocking socket, able to send nonsense |
+//! | [`clock`] | how long something took |
 //! | [`drive`] | an engine with recorded effects and a clock moved by hand |
 //! | [`model`] | a naive tree, the reference that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
+//! | [`random`] | numbers from a seed |
 //! | [`scenario`] | readable scripts on the level of the wire, and what they run on |
+//! | [`differential`] | scenarios and random histories on two servers at once |
 
+pub mod clock;
+pub mod differential;
 pub mod drive;
 pub mod model;
+pub mod random;
 pub mod replay;
 pub mod scenario;
 pub mod wire;

@@ -1,0 +1,50 @@
+//! The differential tester on itself: minikeeper against minikeeper, with and without a bug.
+//!
+//! These need no Java; `tests/differential/run` compares with the original.
+
+mod planted;
+mod table;
+mod twice;
+
+use minikeeper::{Config, planted::PlantedInEngine};
+use minikeeper_tests::{
+    differential::{
+        hunt::Plan,
+        server::{Minikeeper, Server},
+        socket::OnSocket,
+    },
+    scenario::{Quirks, Script},
+};
+
+/// Histories for the ordinary run of the tests; `MINIKEEPER_SEED` gives another start.
+fn plan(seeds: u64) -> Plan {
+    let seed = std::env::var("MINIKEEPER_SEED").map_or(1, |text| {
+        text.parse().expect("MINIKEEPER_SEED is a decimal number")
+    });
+    Plan {
+        seed,
+        seeds,
+        connections: vec![1, 3, 8],
+        steps: 150,
+        budget: None,
+    }
+}
+
+fn sane() -> Minikeeper {
+    Minikeeper::new(|_: &mut Config| {})
+}
+
+fn with_bug(bug: PlantedInEngine) -> Minikeeper {
+    Minikeeper::new(|config| config.planted = Some(minikeeper::planted::Planted::Engine(bug)))
+}
+
+/// Runs a written scenario over TCP.
+fn run(text: &str, server: &mut dyn Server) -> Result<(), String> {
+    let script = Script::parse("written.txt", text).map_err(|fault| fault.to_string())?;
+    for case in &script.cases {
+        let mut target = OnSocket::new(&mut *server, Quirks::default())?;
+        let outcome = script.run_case(case, &mut target);
+        outcome.map_err(|fault| fault.to_string())?;
+    }
+    Ok(())
+}

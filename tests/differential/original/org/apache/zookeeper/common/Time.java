@@ -1,0 +1,32 @@
+package org.apache.zookeeper.common;
+
+import java.util.Date;
+
+/**
+ * Stands in front of the original's class of this name, which everything in the server asks for the time. This clock
+ * is moved by hand, so that sessions, TTLs and times in stats depend on what was asked and not on how long it took.
+ */
+public final class Time {
+    /** 2024-01-01 00:00 UTC, where minikeeper's manual clock starts too. */
+    private static final long WALL_START_MS = 1_704_067_200_000L;
+
+    private static volatile long elapsedMs;
+
+    private Time() {}
+
+    public static void set(long toMs) {
+        elapsedMs = toMs;
+    }
+
+    public static long currentElapsedTime() {
+        return elapsedMs;
+    }
+
+    public static long currentWallTime() {
+        return WALL_START_MS + elapsedMs;
+    }
+
+    public static Date elapsedTimeToDate(long elapsedMs) {
+        return new Date(WALL_START_MS + elapsedMs);
+    }
+}

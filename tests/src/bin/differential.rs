@@ -1,0 +1,261 @@
+//! Compares minikeeper with a live original. `tests/differential/run` builds and starts it.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program"
+)]
+
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Parser, ValueEnum};
+use minikeeper_tests::differential::{
+    hunt::{Found, Hunted, Plan, hunt},
+    known::{self, Avoid, Quirks},
+    original::Original,
+    scenarios,
+    server::{Minikeeper, Server},
+};
+
+/// Compares minikeeper with a live original: the scenario files, then random histories.
+///
+/// Exit code 0: no difference; 1: a difference, or a server broke; 2: wrong usage.
+#[derive(Parser)]
+struct Args {
+    /// Java class path of the original, with the classes of tests/differential/original.
+    #[arg(long, required_unless_present = "known", default_value = "")]
+    class_path: String,
+    /// Where the original may put its data.
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
+    data: PathBuf,
+    /// Where differences are written as scenarios.
+    #[arg(long, value_name = "DIR", default_value = "target/differential")]
+    findings: PathBuf,
+    /// Only one of the two parts.
+    #[arg(long)]
+    only: Option<Part>,
+    /// The first seed of random histories.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds. Default: 100, or as many as the budget allows.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// Numbers of connections; each seed is played with each of them.
+    #[arg(long, value_delimiter = ',', default_value = "1,3,8", value_parser = clap::value_parser!(u8).range(1..=8))]
+    connections: Vec<u8>,
+    /// Steps of one history.
+    #[arg(long, default_value_t = 300)]
+    steps: usize,
+    /// No random history begins after so many seconds.
+    #[arg(long)]
+    budget_seconds: Option<u64>,
+    /// What random histories do without, besides what the original's version asks for.
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<Without>,
+    /// A deliberate bug to switch on in minikeeper, or `all`, one after the other: each must be
+    /// found.
+    #[cfg(feature = "planted")]
+    #[arg(long, value_name = "BUG")]
+    plant: Option<String>,
+    /// Print the table of known differences, and end.
+    #[arg(long)]
+    known: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Scenarios,
+    Random,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Without {
+    Acls,
+    Quotas,
+    Time,
+    /// TTL znodes are refused by both.
+    ExtendedTypes,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.known {
+        print!("{}", known::table(None));
+        return ExitCode::SUCCESS;
+    }
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("differential: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<bool, String> {
+    let extended = !args.without.contains(&Without::ExtendedTypes);
+    let original = Original::start(
+        &args.class_path,
+        &args.data,
+        &[&format!("-Dzookeeper.extendedTypesEnabled={extended}")],
+    )?;
+    let version = original.version();
+    let mut avoid = Avoid::for_version(version);
+    avoid.acls |= args.without.contains(&Without::Acls);
+    avoid.quotas |= args.without.contains(&Without::Quotas);
+    avoid.time |= args.without.contains(&Without::Time);
+    let mut compare = Compare {
+        args,
+        quirks: known::quirks(version),
+        original,
+        avoid,
+    };
+    #[cfg(feature = "planted")]
+    if let Some(name) = &args.plant {
+        return compare.planted(name);
+    }
+    println!("known differences to ZooKeeper {version}, which are excused:");
+    println!("{}", known::table(Some(version)));
+    let mut is_equal = true;
+    if args.only != Some(Part::Random) {
+        is_equal &= compare.scenarios()?;
+    }
+    if args.only != Some(Part::Scenarios) {
+        is_equal &= compare.random()?;
+    }
+    Ok(is_equal)
+}
+
+struct Compare<'a> {
+    args: &'a Args,
+    quirks: Quirks,
+    original: Original,
+    avoid: Avoid,
+}
+
+impl Compare<'_> {
+    fn scenarios(&mut self) -> Result<bool, String> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
+        let scripts = scenarios::read(folder.as_ref())?;
+        let version = self.original.version();
+        let mut own = Minikeeper::new(|_| {});
+        let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.quirks)?;
+        println!(
+            "scenarios: {} cases equal on both; {} in which minikeeper deviates on purpose and {} \
+             of later originals run on minikeeper alone; {} faults",
+            summary.passed,
+            summary.deviating,
+            summary.later.len(),
+            summary.faults.len(),
+        );
+        for later in &summary.later {
+            println!("  later: {later}");
+        }
+        for fault in &summary.faults {
+            println!("  fault: {fault}");
+        }
+        Ok(summary.faults.is_empty())
+    }
+
+    fn random(&mut self) -> Result<bool, String> {
+        let mut own = Minikeeper::new(|_| {});
+        let hunted = self.hunt(&mut own)?;
+        println!("random: {}", figures(&hunted));
+        let Some(found) = &hunted.found else {
+            return Ok(true);
+        };
+        self.show(found)?;
+        Ok(false)
+    }
+
+    fn hunt(&mut self, own: &mut dyn Server) -> Result<Hunted, String> {
+        let args = self.args;
+        let unbounded = args.budget_seconds.map_or(100, |_| u64::MAX);
+        let plan = Plan {
+            seed: args.seed,
+            seeds: args.seeds.unwrap_or(unbounded),
+            connections: args.connections.iter().copied().map(usize::from).collect(),
+            steps: args.steps,
+            budget: args.budget_seconds.map(Duration::from_secs),
+        };
+        hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
+    }
+
+    /// Prints a difference and writes it down as a scenario.
+    fn show(&mut self, found: &Found) -> Result<(), String> {
+        let (seed, connections) = (found.seed, found.connections);
+        println!("difference with --seed {seed} --connections {connections}");
+        if !found.is_repeated {
+            println!("  it did not show again when the history was played again");
+        }
+        println!("{}", found.difference);
+        println!("  left is the original, right is minikeeper");
+        let text = found.scenario(&mut self.original, self.quirks)?;
+        let version = self.original.version();
+        let file = self
+            .args
+            .findings
+            .join(format!("{version}-{seed}-{connections}.txt"));
+        fs::create_dir_all(&self.args.findings)
+            .and_then(|()| fs::write(&file, &text))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        println!("{text}\nwritten to {}", file.display());
+        Ok(())
+    }
+}
+
+fn figures(hunted: &Hunted) -> String {
+    let seconds = hunted.took.as_secs_f64();
+    format!(
+        "{} operations compared in {} histories, {seconds:.1} s",
+        hunted.operations, hunted.histories
+    )
+}
+
+#[cfg(feature = "planted")]
+mod planted {
+    use minikeeper::planted::{Planted, PlantedInEngine};
+    use minikeeper_tests::differential::{history, server::Minikeeper};
+
+    use super::{Compare, figures};
+
+    const BUGS: &[PlantedInEngine] = &[
+        PlantedInEngine::SequenceReused,
+        PlantedInEngine::EphemeralKept,
+        PlantedInEngine::WatchFiredTwice,
+        PlantedInEngine::MultiNotRolledBack,
+        PlantedInEngine::PasswordIgnored,
+    ];
+
+    impl Compare<'_> {
+        /// Says whether every bug of this name is found.
+        pub(super) fn planted(&mut self, name: &str) -> Result<bool, String> {
+            let mut all_found = true;
+            let is_meant = |bug: &&PlantedInEngine| name == "all" || name == format!("{bug:?}");
+            let bugs: Vec<_> = BUGS.iter().filter(is_meant).collect();
+            if bugs.is_empty() {
+                return Err(format!("no bug {name}; there are all, {BUGS:?}"));
+            }
+            for bug in bugs {
+                let mut own =
+                    Minikeeper::new(|config| config.planted = Some(Planted::Engine(*bug)));
+                let hunted = self.hunt(&mut own)?;
+                let Some(found) = &hunted.found else {
+                    println!("{bug:?}: NOT FOUND in {}", figures(&hunted));
+                    all_found = false;
+                    continue;
+                };
+                println!("{bug:?}: found after {}", figures(&hunted));
+                self.show(found)?;
+                let mut sane = Minikeeper::new(|_| {});
+                let servers: [&mut dyn minikeeper_tests::differential::server::Server; 2] =
+                    [&mut self.original, &mut sane];
+                if let Some(difference) = history::replay(servers, self.quirks, found.steps())? {
+                    println!("without the bug too: {difference}");
+                    all_found = false;
+                }
+            }
+            Ok(all_found)
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Frames in the one form in which they are compared.
+//!
+//! Everything stays as it is on the wire, with these exceptions, which the protocol leaves open:
+//! session ids become numbers in order of appearance, passwords become a mark, listings and
+//! identities are sorted, and zxids that several changes of unspecified order got are one. The
+//! frames are taken apart here by hand, so that a mistake of minikeeper's own codec shows.
+
+use bytes::Bytes;
+use minikeeper_protocol::{DecodeError, OpCode, Reader, jute};
+
+use super::known::Quirks;
+
+/// What is open about the frames of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Session ids in order of appearance.
+    sessions: Vec<i64>,
+    /// Zxids above the first and up to the second number stand for the second one.
+    ranges: Vec<(i64, i64)>,
+}
+
+impl Names {
+    /// Lets the zxids above `low` and up to `high` be one.
+    pub fn join_zxids(&mut self, low: i64, high: i64) {
+        if high > low + 1 {
+            self.ranges.push((low, high));
+        }
+    }
+
+    fn zxid(&self, zxid: i64) -> i64 {
+        let range = self
+            .ranges
+            .iter()
+            .find(|(low, high)| *low < zxid && zxid <= *high);
+        range.map_or(zxid, |(_, high)| *high)
+    }
+
+    /// A number for a session; ids that no handshake gave out stay as they are.
+    fn session(&self, id: i64) -> i64 {
+        let place = self.sessions.iter().position(|known| *known == id);
+        place.map_or(id, |place| {
+            1 + i64::try_from(place).expect("sessions are few")
+        })
+    }
+
+    fn new_session(&mut self, id: i64) {
+        if id != 0 && !self.sessions.contains(&id) {
+            self.sessions.push(id);
+        }
+    }
+}
+
+/// The answer to a handshake.
+pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
+    let mut canonical = |out: &mut Vec<u8>| {
+        let mut reader = Reader::new(message);
+        jute::put_int(out, reader.int()?);
+        jute::put_int(out, reader.int()?);
+        let id = reader.long()?;
+        names.new_session(id);
+        jute::put_long(out, names.session(id));
+        match reader.buffer()? {
+            // A secret of the server; all zeros is a refusal.
+            Some(password) if password.len() == 16 && password.iter().any(|byte| *byte != 0) => {
+                jute::put_buffer(out, Some(b"secret"));
+            }
+            password => jute::put_buffer(out, password.as_deref()),
+        }
+        rest(message, &reader, out);
+        Ok(())
+    };
+    let mut out = Vec::new();
+    finish(canonical(&mut out), message, out)
+}
+
+/// A reply to a request of this operation, or an event.
+pub fn frame(message: &Bytes, op: Option<OpCode>, names: &Names, quirks: &Quirks) -> Vec<u8> {
+    let mut walk = Walk {
+        reader: Reader::new(message),
+        out: Vec::new(),
+        names,
+        quirks,
+    };
+    let outcome = walk.frame(op);
+    rest(message, &walk.reader, &mut walk.out);
+    finish(outcome, message, walk.out)
+}
+
+fn rest(message: &Bytes, reader: &Reader<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&message[message.len() - reader.remaining()..]);
+}
+
+/// What cannot be taken apart is compared as it came.
+fn finish(outcome: Result<(), DecodeError>, message: &Bytes, out: Vec<u8>) -> Vec<u8> {
+    match outcome {
+        Ok(()) => out,
+        Err(_) => [b"malformed ", &message[..]].concat(),
+    }
+}
+
+struct Walk<'a> {
+    reader: Reader<'a>,
+    out: Vec<u8>,
+    names: &'a Names,
+    quirks: &'a Quirks,
+}
+
+type Outcome = Result<(), DecodeError>;
+
+impl Walk<'_> {
+    fn frame(&mut self, op: Option<OpCode>) -> Outcome {
+        let xid = self.int()?;
+        if xid == -1 {
+            let zxid = self.reader.long()?;
+            let zxid = self.names.zxid(zxid);
+            let masked = self.quirks.events_without_zxid;
+            jute::put_long(&mut self.out, if masked { -1 } else { zxid });
+            return Ok(());
+        }
+        self.zxid()?;
+        let error = self.int()?;
+        match op {
+            Some(OpCode::MultiRead) if error != 0 && self.reader.remaining() > 0 => self.results(),
+            Some(op) if error == 0 => self.body(op),
+            _ => Ok(()),
+        }
+    }
+
+    fn body(&mut self, op: OpCode) -> Outcome {
+        match op {
+            OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
+                self.buffer()?;
+                self.stat()
+            }
+            OpCode::Exists | OpCode::SetData | OpCode::SetAcl => self.stat(),
+            OpCode::GetData => {
+                self.buffer()?;
+                self.stat()
+            }
+            OpCode::GetAcl => {
+                let count = self.int()?;
+                for _ in 0..count {
+                    self.int()?;
+                    self.buffer()?;
+                    self.buffer()?;
+                }
+                self.stat()
+            }
+            OpCode::GetChildren | OpCode::GetEphemerals => self.sorted(1),
+            OpCode::GetChildren2 => {
+                self.sorted(1)?;
+                self.stat()
+            }
+            OpCode::WhoAmI => self.sorted(2),
+            OpCode::Multi | OpCode::MultiRead => self.results(),
+            _ => Ok(()),
+        }
+    }
+
+    fn results(&mut self) -> Outcome {
+        loop {
+            let op = self.reader.int()?;
+            let is_end = self.reader.bool()?;
+            let plain = self.quirks.create2_in_multi_is_create && op == OpCode::Create2.code();
+            jute::put_int(
+                &mut self.out,
+                if plain { OpCode::Create.code() } else { op },
+            );
+            jute::put_bool(&mut self.out, is_end);
+            self.int()?;
+            if is_end {
+                return Ok(());
+            }
+            match OpCode::from_code(op) {
+                None => {
+                    self.int()?;
+                }
+                Some(OpCode::Create) => self.buffer()?,
+                Some(OpCode::Create2) => {
+                    self.buffer()?;
+                    let length = self.out.len();
+                    self.stat()?;
+                    if plain {
+                        self.out.truncate(length);
+                    }
+                }
+                Some(OpCode::SetData) => self.stat()?,
+                Some(OpCode::GetData) => {
+                    self.buffer()?;
+                    self.stat()?;
+                }
+                Some(OpCode::GetChildren) => self.sorted(1)?,
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn stat(&mut self) -> Outcome {
+        self.zxid()?;
+        self.zxid()?;
+        // Both clocks show the same time.
+        for _ in 0..2 {
+            let time = self.reader.long()?;
+            jute::put_long(&mut self.out, time);
+        }
+        for _ in 0..3 {
+            self.int()?;
+        }
+        let owner = self.reader.long()?;
+        jute::put_long(&mut self.out, self.names.session(owner));
+        self.int()?;
+        self.int()?;
+        self.zxid()
+    }
+
+    /// A list of items of so many strings each, sorted.
+    fn sorted(&mut self, strings: usize) -> Outcome {
+        let count = self.int()?;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            let mut item = Vec::new();
+            for _ in 0..strings {
+                jute::put_buffer(&mut item, self.reader.buffer()?.as_deref());
+            }
+            items.push(item);
+        }
+        items.sort();
+        self.out.extend(items.concat());
+        Ok(())
+    }
+
+    fn int(&mut self) -> Result<i32, DecodeError> {
+        let value = self.reader.int()?;
+        jute::put_int(&mut self.out, value);
+        Ok(value)
+    }
+
+    fn zxid(&mut self) -> Outcome {
+        let zxid = self.reader.long()?;
+        jute::put_long(&mut self.out, self.names.zxid(zxid));
+        Ok(())
+    }
+
+    fn buffer(&mut self) -> Outcome {
+        let value = self.reader.buffer()?;
+        jute::put_buffer(&mut self.out, value.as_deref());
+        Ok(())
+    }
+}

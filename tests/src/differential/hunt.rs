@@ -1,0 +1,129 @@
+//! Random histories, one after the other, until two servers differ.
+
+use std::time::Duration;
+
+use super::{
+    generate::Generator,
+    history::{self, Difference, Step},
+    known::{Avoid, Quirks},
+    report,
+    server::Server,
+    shrink::shrink,
+};
+use crate::clock::Stopwatch;
+
+/// How often a history is played again at most, to make it smaller.
+const SHRINK_RUNS: usize = 600;
+
+/// Which histories.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The first seed.
+    pub seed: u64,
+    /// How many seeds at most.
+    pub seeds: u64,
+    /// Each seed is played with these numbers of connections.
+    pub connections: Vec<usize>,
+    /// Steps of one history.
+    pub steps: usize,
+    /// No history begins after this time.
+    pub budget: Option<Duration>,
+}
+
+/// How far it went.
+#[derive(Clone, Debug, Default)]
+pub struct Hunted {
+    /// Histories played to their end.
+    pub histories: u64,
+    /// Requests of clients compared.
+    pub operations: u64,
+    /// How long that took.
+    pub took: Duration,
+    /// The first difference.
+    pub found: Option<Found>,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The seed of its history.
+    pub seed: u64,
+    /// The number of connections of its history.
+    pub connections: usize,
+    /// What differs at the end of the smallest history.
+    pub difference: Difference,
+    /// Whether the history showed it again when played again.
+    pub is_repeated: bool,
+}
+
+impl Found {
+    /// The steps of the smallest history.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.difference.steps
+    }
+
+    /// The smallest history as a scenario, with what `server` answers.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    pub fn scenario(&self, server: &mut dyn Server, quirks: Quirks) -> Result<String, String> {
+        let (seed, connections) = (self.seed, self.connections);
+        let name = server.name();
+        let title = format!("seed {seed} with {connections} connections");
+        let text = report::scenario(server, quirks, &title, self.steps())?;
+        Ok(format!(
+            "# Shrunk from a random history; answers of {name}.\n\n{text}"
+        ))
+    }
+}
+
+/// Plays histories until there is a difference, and shrinks that.
+///
+/// # Errors
+/// When a server is broken.
+pub fn hunt(
+    left: &mut dyn Server,
+    right: &mut dyn Server,
+    quirks: Quirks,
+    avoid: Avoid,
+    plan: &Plan,
+) -> Result<Hunted, String> {
+    let watch = Stopwatch::start();
+    let mut hunted = Hunted::default();
+    for seed in (plan.seed..).take(usize::try_from(plan.seeds).unwrap_or(usize::MAX)) {
+        for &connections in &plan.connections {
+            if plan.budget.is_some_and(|budget| watch.elapsed() > budget) {
+                return Ok(hunted);
+            }
+            let mut generator = Generator::new(seed, connections, plan.steps, avoid);
+            let played = history::play([&mut *left, &mut *right], quirks, |side| {
+                generator.next(side)
+            })?;
+            hunted.operations += played.operations;
+            hunted.took = watch.elapsed();
+            let Some(difference) = played.difference else {
+                hunted.histories += 1;
+                continue;
+            };
+            let mut found = Found {
+                seed,
+                connections,
+                difference,
+                is_repeated: false,
+            };
+            let steps = found.difference.steps.clone();
+            let again = shrink(steps, SHRINK_RUNS, |steps| {
+                let outcome = history::replay([&mut *left, &mut *right], quirks, steps)?;
+                Ok(outcome.is_some())
+            })?;
+            if let Some(difference) = history::replay([left, right], quirks, &again)? {
+                found.difference = difference;
+                found.is_repeated = true;
+            }
+            hunted.found = Some(found);
+            return Ok(hunted);
+        }
+    }
+    Ok(hunted)
+}

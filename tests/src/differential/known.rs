@@ -1,0 +1,278 @@
+//! The differences there are meant to be. Nothing else is excused.
+
+use std::fmt;
+
+pub use crate::scenario::Quirks;
+
+/// A release of the original.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Version {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl Version {
+    /// A release by its numbers.
+    #[must_use]
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
+    /// Reads `3.9.5`; what follows the numbers, such as `-SNAPSHOT`, is ignored.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().split(['.', '-']).map(str::parse);
+        let mut next = || parts.next()?.ok();
+        Some(Self::new(next()?, next()?, next().unwrap_or(0)))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// A difference that is meant to be, or that the protocol leaves open.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Originals before this version differ; `None` is all of them.
+    before: Option<Version>,
+    /// What they do.
+    what: &'static str,
+    /// The section of the reference that says so.
+    section: &'static str,
+    /// What is done about it.
+    handled: Handled,
+}
+
+/// What is done about a difference.
+#[derive(Clone, Copy, Debug)]
+enum Handled {
+    /// Both are brought into one form before they are compared.
+    OneForm(&'static str),
+    /// Random histories do without it; scenario cases about it are marked `since` or `deviates`.
+    LeftOut,
+}
+
+const V3_8_2: Option<Version> = Some(Version::new(3, 8, 2));
+const V3_9_0: Option<Version> = Some(Version::new(3, 9, 0));
+const V3_9_2: Option<Version> = Some(Version::new(3, 9, 2));
+const V3_9_3: Option<Version> = Some(Version::new(3, 9, 3));
+const V3_9_4: Option<Version> = Some(Version::new(3, 9, 4));
+
+const fn one_form(
+    before: Option<Version>,
+    what: &'static str,
+    section: &'static str,
+    how: &'static str,
+) -> Known {
+    Known {
+        before,
+        what,
+        section,
+        handled: Handled::OneForm(how),
+    }
+}
+
+const fn left_out(before: Option<Version>, what: &'static str, section: &'static str) -> Known {
+    Known {
+        before,
+        what,
+        section,
+        handled: Handled::LeftOut,
+    }
+}
+
+/// Every difference that is excused.
+pub const KNOWN: &[Known] = &[
+    one_form(
+        None,
+        "session ids and passwords are the server's own",
+        "6.6, 6.7",
+        "ids are numbered as they appear; a password is a mark unless it is all zeros",
+    ),
+    one_form(
+        None,
+        "listings, identities and ephemerals come in any order",
+        "10.11, 10.21, 10.23",
+        "sorted",
+    ),
+    one_form(
+        None,
+        "the ephemerals of a session go in any order",
+        "14.6",
+        "events of that step are compared as a set",
+    ),
+    one_form(
+        None,
+        "sessions due at one time end in any order, and so do containers and TTL znodes",
+        "14.5, 15",
+        "the same, and the zxids of that step count as one",
+    ),
+    one_form(
+        None,
+        "a connection whose session expires may lose the events of that moment",
+        "14.5",
+        "of such a connection only the end is compared",
+    ),
+    left_out(
+        None,
+        "auth and sasl overtake requests sent before them in one piece",
+        "9.8, 9.10",
+    ),
+    left_out(
+        None,
+        "a client's deleteContainer deletes any childless znode",
+        "26",
+    ),
+    left_out(
+        None,
+        "a client's createSession is answered with a handshake",
+        "26",
+    ),
+    left_out(
+        None,
+        "a createTTL without TTL flag and with a negative ttl stops the server for good",
+        "26",
+    ),
+    left_out(None, "addWatch takes a null path", "26"),
+    one_form(
+        V3_9_0,
+        "event headers have the zxid -1",
+        "23",
+        "zxids of events are not compared",
+    ),
+    one_form(
+        V3_8_2,
+        "a create2 inside a multi is answered as a create",
+        "23",
+        "the type and the stat of such a result are not compared",
+    ),
+    left_out(
+        V3_8_2,
+        "flags and access lists that make a multi undecodable are errors of their operation",
+        "23",
+    ),
+    left_out(
+        V3_8_2,
+        "flag 4 in a create of a multi makes no container, type 19 without it neither",
+        "23",
+    ),
+    left_out(
+        V3_9_0,
+        "of several watch modes on one path the last one registered holds",
+        "23",
+    ),
+    left_out(V3_9_0, "watcher types 4 and 5 are unknown", "23"),
+    left_out(
+        V3_9_0,
+        "checkWatches and removeWatches of a null path are internal errors",
+        "23",
+    ),
+    left_out(
+        V3_9_0,
+        "checkWatches finds the watches of other connections too",
+        "10.19",
+    ),
+    left_out(V3_9_0, "a write that does not decode uses up a zxid", "7.3"),
+    left_out(
+        V3_9_2,
+        "events are not filtered by access lists, and exists needs no READ",
+        "23",
+    ),
+    left_out(V3_9_3, "check outside a multi is not answered", "23"),
+    left_out(V3_9_4, "IPv6 access lists are refused", "23"),
+];
+
+impl Known {
+    /// Whether it concerns this version.
+    #[must_use]
+    pub fn concerns(&self, version: Version) -> bool {
+        self.before.is_none_or(|before| version < before)
+    }
+}
+
+/// The differences as a table, those of one version or all.
+#[must_use]
+pub fn table(version: Option<Version>) -> String {
+    let mut out =
+        "| original | differs in | reference | handled |\n| --- | --- | --- | --- |\n".to_owned();
+    for known in KNOWN {
+        if version.is_some_and(|version| !known.concerns(version)) {
+            continue;
+        }
+        let before = known
+            .before
+            .map_or_else(|| "all".to_owned(), |before| format!("before {before}"));
+        let handled = match known.handled {
+            Handled::OneForm(how) => how,
+            Handled::LeftOut => "not generated; cases about it are marked",
+        };
+        let (what, section) = (known.what, known.section);
+        out += &format!("| {before} | {what} | {section} | {handled} |\n");
+    }
+    out
+}
+
+/// What answers of this version leave out.
+#[must_use]
+pub fn quirks(version: Version) -> Quirks {
+    Quirks {
+        events_without_zxid: Some(version) < V3_9_0,
+        create2_in_multi_is_create: Some(version) < V3_8_2,
+    }
+}
+
+/// What random histories do without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Avoid {
+    /// Access lists and identities.
+    pub acls: bool,
+    /// Quotas.
+    pub quotas: bool,
+    /// Time that passes.
+    pub time: bool,
+    /// Znodes that not everybody may read.
+    pub unreadable: bool,
+    /// Watches of several modes on one path of one connection.
+    pub mixed_watch_modes: bool,
+    /// Types 4 and 5 of checkWatches and removeWatches.
+    pub watcher_types_4_5: bool,
+    /// checkWatches.
+    pub check_watches: bool,
+    /// check outside a multi.
+    pub check_alone: bool,
+    /// Flags and access lists inside a multi that make it undecodable.
+    pub odd_flags_in_multi: bool,
+    /// Writes whose body ends too early.
+    pub broken_writes: bool,
+    /// Access lists with IPv6 addresses.
+    pub ipv6: bool,
+}
+
+impl Avoid {
+    /// What this version would answer in its own way.
+    #[must_use]
+    pub fn for_version(version: Version) -> Self {
+        let version = Some(version);
+        Self {
+            acls: false,
+            quotas: false,
+            time: false,
+            unreadable: version < V3_9_2,
+            mixed_watch_modes: version < V3_9_0,
+            watcher_types_4_5: version < V3_9_0,
+            check_watches: version < V3_9_0,
+            check_alone: version < V3_9_3,
+            odd_flags_in_multi: version < V3_8_2,
+            broken_writes: version < V3_9_0,
+            ipv6: version < V3_9_4,
+        }
+    }
+}

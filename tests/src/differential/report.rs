@@ -1,0 +1,107 @@
+//! A history as a scenario: what a server answered becomes what is expected.
+
+use super::{
+    history::Step,
+    known::Quirks,
+    link::Got as Came,
+    server::Server,
+    side::{Seen, Side},
+};
+use crate::{
+    drive::Sent,
+    scenario::{self, Action, expectation},
+};
+
+/// Plays steps on one server and writes down what it says, as a case of this title.
+///
+/// The reply of each request is awaited, and everything everywhere after each step, so that the
+/// lines stand in an order that any correct server keeps.
+///
+/// # Errors
+/// When the server is broken.
+pub fn scenario(
+    server: &mut dyn Server,
+    quirks: Quirks,
+    title: &str,
+    steps: &[Step],
+) -> Result<String, String> {
+    let mut side = Side::new(server, quirks)?;
+    let mut out = format!("case {title}\n");
+    for step in steps {
+        side.env.zxid = side.newest_zxid()?;
+        let before = side.env.zxid;
+        if !side.begin(&step.0)? {
+            continue;
+        }
+        side.finish(&step.0)?;
+        side.barrier();
+        let acting = step.conn().map(str::to_owned);
+        let mut names = side.names();
+        // The acting connection first, for its request has to stand in front of its frames.
+        names.sort_by_key(|name| Some(name) != acting.as_ref());
+        let mut frames: Vec<(String, Vec<Seen>)> = Vec::new();
+        for name in names {
+            let mut seen = side.collect(&name);
+            side.barrier();
+            seen.extend(side.collect(&name));
+            frames.push((name, seen));
+        }
+        side.env.zxid = newest_before_last(&frames, step.0.len(), before);
+        out += &step_text(&side, step, acting.as_deref(), frames, quirks);
+    }
+    Ok(out)
+}
+
+/// The newest zxid before the last line of a step, which is what its lines count from.
+fn newest_before_last(frames: &[(String, Vec<Seen>)], lines: usize, before: i64) -> i64 {
+    let own = frames.first().map_or(&[][..], |(_, seen)| seen);
+    let replies = own.iter().filter_map(|seen| match &seen.got {
+        Ok(Sent::Reply { zxid, .. } | Sent::BrokenOff { zxid, .. }) => Some(zxid.0),
+        _ => None,
+    });
+    replies.take(lines.saturating_sub(1)).fold(before, i64::max)
+}
+
+fn step_text(
+    side: &Side<'_>,
+    step: &Step,
+    acting: Option<&str>,
+    frames: Vec<(String, Vec<Seen>)>,
+    quirks: Quirks,
+) -> String {
+    let mut out = String::new();
+    let words = |seen: &Seen| {
+        let got = match &seen.got {
+            Ok(sent) => scenario::Got::Sent(sent.clone()),
+            Err(Came::Closed) => scenario::Got::Closed,
+            Err(Came::Silence) => scenario::Got::Nothing,
+            Err(Came::Message(message)) => return format!("# malformed: {message:?}"),
+        };
+        expectation(&got, &side.env, !quirks.events_without_zxid)
+    };
+    let mut frames = frames.into_iter().peekable();
+    let is_own = |name: &str| Some(name) == acting;
+    let own = frames
+        .next_if(|(name, _)| is_own(name))
+        .map(|(_, seen)| seen);
+    let mut own = own.unwrap_or_default().into_iter().peekable();
+    let receives = match step.0.first().map(|line| &line.action) {
+        Some(Action::Connect { .. } | Action::Request { .. }) => step.0.len() == 1,
+        _ => false,
+    };
+    for line in &step.0 {
+        out += &line.text;
+        // What comes first stands behind the arrow, if it is the answer.
+        if receives && let Some(first) = own.next_if(|seen| !seen.is_event) {
+            out += &format!(" -> {}", words(&first));
+        }
+        out.push('\n');
+    }
+    let rest = own.map(|seen| (acting.unwrap_or_default().to_owned(), vec![seen]));
+    for (name, all) in rest.chain(frames) {
+        for seen in all {
+            out += &format!("{name} <- {}\n", words(&seen));
+        }
+    }
+    out
+}

@@ -1,0 +1,98 @@
+//! The scenario files on both servers.
+
+use std::{fs, path::Path};
+
+use super::{
+    known::{Quirks, Version},
+    server::Server,
+    socket::OnSocket,
+};
+use crate::scenario::{Case, Script};
+
+/// What came of the cases.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Cases that both answered as written.
+    pub passed: usize,
+    /// Cases in which minikeeper differs on purpose: run on it alone.
+    pub deviating: usize,
+    /// Cases that this version of the original does not keep to yet, with what they say about it.
+    pub later: Vec<String>,
+    /// What went wrong, with the server's name in front.
+    pub faults: Vec<String>,
+}
+
+/// Reads every scenario file of a folder.
+///
+/// # Errors
+/// When a file cannot be read, or is none.
+pub fn read(folder: &Path) -> Result<Vec<Script>, String> {
+    let fault = |error| format!("{}: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let script = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        Script::parse(&name, &text).map_err(|fault| fault.to_string())
+    };
+    files.iter().map(script).collect()
+}
+
+/// Runs every case on minikeeper and on the original.
+///
+/// # Errors
+/// When a server does not start.
+pub fn run(
+    scripts: &[Script],
+    own: &mut dyn Server,
+    original: &mut dyn Server,
+    version: Version,
+    quirks: Quirks,
+) -> Result<Summary, String> {
+    let mut summary = Summary::default();
+    for script in scripts {
+        for case in &script.cases {
+            let is_fine = run_case(script, case, own, Quirks::default(), &mut summary)?;
+            if case.deviates {
+                summary.deviating += 1;
+                continue;
+            }
+            if let Some((since, reason)) = &case.since
+                && Version::parse(since).is_some_and(|since| version < since)
+            {
+                summary
+                    .later
+                    .push(format!("{} ({since}: {reason})", case.title));
+                continue;
+            }
+            if run_case(script, case, original, quirks, &mut summary)? && is_fine {
+                summary.passed += 1;
+            }
+        }
+    }
+    Ok(summary)
+}
+
+fn run_case(
+    script: &Script,
+    case: &Case,
+    server: &mut dyn Server,
+    quirks: Quirks,
+    summary: &mut Summary,
+) -> Result<bool, String> {
+    let name = server.name();
+    let mut target = OnSocket::new(server, quirks)?;
+    match script.run_case(case, &mut target) {
+        Ok(()) => Ok(true),
+        Err(fault) => {
+            summary.faults.push(format!("{name}: {fault}"));
+            Ok(false)
+        }
+    }
+}

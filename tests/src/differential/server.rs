@@ -1,0 +1,113 @@
+//! What is compared: servers that start afresh, with a clock that is moved by hand.
+
+use std::{net::SocketAddr, time::Duration};
+
+use minikeeper::{Config, blocking};
+use minikeeper_protocol::SessionId;
+
+/// The unit of session expiry, for both. Unit: milliseconds.
+pub const TICK_MS: u32 = 1_000;
+/// The shortest session timeout granted. Unit: milliseconds.
+pub const TIMEOUT_MIN_MS: u32 = 2_000;
+/// The longest session timeout granted. Unit: milliseconds.
+pub const TIMEOUT_MAX_MS: u32 = 20_000;
+/// How often containers and TTL znodes are looked through. Unit: milliseconds.
+pub const CHECK_MS: u32 = 60_000;
+
+/// A server under comparison.
+pub trait Server {
+    /// What it is, for people.
+    fn name(&self) -> String;
+    /// Starts again with an empty tree and the time at zero.
+    ///
+    /// # Errors
+    /// When it does not start.
+    fn fresh(&mut self) -> Result<SocketAddr, String>;
+    /// The newest zxid.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    fn zxid(&mut self) -> Result<i64, String>;
+    /// Ends a session as if its time were up; says whether there was one.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    fn expire(&mut self, session: SessionId) -> Result<bool, String>;
+    /// Lets time pass; gives back the sessions that ended.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    fn advance(&mut self, by_ms: u64) -> Result<Vec<SessionId>, String>;
+}
+
+/// minikeeper, in this process, behind TCP.
+#[derive(Debug)]
+pub struct Minikeeper {
+    config: Config,
+    running: Option<blocking::Server>,
+}
+
+impl Minikeeper {
+    /// A server that differs from the usual settings as `configure` says.
+    #[must_use]
+    pub fn new(configure: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
+            tick_time_ms: TICK_MS,
+            session_timeout_min_ms: Some(TIMEOUT_MIN_MS),
+            session_timeout_max_ms: Some(TIMEOUT_MAX_MS),
+            manual_clock: true,
+            initial_zxid: Some(0),
+            ..Config::default()
+        };
+        configure(&mut config);
+        Self {
+            config,
+            running: None,
+        }
+    }
+
+    fn running(&self) -> Result<&blocking::Server, String> {
+        self.running
+            .as_ref()
+            .ok_or_else(|| "minikeeper is not running".to_owned())
+    }
+}
+
+impl Server for Minikeeper {
+    fn name(&self) -> String {
+        "minikeeper".to_owned()
+    }
+
+    fn fresh(&mut self) -> Result<SocketAddr, String> {
+        self.running = None;
+        let server = blocking::Server::start(self.config.clone())
+            .map_err(|error| format!("minikeeper does not start: {error}"))?;
+        let address = server.addr();
+        self.running = Some(server);
+        Ok(address)
+    }
+
+    fn zxid(&mut self) -> Result<i64, String> {
+        let dump = self.running()?.dump();
+        dump.strip_prefix("zxid 0x")
+            .and_then(|rest| rest.lines().next())
+            .and_then(|hex| i64::from_str_radix(hex, 16).ok())
+            .ok_or_else(|| format!("no zxid in {dump}"))
+    }
+
+    fn expire(&mut self, session: SessionId) -> Result<bool, String> {
+        Ok(self.running()?.expire_session(session))
+    }
+
+    fn advance(&mut self, by_ms: u64) -> Result<Vec<SessionId>, String> {
+        let running = self.running()?;
+        let before = running.sessions();
+        running.advance(Duration::from_millis(by_ms));
+        let after = running.sessions();
+        let ended = before
+            .into_iter()
+            .map(|session| session.id)
+            .filter(|id| after.iter().all(|session| session.id != *id));
+        Ok(ended.collect())
+    }
+}

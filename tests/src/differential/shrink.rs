@@ -1,0 +1,169 @@
+//! The smallest history that still differs.
+
+use super::history::Step;
+
+/// Shrinks steps as long as `fails` says that they still do, asking it at most `runs` times.
+///
+/// First steps are left out, in halves, quarters, and so on down to one by one; then bursts are
+/// taken apart; then requests are made simpler.
+///
+/// # Errors
+/// What `fails` fails with.
+pub fn shrink(
+    steps: Vec<Step>,
+    runs: usize,
+    fails: impl FnMut(&[Step]) -> Result<bool, String>,
+) -> Result<Vec<Step>, String> {
+    let mut shrinker = Shrinker {
+        steps,
+        runs_left: runs,
+        fails,
+    };
+    loop {
+        let before = shrinker.size();
+        shrinker.leave_out()?;
+        shrinker.take_apart()?;
+        shrinker.simplify()?;
+        if shrinker.size() == before || shrinker.runs_left == 0 {
+            return Ok(shrinker.steps);
+        }
+    }
+}
+
+struct Shrinker<F> {
+    /// The smallest that failed so far.
+    steps: Vec<Step>,
+    runs_left: usize,
+    fails: F,
+}
+
+impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
+    fn size(&self) -> usize {
+        let texts = self.steps.iter().flat_map(Step::texts);
+        texts.map(|text| text.len() + 1).sum()
+    }
+
+    /// Keeps the candidate if it fails too.
+    fn try_out(&mut self, candidate: Vec<Step>) -> Result<bool, String> {
+        if self.runs_left == 0 {
+            return Ok(false);
+        }
+        self.runs_left -= 1;
+        let fails = (self.fails)(&candidate)?;
+        if fails {
+            self.steps = candidate;
+        }
+        Ok(fails)
+    }
+
+    fn leave_out(&mut self) -> Result<(), String> {
+        let mut length = self.steps.len() / 2;
+        while length > 0 {
+            // From the end: what came last is rarely needed by what came first.
+            let mut end = self.steps.len();
+            while end > 0 {
+                let start = end.saturating_sub(length);
+                let candidate = [&self.steps[..start], &self.steps[end..]].concat();
+                self.try_out(candidate)?;
+                end = start;
+            }
+            length /= 2;
+        }
+        Ok(())
+    }
+
+    fn take_apart(&mut self) -> Result<(), String> {
+        for at in (0..self.steps.len()).rev() {
+            if self.steps[at].0.len() < 2 {
+                continue;
+            }
+            let singles = self.steps[at].0.iter().map(|line| Step(vec![line.clone()]));
+            let mut candidate = self.steps.clone();
+            candidate.splice(at..=at, singles);
+            if self.try_out(candidate)? {
+                continue;
+            }
+            for line in (0..self.steps[at].0.len()).rev() {
+                let mut candidate = self.steps.clone();
+                candidate[at].0.remove(line);
+                self.try_out(candidate)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn simplify(&mut self) -> Result<(), String> {
+        for at in 0..self.steps.len() {
+            for line in 0..self.steps[at].0.len() {
+                let mut from = 0;
+                loop {
+                    let simpler = simpler(&self.steps[at].0[line].text);
+                    let Some(text) = simpler.get(from) else { break };
+                    let mut candidate = self.steps.clone();
+                    if let Ok(step) = Step::line(text) {
+                        candidate[at].0[line] = step.0.into_iter().next().expect("one line");
+                        if self.try_out(candidate)? {
+                            continue;
+                        }
+                    }
+                    from += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shorter forms of a line, not all of which are lines.
+fn simpler(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    // An operation less in a multi.
+    if let Some((head, rest)) = text.split_once("{ ")
+        && let Some((body, tail)) = rest.rsplit_once('}')
+    {
+        let parts: Vec<_> = body.split(" ; ").map(str::trim).collect();
+        for out in 0..parts.len() {
+            let mut fewer = parts.clone();
+            fewer.remove(out);
+            let space = if fewer.is_empty() { "" } else { " " };
+            all.push(format!("{head}{{ {}{space}}}{tail}", fewer.join(" ; ")));
+        }
+    }
+    // An option less.
+    let words: Vec<_> = text.split(' ').collect();
+    for out in 1..words.len() {
+        let word = words[out];
+        let is_option = [
+            "acl=",
+            "timeout=",
+            "readonly=",
+            "seen=",
+            "data=",
+            "exist=",
+            "child=",
+        ]
+        .iter()
+        .any(|option| word.starts_with(option));
+        if is_option || ["watch", "persistent", "null"].contains(&word) {
+            let mut fewer = words.clone();
+            fewer.remove(out);
+            all.push(fewer.join(" "));
+        }
+    }
+    // Plainer data.
+    for (from, to) in [
+        (
+            "\"333333333333333333333333333333333333333333333333333333333333333333\"",
+            "\"\"",
+        ),
+        ("\"\\xff\\x00\"", "\"\""),
+        ("\"22\"", "\"\""),
+        ("\"1\"", "\"\""),
+        ("create2 ", "create "),
+    ] {
+        if text.contains(from) {
+            all.push(text.replace(from, to));
+        }
+    }
+    all
+}

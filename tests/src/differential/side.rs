@@ -1,0 +1,322 @@
+//! One of the two servers and the connections to it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+};
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, OpCode, Reader, ReplyHeader, SessionId, Xid,
+};
+
+use super::{
+    canonical::{self, Names},
+    known::Quirks,
+    link::{Got, Link, closes, is_event},
+    server::Server,
+};
+use crate::{
+    drive::{Sent, parse},
+    scenario::{Action, Env, Line, hello, message},
+};
+
+/// What a connection waits for: the answer to a handshake, or to a request of this operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pending {
+    Hello,
+    Request(Option<OpCode>),
+}
+
+#[derive(Debug)]
+struct Conn {
+    link: Link,
+    pending: VecDeque<Pending>,
+    /// The session it goes on with, or got.
+    session: SessionId,
+}
+
+/// One thing a connection received.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What is compared.
+    pub canonical: Vec<u8>,
+    /// Whether it is a watch event.
+    pub is_event: bool,
+    /// What came, for people and for scenarios.
+    pub(crate) got: Result<Sent, Got>,
+}
+
+/// A server, its connections by name, and what is known about it.
+pub struct Side<'s> {
+    server: &'s mut dyn Server,
+    address: SocketAddr,
+    conns: BTreeMap<String, Conn>,
+    names: Names,
+    quirks: Quirks,
+    pub(crate) env: Env,
+    next_xid: i32,
+}
+
+impl<'s> Side<'s> {
+    /// A fresh server.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn new(server: &'s mut dyn Server, quirks: Quirks) -> Result<Self, String> {
+        let address = server.fresh()?;
+        Ok(Self {
+            server,
+            address,
+            conns: BTreeMap::new(),
+            names: Names::default(),
+            quirks,
+            env: Env::default(),
+            next_xid: 1,
+        })
+    }
+
+    /// Whether there is such a connection, and it is open as far as can be known.
+    #[must_use]
+    pub fn is_open(&self, name: &str) -> bool {
+        self.conns
+            .get(name)
+            .is_some_and(|conn| !conn.link.is_over())
+    }
+
+    /// Whether a session of this name was ever opened.
+    #[must_use]
+    pub fn has_session(&self, name: &str) -> bool {
+        self.env.sessions.contains_key(name)
+    }
+
+    /// The newest zxid, as the server itself knows it.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    pub(crate) fn newest_zxid(&mut self) -> Result<i64, String> {
+        self.server.zxid()
+    }
+
+    /// The connections by name.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.conns.keys().cloned().collect()
+    }
+
+    /// Sends what these lines ask for, in one piece; says whether there was anything to do.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub(crate) fn begin(&mut self, lines: &[Line]) -> Result<bool, String> {
+        let [line, ..] = lines else { return Ok(false) };
+        match &line.action {
+            Action::Connect {
+                conn,
+                options,
+                drops_first,
+            } => {
+                if *drops_first {
+                    if !self.is_open(conn) {
+                        return Ok(false);
+                    }
+                    self.conns.remove(conn);
+                }
+                let Ok(hello) = hello(options, &self.env, false) else {
+                    return Ok(false);
+                };
+                if self.is_open(conn) {
+                    return Ok(false);
+                }
+                self.connect(conn, &hello)?;
+                Ok(true)
+            }
+            Action::Request { conn, .. } => self.begin_requests(conn, lines),
+            Action::Disconnect(conn) => Ok(self.is_open(conn)),
+            Action::Expire(conn) => Ok(self.has_session(conn)),
+            Action::Advance(_) => Ok(true),
+            Action::Mark(_) | Action::Receive(_) => Err("histories have no such line".to_owned()),
+        }
+    }
+
+    fn connect(&mut self, name: &str, hello: &ConnectRequest) -> Result<(), String> {
+        let link = Link::open(self.address, hello)
+            .map_err(|error| format!("{} is gone: {error}", self.server.name()))?;
+        let conn = Conn {
+            link,
+            pending: VecDeque::from([Pending::Hello]),
+            session: hello.session_id,
+        };
+        self.conns.insert(name.to_owned(), conn);
+        Ok(())
+    }
+
+    fn begin_requests(&mut self, name: &str, lines: &[Line]) -> Result<bool, String> {
+        if !self.is_open(name) {
+            return Ok(false);
+        }
+        let mut messages = Vec::new();
+        let mut pending = Vec::new();
+        for line in lines {
+            if let Action::Request { words, .. } = &line.action {
+                let xid = Xid(self.next_xid);
+                self.next_xid += 1;
+                let (message, _, op) = message(words, &self.env, xid, false)?;
+                messages.push(message);
+                pending.push(Pending::Request(op));
+            }
+        }
+        if let Some(conn) = self.conns.get_mut(name) {
+            conn.pending.extend(pending);
+            conn.link.send(&messages);
+        }
+        Ok(true)
+    }
+
+    /// Waits until what was begun has been done, and gives back the connections that ended with
+    /// it without being asked to.
+    ///
+    /// # Errors
+    /// When the server is broken.
+    pub(crate) fn finish(&mut self, lines: &[Line]) -> Result<(), String> {
+        let [line, ..] = lines else { return Ok(()) };
+        match &line.action {
+            Action::Connect { conn, .. } => self.finish_connect(conn),
+            Action::Request { conn, .. } => {
+                if let Some(conn) = self.conns.get_mut(conn) {
+                    conn.link.await_answers(lines.len());
+                }
+            }
+            Action::Disconnect(conn) => {
+                self.conns.remove(conn);
+            }
+            Action::Expire(conn) => {
+                let session = self.env.sessions.get(conn).map(|(id, _)| *id);
+                let session = session.ok_or("no such session")?;
+                if self.server.expire(session)? {
+                    self.await_end_of(session, None);
+                }
+                self.env.zxid = self.server.zxid()?;
+            }
+            Action::Advance(by_ms) => {
+                let before = self.server.zxid()?;
+                for session in self.server.advance(*by_ms)? {
+                    self.await_end_of(session, None);
+                }
+                let after = self.server.zxid()?;
+                self.names.join_zxids(before, after);
+                self.env.zxid = after;
+            }
+            Action::Mark(_) | Action::Receive(_) => {}
+        }
+        Ok(())
+    }
+
+    fn finish_connect(&mut self, name: &str) {
+        let Some(conn) = self.conns.get_mut(name) else {
+            return;
+        };
+        conn.link.await_hello();
+        let (asked_for, is_over) = (conn.session, conn.link.is_over());
+        // Whoever was attached to the session is cut off, unless the handshake was not looked at.
+        if asked_for != SessionId::NONE && !is_over {
+            self.await_end_of(asked_for, Some(name));
+        }
+    }
+
+    fn await_end_of(&mut self, session: SessionId, but: Option<&str>) {
+        for (name, conn) in &mut self.conns {
+            if conn.session == session && Some(name.as_str()) != but {
+                conn.link.await_end();
+            }
+        }
+    }
+
+    /// Waits until everything that is on its way has arrived, everywhere.
+    pub(crate) fn barrier(&mut self) {
+        for conn in self.conns.values_mut() {
+            conn.link.barrier();
+        }
+    }
+
+    /// Everything that a connection has received and that was not collected yet.
+    pub(crate) fn collect(&mut self, name: &str) -> Vec<Seen> {
+        let mut all = Vec::new();
+        while let Some(got) = self.conns.get_mut(name).and_then(|conn| conn.link.take()) {
+            match got {
+                Got::Message(message) => {
+                    let (seen, ends) = self.see(name, &message);
+                    all.push(seen);
+                    if ends && let Some(conn) = self.conns.get_mut(name) {
+                        conn.link.await_end();
+                    }
+                }
+                other => all.push(Seen {
+                    canonical: format!("{other:?}").into_bytes(),
+                    is_event: false,
+                    got: Err(other),
+                }),
+            }
+        }
+        all
+    }
+
+    /// Takes a message apart; says whether the connection ends behind it.
+    fn see(&mut self, name: &str, message: &Bytes) -> (Seen, bool) {
+        let conn = self.conns.get_mut(name).expect("it received something");
+        if conn.pending.front() == Some(&Pending::Hello) {
+            conn.pending.pop_front();
+            let canonical = canonical::handshake(message, &mut self.names);
+            let response = ConnectResponse::decode(&mut Reader::new(message));
+            let is_refused = self.note_session(name, response.as_ref().ok());
+            let got = response.map(Sent::Connected);
+            let seen = Seen {
+                canonical,
+                is_event: false,
+                got: got.map_err(|_| Got::Message(message.clone())),
+            };
+            return (seen, is_refused);
+        }
+        let is_event = is_event(message);
+        let pending = if is_event {
+            None
+        } else {
+            conn.pending.pop_front()
+        };
+        let op = match pending {
+            Some(Pending::Request(op)) => op,
+            _ => None,
+        };
+        let canonical = canonical::frame(message, op, &self.names, &self.quirks);
+        let mut ends = false;
+        if let (false, Ok(header)) = (is_event, ReplyHeader::decode(&mut Reader::new(message))) {
+            self.env.zxid = self.env.zxid.max(header.zxid.0);
+            ends = closes(op, message);
+        }
+        let seen = Seen {
+            canonical,
+            is_event,
+            got: parse(message, op).map_err(|_| Got::Message(message.clone())),
+        };
+        (seen, ends)
+    }
+
+    /// Remembers a session; says whether the handshake was refused.
+    fn note_session(&mut self, name: &str, response: Option<&ConnectResponse>) -> bool {
+        let Some(response) = response else {
+            return false;
+        };
+        let id = response.session_id;
+        if id == SessionId::NONE {
+            return true;
+        }
+        let conn = self.conns.get_mut(name).expect("it was answered");
+        if conn.session == SessionId::NONE {
+            // The session was a change.
+            self.env.zxid += 1;
+        }
+        conn.session = id;
+        let password = response.password.clone().unwrap_or_default();
+        self.env.sessions.insert(name.to_owned(), (id, password));
+        false
+    }
+}
