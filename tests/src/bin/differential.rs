@@ -9,12 +9,16 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, ValueEnum};
 use minikeeper_tests::differential::{
+    history::Step,
     hunt::{Found, Hunted, Plan, hunt},
     known::{self, Avoid, Quirks},
     original::Original,
     scenarios,
     server::{Minikeeper, Server},
 };
+
+/// How much of a scenario is printed; the file has all of it.
+const LINES_SHOWN: usize = 40;
 
 /// Compares minikeeper with a live original: the scenario files, then random histories.
 ///
@@ -190,7 +194,12 @@ impl Compare<'_> {
         }
         println!("{}", found.difference);
         println!("  left is the original, right is minikeeper");
-        let text = found.scenario(&mut self.original, self.quirks)?;
+        let text = if found.is_repeated {
+            found.scenario(&mut self.original, self.quirks)?
+        } else {
+            let lines: Vec<_> = found.steps().iter().flat_map(Step::texts).collect();
+            format!("case not repeated\n{}\n", lines.join("\n"))
+        };
         let version = self.original.version();
         let file = self
             .args
@@ -199,7 +208,9 @@ impl Compare<'_> {
         fs::create_dir_all(&self.args.findings)
             .and_then(|()| fs::write(&file, &text))
             .map_err(|error| format!("{}: {error}", file.display()))?;
-        println!("{text}\nwritten to {}", file.display());
+        let lines: Vec<_> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+        println!("{}\nwritten to {}", last.join("\n"), file.display());
         Ok(())
     }
 }

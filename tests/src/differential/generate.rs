@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    generate_words::{ACLS_BAD, ACLS_GOOD, DATA, ODD_PATHS, PLAIN, Plain},
+    generate_words::{ACLS_BAD, ACLS_GOOD, DATA, ODD_PATHS, PLAIN, Plain, QUOTA_DATA},
     history::Step,
     known::Avoid,
     side::Side,
@@ -107,8 +107,7 @@ impl Generator {
             return vec![self.unrest(side)];
         }
         if self.focus.time && self.random.chance(25) {
-            let by_ms = self.random.pick(&[400, 1_000, 3_000, 6_000]);
-            return vec![format!("advance {by_ms}ms")];
+            return vec![self.passing_time(side)];
         }
         let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
         if open.len() < self.connections {
@@ -118,10 +117,27 @@ impl Generator {
         if self.random.chance(100) {
             let count = 2 + self.random.below(9);
             return (0..count)
-                .map(|_| format!("{conn} {}", self.plain_request()))
+                .map(|_| self.plain_request())
+                // The original judges what is under way behind it by the old list, or not.
+                .filter(|request| !request.starts_with("setACL"))
+                .map(|request| format!("{conn} {request}"))
                 .collect();
         }
         vec![format!("{conn} {}", self.request())]
+    }
+
+    /// Some time; sometimes enough for a clean-up, in portions between which clients ping.
+    fn passing_time(&mut self, side: &Side<'_>) -> String {
+        if self.random.chance(400) {
+            let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
+            for _ in 0..4 {
+                let pings = open.iter().map(|name| format!("{name} ping"));
+                self.planned.extend(pings);
+                self.planned.push_back("advance 15000ms".to_owned());
+            }
+        }
+        let by_ms = self.random.pick(&[400, 1_000, 3_000, 6_000]);
+        format!("advance {by_ms}ms")
     }
 
     /// A connection for a name that has none.
@@ -213,7 +229,7 @@ impl Generator {
         let good = [
             "auth digest \"bob:pw\"",
             "auth digest \"bob:pw\"",
-            "auth digest \"amy:pw\"",
+            "auth digest \"alice:pw2\"",
             "auth digest \"bob:other\"",
             "auth digest \"super:secret\"",
             "auth digest \"\"",
@@ -258,7 +274,10 @@ impl Generator {
         match kind {
             Plain::Create(op) => self.create(op),
             Plain::Delete => format!("delete {path} {}", self.version()),
-            Plain::SetData => format!("setData {path} {} {}", self.data(), self.version()),
+            Plain::SetData => {
+                let data = self.data(&path);
+                format!("setData {path} {data} {}", self.version())
+            }
             Plain::Read(op) => format!("{op} {path}{}", self.watch()),
             Plain::GetAcl => format!("getACL {path}"),
             Plain::SetAcl => {
@@ -283,6 +302,7 @@ impl Generator {
 
     fn path(&mut self) -> String {
         let path = self.any_path();
+        // It may be read by everybody and changed by nobody.
         if self.avoid.acls && path == "/zookeeper/config" {
             return "/".to_owned();
         }
@@ -324,7 +344,10 @@ impl Generator {
         format!("[{}]", paths.join(","))
     }
 
-    fn data(&mut self) -> &'static str {
+    fn data(&mut self, path: &str) -> &'static str {
+        if path.contains("/zookeeper_") {
+            return self.random.pick(QUOTA_DATA);
+        }
         self.random.pick(DATA)
     }
 
@@ -350,6 +373,9 @@ impl Generator {
             return format!(" acl={}", self.random.pick(ACLS_BAD));
         }
         let list = self.random.pick(ACLS_GOOD);
+        if !self.avoid.ipv6 && self.random.chance(20) {
+            return format!(" acl=[{list},1@ip:::1/64]");
+        }
         if self.avoid.unreadable {
             return format!(" acl=[{list},1@world:anyone]");
         }
@@ -357,7 +383,8 @@ impl Generator {
     }
 
     fn create(&mut self, op: &str) -> String {
-        let (path, data, acl) = (self.path(), self.data(), self.acl());
+        let path = self.path();
+        let (data, acl) = (self.data(&path), self.acl());
         let modes: &[&str] = match op {
             "createContainer" => &[
                 "container",
@@ -391,7 +418,7 @@ impl Generator {
         let mode = self.random.pick(modes);
         let mut line = format!("{op} {path} {data} {mode}{acl}");
         if op == "createTTL" {
-            let ttl = [1_000, 5_000, 5_000, 12_000, 0, 1 << 40, (1 << 40) - 1];
+            let ttl = [1_000, 5_000, 20_000, 70_000, 70_000, 0, 1 << 40, (1 << 40) - 1];
             line += &format!(" ttl_ms={}", self.random.pick::<i64>(&ttl));
         }
         line
@@ -444,10 +471,10 @@ impl Generator {
                 } else {
                     acl
                 };
-                format!("{op} {path} {} {mode}{acl}", self.data())
+                format!("{op} {path} {} {mode}{acl}", self.data(&path))
             }
             5 | 6 => format!("delete {path} {version}"),
-            7 | 8 => format!("setData {path} {} {version}", self.data()),
+            7 | 8 => format!("setData {path} {} {version}", self.data(&path)),
             _ => format!("check {path} {version}"),
         }
     }

@@ -126,7 +126,16 @@ pub(super) const DATA: &[&str] = &[
     "\"333333333333333333333333333333333333333333333333333333333333333333\"",
 ];
 
-/// Entries of valid access lists. `bob` and `amy` are identities that connections prove.
+/// What is written to znodes of quotas; the original does not survive anything else.
+pub(super) const QUOTA_DATA: &[&str] = &[
+    "count=3,bytes=10",
+    "count=2,bytes=-1",
+    "count=1,bytes=0",
+    "count=5,bytes=20=;byteHardLimit=20;countHardLimit=5",
+    "count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=-1",
+];
+
+/// Entries of valid access lists. `bob` and `alice` are identities that connections prove.
 pub(super) const ACLS_GOOD: &[&str] = &[
     "31@world:anyone",
     "1@world:anyone",
@@ -139,7 +148,7 @@ pub(super) const ACLS_GOOD: &[&str] = &[
     "31@digest:bob:ikIaKsbtGweaHnb/jKn7OHqbunM=",
     "31@digest:bob:ikIaKsbtGweaHnb/jKn7OHqbunM=,1@world:anyone",
     "31@digest:bob:ikIaKsbtGweaHnb/jKn7OHqbunM=,30@world:anyone",
-    "1@digest:amy:ytedbzoRRPHPjfCmtagR0pUO0cI=,30@digest:bob:ikIaKsbtGweaHnb/jKn7OHqbunM=",
+    "1@digest:alice:mrY6TCPT2kWwYMqBxXWkQ9n4Hms=,30@digest:bob:ikIaKsbtGweaHnb/jKn7OHqbunM=",
     "31@digest:nobody:x,22@world:anyone",
     "31@auth:",
     "31@auth:x,1@world:anyone",
@@ -166,6 +175,7 @@ pub(super) const ACLS_BAD: &[&str] = &[
     "[31@ip:127.0.0.1/33]",
     "[31@ip:127.0.0.1/]",
     "[31@ip:x]",
+    "[31@ip:~]",
     "[31@sasl:bob]",
     "[31@x509:CN=bob]",
     "[31@world:anyone,31@world:foo]",

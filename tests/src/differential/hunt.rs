@@ -15,6 +15,9 @@ use crate::clock::Stopwatch;
 /// How often a history is played again at most, to make it smaller.
 const SHRINK_RUNS: usize = 600;
 
+/// How long that may take at most; a server that does not answer any more is waited for each time.
+const SHRINK_TIME: Duration = Duration::from_secs(180);
+
 /// Which histories.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -113,7 +116,11 @@ pub fn hunt(
                 is_repeated: false,
             };
             let steps = found.difference.steps.clone();
+            let shrinking = Stopwatch::start();
             let again = shrink(steps, SHRINK_RUNS, |steps| {
+                if shrinking.elapsed() > SHRINK_TIME {
+                    return Ok(false);
+                }
                 let outcome = history::replay([&mut *left, &mut *right], quirks, steps)?;
                 Ok(outcome.is_some())
             })?;

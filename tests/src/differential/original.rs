@@ -14,9 +14,7 @@ use super::{
     known::Version,
     server::{CHECK_MS, Server, TICK_MS, TIMEOUT_MAX_MS, TIMEOUT_MIN_MS},
 };
-
-/// `super:secret` as the digest scheme knows it.
-pub const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+use crate::model::access::LOGINS;
 
 /// An original server. Its process ends with its input, and so with this one.
 #[derive(Debug)]
@@ -34,8 +32,9 @@ impl Original {
     /// # Errors
     /// When Java or the class path is not there.
     pub fn start(class_path: &str, data: &Path, properties: &[&str]) -> Result<Self, String> {
+        let (_, super_digest) = LOGINS[2];
         let superuser =
-            format!("-Dzookeeper.DigestAuthenticationProvider.superDigest={SUPER_DIGEST}");
+            format!("-Dzookeeper.DigestAuthenticationProvider.superDigest={super_digest}");
         let mut process = Command::new(java())
             .args(["-Xmx512m", "-XX:+UseSerialGC"])
             // The tests are about the protocol, not about the disk under it; one thread reads

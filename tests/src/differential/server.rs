@@ -5,6 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use minikeeper::{Config, blocking};
 use minikeeper_protocol::SessionId;
 
+use crate::model::access::LOGINS;
+
 /// The unit of session expiry, for both. Unit: milliseconds.
 pub const TICK_MS: u32 = 1_000;
 /// The shortest session timeout granted. Unit: milliseconds.
@@ -55,6 +57,8 @@ impl Minikeeper {
             tick_time_ms: TICK_MS,
             session_timeout_min_ms: Some(TIMEOUT_MIN_MS),
             session_timeout_max_ms: Some(TIMEOUT_MAX_MS),
+            container_check_interval_ms: CHECK_MS,
+            super_digest: Some(LOGINS[2].1.to_owned()),
             manual_clock: true,
             initial_zxid: Some(0),
             ..Config::default()
