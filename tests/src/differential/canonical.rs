@@ -138,12 +138,7 @@ impl Walk<'_> {
                 self.stat()
             }
             OpCode::GetAcl => {
-                let count = self.int()?;
-                for _ in 0..count {
-                    self.int()?;
-                    self.buffer()?;
-                    self.buffer()?;
-                }
+                self.acl()?;
                 self.stat()
             }
             OpCode::GetChildren | OpCode::GetEphemerals => self.sorted(1),
@@ -211,6 +206,28 @@ impl Walk<'_> {
         self.int()?;
         self.int()?;
         self.zxid()
+    }
+
+    /// An access list in its order, but for logins that `auth` may have stood for: they come in
+    /// any order.
+    fn acl(&mut self) -> Outcome {
+        let count = self.int()?;
+        let mut entries = Vec::new();
+        for _ in 0..count {
+            let perms = self.reader.int()?;
+            let (scheme, id) = (self.reader.buffer()?, self.reader.buffer()?);
+            entries.push((perms, scheme, id));
+        }
+        let is_login = |scheme: &Option<Bytes>| scheme.as_deref() == Some(b"digest");
+        for run in entries.chunk_by_mut(|a, b| a.0 == b.0 && is_login(&a.1) && is_login(&b.1)) {
+            run.sort();
+        }
+        for (perms, scheme, id) in entries {
+            jute::put_int(&mut self.out, perms);
+            jute::put_buffer(&mut self.out, scheme.as_deref());
+            jute::put_buffer(&mut self.out, id.as_deref());
+        }
+        Ok(())
     }
 
     /// A list of items of so many strings each, sorted.

@@ -418,7 +418,16 @@ impl Generator {
         let mode = self.random.pick(modes);
         let mut line = format!("{op} {path} {data} {mode}{acl}");
         if op == "createTTL" {
-            let ttl = [1_000, 5_000, 20_000, 70_000, 70_000, 0, 1 << 40, (1 << 40) - 1];
+            let ttl = [
+                1_000,
+                5_000,
+                20_000,
+                70_000,
+                70_000,
+                0,
+                1 << 40,
+                (1 << 40) - 1,
+            ];
             line += &format!(" ttl_ms={}", self.random.pick::<i64>(&ttl));
         }
         line

@@ -13,7 +13,7 @@ use super::{
 use crate::clock::Stopwatch;
 
 /// How often a history is played again at most, to make it smaller.
-const SHRINK_RUNS: usize = 600;
+const SHRINK_RUNS: usize = 3_000;
 
 /// How long that may take at most; a server that does not answer any more is waited for each time.
 const SHRINK_TIME: Duration = Duration::from_secs(180);

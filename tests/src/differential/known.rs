@@ -105,6 +105,12 @@ pub const KNOWN: &[Known] = &[
     ),
     one_form(
         None,
+        "the logins that auth stands for in an access list come in any order",
+        "9.1, 9.5",
+        "neighbours of scheme digest with equal permissions are sorted",
+    ),
+    one_form(
+        None,
         "the ephemerals of a session go in any order",
         "14.6",
         "events of that step are compared as a set",
