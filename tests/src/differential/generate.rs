@@ -278,6 +278,9 @@ impl Generator {
                 let data = self.data(&path);
                 format!("setData {path} {data} {}", self.version())
             }
+            Plain::Read("exists") if self.focus.acls && self.avoid.exists_with_acls => {
+                format!("getData {path}{}", self.watch())
+            }
             Plain::Read(op) => format!("{op} {path}{}", self.watch()),
             Plain::GetAcl => format!("getACL {path}"),
             Plain::SetAcl => {
@@ -375,9 +378,6 @@ impl Generator {
         let list = self.random.pick(ACLS_GOOD);
         if !self.avoid.ipv6 && self.random.chance(20) {
             return format!(" acl=[{list},1@ip:::1/64]");
-        }
-        if self.avoid.unreadable {
-            return format!(" acl=[{list},1@world:anyone]");
         }
         format!(" acl=[{list}]")
     }
@@ -502,7 +502,7 @@ impl Generator {
     fn add_watch(&mut self, path: &str) -> String {
         let path = if path == "null" { "/a" } else { path };
         if self.avoid.mixed_watch_modes {
-            return format!("exists {path}");
+            return format!("getData {path}");
         }
         let mode = self.random.pick(&[
             "persistent",
@@ -518,7 +518,7 @@ impl Generator {
     fn watches(&mut self, op: &str, path: &str) -> String {
         let path = if path == "null" { "/a" } else { path };
         if self.avoid.check_watches && op == "checkWatches" {
-            return format!("exists {path}");
+            return format!("getData {path}");
         }
         let kinds: &[&str] = if self.avoid.watcher_types_4_5 {
             &["children", "data", "any"]

@@ -187,11 +187,7 @@ pub const KNOWN: &[Known] = &[
         "10.19",
     ),
     left_out(V3_9_0, "a write that does not decode uses up a zxid", "7.3"),
-    left_out(
-        V3_9_2,
-        "events are not filtered by access lists, and exists needs no READ",
-        "23",
-    ),
+    left_out(V3_9_2, "exists needs no READ", "10.6, 23"),
     left_out(V3_9_3, "check outside a multi is not answered", "23"),
     left_out(V3_9_4, "IPv6 access lists are refused", "23"),
 ];
@@ -244,8 +240,8 @@ pub struct Avoid {
     pub quotas: bool,
     /// Time that passes.
     pub time: bool,
-    /// Znodes that not everybody may read.
-    pub unreadable: bool,
+    /// exists where access lists are about.
+    pub exists_with_acls: bool,
     /// Watches of several modes on one path of one connection.
     pub mixed_watch_modes: bool,
     /// Types 4 and 5 of checkWatches and removeWatches.
@@ -271,7 +267,7 @@ impl Avoid {
             acls: false,
             quotas: false,
             time: false,
-            unreadable: version < V3_9_2,
+            exists_with_acls: version < V3_9_2,
             mixed_watch_modes: version < V3_9_0,
             watcher_types_4_5: version < V3_9_0,
             check_watches: version < V3_9_0,

@@ -114,7 +114,7 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
     }
 }
 
-/// Shorter forms of a line, not all of which are lines.
+/// Shorter forms of a line, not all of which are lines. All are shorter, so that shrinking ends.
 fn simpler(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     // An operation less in a multi.
@@ -144,7 +144,7 @@ fn simpler(text: &str) -> Vec<String> {
         ]
         .iter()
         .any(|option| word.starts_with(option));
-        if is_option || ["watch", "persistent", "null"].contains(&word) {
+        if is_option || ["watch", "persistent", "container", "null"].contains(&word) {
             let mut fewer = words.clone();
             fewer.remove(out);
             all.push(fewer.join(" "));
@@ -165,5 +165,6 @@ fn simpler(text: &str) -> Vec<String> {
             all.push(text.replace(from, to));
         }
     }
+    all.retain(|simpler| simpler.len() < text.len());
     all
 }
