@@ -26,6 +26,7 @@ fn plan(seeds: u64) -> Plan {
         seeds,
         connections: vec![1, 3, 8],
         steps: 150,
+        enforces_quotas: false,
         budget: None,
     }
 }

@@ -97,12 +97,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<bool, String> {
-    let extended = !args.without.contains(&Without::ExtendedTypes);
-    let original = Original::start(
-        &args.class_path,
-        &args.data,
-        &[&format!("-Dzookeeper.extendedTypesEnabled={extended}")],
-    )?;
+    let original = start(args, false)?;
     let version = original.version();
     let mut avoid = Avoid::for_version(version);
     avoid.acls |= args.without.contains(&Without::Acls);
@@ -130,6 +125,25 @@ fn run(args: &Args) -> Result<bool, String> {
     Ok(is_equal)
 }
 
+/// The original with the settings that the arguments ask for.
+fn start(args: &Args, enforces_quotas: bool) -> Result<Original, String> {
+    let extended = !args.without.contains(&Without::ExtendedTypes);
+    let properties = [
+        format!("-Dzookeeper.extendedTypesEnabled={extended}"),
+        format!("-Dzookeeper.enforceQuota={enforces_quotas}"),
+    ];
+    let properties = properties.each_ref().map(String::as_str);
+    Original::start(&args.class_path, &args.data, &properties)
+}
+
+/// minikeeper with the same.
+fn minikeeper(args: &Args, enforces_quotas: bool) -> Minikeeper {
+    Minikeeper::new(|config| {
+        config.extended_types = !args.without.contains(&Without::ExtendedTypes);
+        config.enforce_quota = enforces_quotas;
+    })
+}
+
 struct Compare<'a> {
     args: &'a Args,
     quirks: Quirks,
@@ -142,7 +156,7 @@ impl Compare<'_> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
         let scripts = scenarios::read(folder.as_ref())?;
         let version = self.original.version();
-        let mut own = Minikeeper::new(|_| {});
+        let mut own = minikeeper(self.args, false);
         let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.quirks)?;
         println!(
             "scenarios: {} cases equal on both; {} in which minikeeper deviates on purpose and {} \
@@ -162,25 +176,40 @@ impl Compare<'_> {
     }
 
     fn random(&mut self) -> Result<bool, String> {
-        let mut own = Minikeeper::new(|_| {});
-        let hunted = self.hunt(&mut own)?;
+        let mut own = minikeeper(self.args, false);
+        let hunted = self.hunt(&mut own, false)?;
         println!("random: {}", figures(&hunted));
-        let Some(found) = &hunted.found else {
+        if let Some(found) = &hunted.found {
+            self.show(found)?;
+            return Ok(false);
+        }
+        if self.avoid.quotas {
             return Ok(true);
-        };
-        self.show(found)?;
-        Ok(false)
+        }
+        // Whether quotas are enforced is decided when the process starts.
+        self.original = start(self.args, true)?;
+        let mut own = minikeeper(self.args, true);
+        let hunted = self.hunt(&mut own, true)?;
+        println!("random, quotas enforced: {}", figures(&hunted));
+        if let Some(found) = &hunted.found {
+            self.show(found)?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 
-    fn hunt(&mut self, own: &mut dyn Server) -> Result<Hunted, String> {
+    fn hunt(&mut self, own: &mut dyn Server, enforces_quotas: bool) -> Result<Hunted, String> {
         let args = self.args;
         let unbounded = args.budget_seconds.map_or(100, |_| u64::MAX);
+        // A fifth of everything with quotas enforced.
+        let share = |whole: u64| if enforces_quotas { whole / 5 } else { whole - whole / 5 };
         let plan = Plan {
             seed: args.seed,
-            seeds: args.seeds.unwrap_or(unbounded),
+            seeds: share(args.seeds.unwrap_or(unbounded)).max(1),
             connections: args.connections.iter().copied().map(usize::from).collect(),
             steps: args.steps,
-            budget: args.budget_seconds.map(Duration::from_secs),
+            enforces_quotas,
+            budget: args.budget_seconds.map(share).map(Duration::from_secs),
         };
         hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
     }
@@ -250,7 +279,7 @@ mod planted {
             for bug in bugs {
                 let mut own =
                     Minikeeper::new(|config| config.planted = Some(Planted::Engine(*bug)));
-                let hunted = self.hunt(&mut own)?;
+                let hunted = self.hunt(&mut own, false)?;
                 let Some(found) = &hunted.found else {
                     println!("{bug:?}: NOT FOUND in {}", figures(&hunted));
                     all_found = false;

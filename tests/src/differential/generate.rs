@@ -39,6 +39,7 @@ struct Focus {
     acls: bool,
     quotas: bool,
     time: bool,
+    bursts: bool,
     /// In thousandths: reads that set a watch.
     watching: usize,
     /// In thousandths: things that happen to connections.
@@ -66,6 +67,7 @@ impl Generator {
             acls: !avoid.acls && random.chance(500),
             quotas: !avoid.quotas && random.chance(250),
             time: !avoid.time && random.chance(300),
+            bursts: true,
             watching: random.pick(&[100, 400, 700]),
             unrest: random.pick(&[5, 20, 60]),
         };
@@ -84,6 +86,16 @@ impl Generator {
             avoid,
             focus,
         }
+    }
+
+    /// Gives the history a quota if it has none yet, for servers that enforce it. Bursts are left
+    /// out then: the original counts what is under way or not, as it happens.
+    pub fn enforce_quotas(&mut self) {
+        if !self.focus.quotas {
+            self.focus.quotas = true;
+            self.planned.extend(quota_steps(&mut self.random));
+        }
+        self.focus.bursts = false;
     }
 
     /// The next step, given what the first server has done so far; `None` at the end.
@@ -114,7 +126,7 @@ impl Generator {
             return vec![self.connect(side)];
         }
         let conn = self.random.pick(&open);
-        if self.random.chance(100) {
+        if self.focus.bursts && self.random.chance(100) {
             let count = 2 + self.random.below(9);
             return (0..count)
                 .map(|_| self.plain_request())

@@ -29,6 +29,8 @@ pub struct Plan {
     pub connections: Vec<usize>,
     /// Steps of one history.
     pub steps: usize,
+    /// Whether the servers enforce quotas: then every history has one.
+    pub enforces_quotas: bool,
     /// No history begins after this time.
     pub budget: Option<Duration>,
 }
@@ -100,6 +102,9 @@ pub fn hunt(
                 return Ok(hunted);
             }
             let mut generator = Generator::new(seed, connections, plan.steps, avoid);
+            if plan.enforces_quotas {
+                generator.enforce_quotas();
+            }
             let played = history::play([&mut *left, &mut *right], quirks, |side| {
                 generator.next(side)
             })?;

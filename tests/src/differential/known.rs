@@ -134,6 +134,11 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         None,
+        "an enforced quota counts requests sent in one piece or not, as it happens",
+        "16",
+    ),
+    left_out(
+        None,
         "a client's deleteContainer deletes any childless znode",
         "26",
     ),
