@@ -8,11 +8,12 @@ use minikeeper_tests::differential::{
 
 use crate::{plan, run, sane, with_bug};
 
-/// Histories are tried until then; one of the first few has always been enough.
-const SEEDS_MAX: u64 = 60;
+/// Histories are tried until then; often one of the first few is enough.
+const SEEDS_MAX: u64 = 200;
 
-/// What a shrunk history may have of steps: handshakes, and a handful of requests.
-const STEPS_MAX: usize = 12;
+/// What a shrunk history may have of steps: handshakes and a handful of requests, or time that
+/// passes in portions.
+const STEPS_MAX: usize = 25;
 
 fn assert_found(bug: PlantedInEngine) {
     let (mut sane, mut broken) = (sane(), with_bug(bug));
@@ -56,5 +57,8 @@ found! {
     ephemeral_kept_after_expiry_is_found: EphemeralKept;
     watch_fired_twice_is_found: WatchFiredTwice;
     multi_not_rolled_back_is_found: MultiNotRolledBack;
+    children_looked_at_before_the_version_is_found: NotEmptyFirst;
+    events_for_those_who_may_not_read_is_found: EventsUnfiltered;
+    ttl_counted_from_the_creation_is_found: TtlFromCreation;
     password_ignored_is_found: PasswordIgnored;
 }

@@ -53,12 +53,11 @@ pub(crate) use env::Env;
 pub(crate) use line::{Action, Line};
 pub(crate) use operation::{hello, message};
 pub(crate) use render::expectation;
-pub(crate) use token::tokens as plain_words;
+pub(crate) use token::{Token, tokens as plain_words};
 
 use crate::drive::{Sent, parse};
 use expect::Expectation;
 use line::parse_line;
-use token::Token;
 
 /// What a connection receives next.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -180,7 +180,7 @@ impl Compare<'_> {
         let hunted = self.hunt(&mut own, false)?;
         println!("random: {}", figures(&hunted));
         if let Some(found) = &hunted.found {
-            self.show(found)?;
+            self.show(found, "")?;
             return Ok(false);
         }
         if self.avoid.quotas {
@@ -192,7 +192,7 @@ impl Compare<'_> {
         let hunted = self.hunt(&mut own, true)?;
         println!("random, quotas enforced: {}", figures(&hunted));
         if let Some(found) = &hunted.found {
-            self.show(found)?;
+            self.show(found, "")?;
             return Ok(false);
         }
         Ok(true)
@@ -202,7 +202,13 @@ impl Compare<'_> {
         let args = self.args;
         let unbounded = args.budget_seconds.map_or(100, |_| u64::MAX);
         // A fifth of everything with quotas enforced.
-        let share = |whole: u64| if enforces_quotas { whole / 5 } else { whole - whole / 5 };
+        let share = |whole: u64| {
+            if enforces_quotas {
+                whole / 5
+            } else {
+                whole - whole / 5
+            }
+        };
         let plan = Plan {
             seed: args.seed,
             seeds: share(args.seeds.unwrap_or(unbounded)).max(1),
@@ -214,8 +220,8 @@ impl Compare<'_> {
         hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
     }
 
-    /// Prints a difference and writes it down as a scenario.
-    fn show(&mut self, found: &Found) -> Result<(), String> {
+    /// Prints a difference and writes it down as a scenario, in a file of this label.
+    fn show(&mut self, found: &Found, label: &str) -> Result<(), String> {
         let (seed, connections) = (found.seed, found.connections);
         println!("difference with --seed {seed} --connections {connections}");
         if !found.is_repeated {
@@ -233,7 +239,7 @@ impl Compare<'_> {
         let file = self
             .args
             .findings
-            .join(format!("{version}-{seed}-{connections}.txt"));
+            .join(format!("{version}-{label}{seed}-{connections}.txt"));
         fs::create_dir_all(&self.args.findings)
             .and_then(|()| fs::write(&file, &text))
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -264,6 +270,9 @@ mod planted {
         PlantedInEngine::EphemeralKept,
         PlantedInEngine::WatchFiredTwice,
         PlantedInEngine::MultiNotRolledBack,
+        PlantedInEngine::NotEmptyFirst,
+        PlantedInEngine::EventsUnfiltered,
+        PlantedInEngine::TtlFromCreation,
         PlantedInEngine::PasswordIgnored,
     ];
 
@@ -286,8 +295,8 @@ mod planted {
                     continue;
                 };
                 println!("{bug:?}: found after {}", figures(&hunted));
-                self.show(found)?;
-                let mut sane = Minikeeper::new(|_| {});
+                self.show(found, &format!("{bug:?}-"))?;
+                let mut sane = minikeeper(self.args, false);
                 let servers: [&mut dyn minikeeper_tests::differential::server::Server; 2] =
                     [&mut self.original, &mut sane];
                 if let Some(difference) = history::replay(servers, self.quirks, found.steps())? {

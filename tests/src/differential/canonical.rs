@@ -27,6 +27,12 @@ impl Names {
         }
     }
 
+    /// Whether it is open which changes came before this one.
+    pub fn is_open(&self, zxid: i64) -> bool {
+        let mut ranges = self.ranges.iter();
+        ranges.any(|(low, high)| *low < zxid && zxid < *high)
+    }
+
     fn zxid(&self, zxid: i64) -> i64 {
         let range = self
             .ranges

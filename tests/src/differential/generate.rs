@@ -140,11 +140,20 @@ impl Generator {
 
     /// Some time; sometimes enough for a clean-up, in portions between which clients ping.
     fn passing_time(&mut self, side: &Side<'_>) -> String {
-        if self.random.chance(400) {
-            let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
-            for _ in 0..4 {
+        let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
+        if !open.is_empty() && self.random.chance(400) {
+            // With something in it that is due one day, unless it is set again.
+            let conn = self.random.pick(&open);
+            let ttl_ms = self.random.pick(&[20_000, 40_000, 70_000]);
+            let create = format!("{conn} createTTL /ttl \"\" ttl ttl_ms={ttl_ms}");
+            self.planned.push_back(create);
+            for _ in 0..5 {
                 let pings = open.iter().map(|name| format!("{name} ping"));
                 self.planned.extend(pings);
+                if self.random.chance(300) {
+                    self.planned
+                        .push_back(format!("{conn} setData /ttl \"\" -1"));
+                }
                 self.planned.push_back("advance 15000ms".to_owned());
             }
         }

@@ -134,6 +134,16 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         None,
+        "requests sent in one piece behind a setACL are judged by the old list or the new one",
+        "9.3",
+    ),
+    left_out(
+        None,
+        "what is no quota in zookeeper_limits or zookeeper_stats stops the server for good",
+        "16",
+    ),
+    left_out(
+        None,
         "an enforced quota counts requests sent in one piece or not, as it happens",
         "16",
     ),

@@ -20,11 +20,12 @@ pub fn shrink(
         fails,
     };
     loop {
-        let before = shrinker.size();
+        let before = (shrinker.size(), shrinker.conns());
         shrinker.leave_out()?;
         shrinker.take_apart()?;
+        shrinker.rename()?;
         shrinker.simplify()?;
-        if shrinker.size() == before || shrinker.runs_left == 0 {
+        if (shrinker.size(), shrinker.conns()) == before || shrinker.runs_left == 0 {
             return Ok(shrinker.steps);
         }
     }
@@ -41,6 +42,13 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
     fn size(&self) -> usize {
         let texts = self.steps.iter().flat_map(Step::texts);
         texts.map(|text| text.len() + 1).sum()
+    }
+
+    fn conns(&self) -> usize {
+        let mut names: Vec<_> = self.steps.iter().filter_map(Step::conn).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len()
     }
 
     /// Keeps the candidate if it fails too.
@@ -92,6 +100,27 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         Ok(())
     }
 
+    /// Lets one connection do what another one does.
+    fn rename(&mut self) -> Result<(), String> {
+        let mut names: Vec<_> = self.steps.iter().filter_map(Step::conn).collect();
+        names.sort_unstable();
+        names.dedup();
+        let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
+        for from in names.iter().rev() {
+            for to in names.iter().filter(|to| *to < from) {
+                let lines = self.steps.iter().map(|step| {
+                    let texts: Vec<_> = step.texts().map(|text| renamed(text, from, to)).collect();
+                    Step::parse(&texts)
+                });
+                let candidate = lines.collect::<Result<Vec<_>, _>>()?;
+                if self.try_out(candidate)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn simplify(&mut self) -> Result<(), String> {
         for at in 0..self.steps.len() {
             for line in 0..self.steps[at].0.len() {
@@ -112,6 +141,21 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         }
         Ok(())
     }
+}
+
+/// A line with the name of a connection replaced, where it stands and where it lends a session.
+fn renamed(text: &str, from: &str, to: &str) -> String {
+    let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+    let is_verb = ["connect", "reconnect", "disconnect", "expire"].contains(&words[0].as_str());
+    let session = format!("session={from}");
+    for (at, word) in words.iter_mut().enumerate() {
+        if at == usize::from(is_verb) && word == from {
+            to.clone_into(word);
+        } else if *word == session {
+            *word = format!("session={to}");
+        }
+    }
+    words.join(" ")
 }
 
 /// Shorter forms of a line, not all of which are lines. All are shorter, so that shrinking ends.

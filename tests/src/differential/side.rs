@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     drive::{Sent, parse},
-    scenario::{Action, Env, Line, hello, message},
+    scenario::{Action, Env, Line, Token, hello, message},
 };
 
 /// What a connection waits for: the answer to a handshake, or to a request of this operation.
@@ -151,7 +151,7 @@ impl<'s> Side<'s> {
     }
 
     fn begin_requests(&mut self, name: &str, lines: &[Line]) -> Result<bool, String> {
-        if !self.is_open(name) {
+        if !self.is_open(name) || lines.iter().any(|line| self.asks_openly(line)) {
             return Ok(false);
         }
         let mut messages = Vec::new();
@@ -170,6 +170,18 @@ impl<'s> Side<'s> {
             conn.link.send(&messages);
         }
         Ok(true)
+    }
+
+    /// Whether a setWatches asks for what came after one of several changes of open order.
+    fn asks_openly(&self, line: &Line) -> bool {
+        let Action::Request { words, .. } = &line.action else {
+            return false;
+        };
+        let since = words.iter().filter_map(Token::option);
+        since
+            .filter(|(name, _)| name == "since")
+            .filter_map(|(_, zxid)| self.env.zxid(&zxid.text(), false).ok())
+            .any(|zxid| self.names.is_open(zxid.0))
     }
 
     /// Waits until what was begun has been done, and gives back the connections that ended with
