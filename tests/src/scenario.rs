@@ -19,7 +19,7 @@
 //! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
 //! | `reconnect a` | the connection drops, another one goes on with its session |
 //! | `disconnect a`, `expire a`, `advance 4000ms` | the connection drops; its session ends; time passes |
-//! | `mark m` | `$m` is the newest zxid from here on |
+//! | `mark m` | `$m` is the newest zxid from here on, `$m+1` the next one |
 //! | `a <operation> <arguments> [xid=n] [-> <expectation>]` | a request, and the next thing `a` receives |
 //! | `a <- <expectation>` | the next thing `a` receives |
 //!
@@ -52,7 +52,7 @@ pub use engine::OnEngine;
 pub(crate) use env::Env;
 pub(crate) use line::{Action, Line};
 pub(crate) use operation::{hello, message};
-pub(crate) use render::expectation;
+pub(crate) use render::{MARK, expectation};
 pub(crate) use token::{Token, tokens as plain_words};
 
 use crate::drive::{Sent, parse};

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     drive::Sent,
-    scenario::{self, Action, expectation},
+    scenario::{self, Action, MARK, expectation},
 };
 
 /// Plays steps on one server and writes down what it says, as a case of this title.
@@ -30,8 +30,17 @@ pub fn scenario(
     for step in steps {
         side.env.zxid = side.newest_zxid()?;
         let before = side.env.zxid;
+        // How many changes came of it shows in what is answered next: counted from here.
+        let is_time = matches!(
+            step.0.first().map(|line| &line.action),
+            Some(Action::Advance(_) | Action::Expire(_))
+        );
         if !side.begin(&step.0)? {
             continue;
+        }
+        if is_time && !side.env.marks.contains_key(MARK) {
+            side.env.marks.insert(MARK.to_owned(), before);
+            out += &format!("mark {MARK}\n");
         }
         side.finish(&step.0)?;
         side.barrier();
@@ -47,9 +56,17 @@ pub fn scenario(
             frames.push((name, seen));
         }
         side.env.zxid = newest_before_last(&frames, step.0.len(), before);
+        let is_answered = frames.iter().flat_map(|(_, seen)| seen).any(is_reply);
         out += &step_text(&side, step, acting.as_deref(), frames, quirks);
+        if is_answered {
+            side.env.marks.remove(MARK);
+        }
     }
     Ok(out)
+}
+
+fn is_reply(seen: &Seen) -> bool {
+    matches!(seen.got, Ok(Sent::Reply { .. }))
 }
 
 /// The newest zxid before the last line of a step, which is what its lines count from.

@@ -16,12 +16,14 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// `zxid`, `zxid+2`, `zxid-2`, `$mark`, `none`, or a number.
+    /// `zxid`, `zxid+2`, `zxid-2`, `$mark`, `$mark+2`, `none`, or a number.
     pub(crate) fn zxid(&self, text: &str, is_dry: bool) -> Result<Zxid, String> {
         let fault = || format!("{text} is no zxid");
-        if let Some(mark) = text.strip_prefix('$') {
+        if let Some(text) = text.strip_prefix('$') {
+            let (mark, plus) = text.split_once('+').unwrap_or((text, "0"));
+            let plus: u32 = plus.parse().map_err(|_| fault())?;
             return match self.marks.get(mark) {
-                Some(zxid) => Ok(Zxid(*zxid)),
+                Some(zxid) => Ok(Zxid(*zxid + i64::from(plus))),
                 None if is_dry => Ok(Zxid(0)),
                 None => Err(fault()),
             };

@@ -53,7 +53,7 @@ fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
                 "data" | "path" | "token" => value,
                 _ => word(&value),
             };
-            if name == "zxid" && value.starts_with("zxid") {
+            if name == "zxid" && value.starts_with(['z', '$']) {
                 return value;
             }
             format!("{name}={value}")
@@ -61,9 +61,20 @@ fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
         .collect()
 }
 
-/// A zxid relative to the newest one, unless it is one that means something by itself.
+/// The mark that zxids count from while there is one.
+pub(crate) const MARK: &str = "before";
+
+/// A zxid relative to the mark or to the newest one, unless it is one that means something by
+/// itself.
 fn zxid(value: &str, env: &Env) -> String {
+    let mark = env.marks.get(MARK).copied();
     match value.parse::<i64>() {
+        Ok(zxid @ 1..) if mark.is_some_and(|mark| mark <= zxid) => {
+            match zxid - mark.unwrap_or_default() {
+                0 => format!("${MARK}"),
+                by => format!("${MARK}{by:+}"),
+            }
+        }
         Ok(-1) => "none".to_owned(),
         Ok(zxid @ 1..) => match zxid - env.zxid {
             0 => "zxid".to_owned(),
