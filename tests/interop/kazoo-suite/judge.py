@@ -1,9 +1,11 @@
 """Compares runs of kazoo's suite with what an original does.
 
-    judge.py EXPECTED GAPS RESULTS     exit code 0 only if every test passes that passes on an original, known gaps aside
-    judge.py --some EXPECTED GAPS RESULTS   the same for the tests that ran
-    judge.py --table RUN=RESULTS ...   every test that does not pass everywhere, a column a run
-    judge.py --expect RESULTS ...      writes the text of EXPECTED, from runs against originals
+    judge.py [--some] EXPECTED EXCEPTIONS RESULTS [AGAIN...]   exit code 0 only if every test passes that passes on an
+                                                               original, known gaps aside; --some: of those that ran;
+                                                               AGAIN: the results of further tries
+    judge.py --again [--some] (the same)                       the races that are still lost, for a further try
+    judge.py --table RUN=RESULTS ...                           every test that does not pass everywhere, a column a run
+    judge.py --expect RUN,RUN,... ...                          the text of EXPECTED, a word for each original's runs
 """
 
 import sys
@@ -34,10 +36,15 @@ def read_expected(path):
     return expected
 
 
-def read_gaps(path):
-    """Reason of each known gap."""
+def read_exceptions(path):
+    """Kind and reason of each exception."""
+    exceptions = {}
     with open(path, encoding="utf-8") as lines:
-        return dict(line.strip().split(" ", 1) for line in lines if not line.startswith("#"))
+        for line in lines:
+            if line.strip() and not line.startswith("#"):
+                kind, name, reason = line.strip().split(" ", 2)
+                exceptions[name] = (kind, reason)
+    return exceptions
 
 
 def counts(tests):
@@ -45,34 +52,47 @@ def counts(tests):
     return ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
 
 
-def judge(expected_path, gaps_path, results_path, is_whole):
-    expected, gaps, tests = read_expected(expected_path), read_gaps(gaps_path), read(results_path)
-    if not is_whole:
-        expected = {name: value for name, value in expected.items() if name in tests}
-    passed = red = open_gaps = 0
-    for name, (outcome, reason) in expected.items():
-        here, _, reason_here = tests.get(name, ("missing", 0, "it did not end"))
-        if outcome != "passed":
-            if (here, reason_here) != (outcome, reason):
-                print(f"# {name}: {here} here: {reason_here or '-'}; {outcome} on an original: {reason}")
-        elif here == "passed":
-            passed += 1
-            if name in gaps:
-                print(f"# {name}: passes here, and is no gap any more")
-        elif name in gaps:
-            open_gaps += 1
-            print(f"# {name}: known gap: {gaps[name]}")
-        else:
-            red += 1
-            if red <= FAIL_LINES_MAX:
-                print(f"FAIL {name}: {here} here: {reason_here}")
-    if red > FAIL_LINES_MAX:
-        print(f"FAIL and {red - FAIL_LINES_MAX} more")
-    for name in tests.keys() - expected.keys():
-        print(f"# {name}: {tests[name][0]} here, unknown on an original")
-    print(f"# all tests: {counts(tests)}; of those that pass on an original {open_gaps} in known gaps")
-    print(f"kazoo-suite: {passed} passed, {red} failed")
-    return red == 0
+class Verdict:
+    """What is to be said of each test that ended otherwise than on an original."""
+
+    def __init__(self, is_whole, expected_path, exceptions_path, results_path, *again_paths):
+        expected, exceptions = read_expected(expected_path), read_exceptions(exceptions_path)
+        self.tests, again = read(results_path), [read(path) for path in again_paths]
+        self.passed, self.failed, self.races, self.notes = 0, [], [], []
+        for name, (outcome, reason) in expected.items():
+            if not is_whole and name not in self.tests:
+                continue
+            here, _, reason_here = self.tests.get(name, ("missing", 0, "it did not end"))
+            tries = [run[name][0] for run in again if name in run]
+            kind, exception = exceptions.get(name, (None, None))
+            if outcome != "passed":
+                if (here, reason_here) != (outcome, reason):
+                    self.note(name, f"{here} here: {reason_here or '-'}; {outcome} on an original: {reason}")
+            elif "passed" in [here, *tries]:
+                self.passed += 1
+                if kind == "gap":
+                    self.note(name, "passes, and is no gap any more")
+                elif here != "passed":
+                    self.note(name, f"passes at try {len(tries) + 1}: {exception}")
+            elif kind == "gap":
+                self.note(name, f"known gap: {exception}")
+            else:
+                self.failed.append(f"FAIL {name}: {here} here: {reason_here}")
+                if kind == "race":
+                    self.races.append(name)
+        for name in self.tests.keys() - expected.keys():
+            self.note(name, f"{self.tests[name][0]} here, unknown on an original")
+
+    def note(self, name, text):
+        self.notes.append(f"# {name}: {text}")
+
+    def print(self):
+        for line in [*self.notes, *self.failed[:FAIL_LINES_MAX]]:
+            print(line)
+        if len(self.failed) > FAIL_LINES_MAX:
+            print(f"FAIL and {len(self.failed) - FAIL_LINES_MAX} more")
+        print(f"# all tests: {counts(self.tests)}")
+        print(f"kazoo-suite: {self.passed} passed, {len(self.failed)} failed")
 
 
 def table(runs):
@@ -91,7 +111,7 @@ def table(runs):
 
 
 def expect(paths):
-    """A test passes on an original if it does so in every run of one version: RUNS,RUNS ..."""
+    """A test passes on an original if it does so in every run of one version."""
     versions = [[read(path) for path in version.split(",")] for version in paths]
     for name in versions[0][0]:
         outcomes = [{run[name][0] for run in version} for version in versions]
@@ -102,14 +122,21 @@ def expect(paths):
             print(outcome, name, reason)
 
 
+def verdict(arguments):
+    is_whole = arguments[:1] != ["--some"]
+    paths = arguments if is_whole else arguments[1:]
+    return Verdict(is_whole, *paths) if len(paths) >= 3 else sys.exit(__doc__)
+
+
 match sys.argv[1:]:
     case ["--table", *runs]:
         table(runs)
     case ["--expect", *paths]:
         expect(paths)
-    case ["--some", *paths] if len(paths) == 3:
-        sys.exit(0 if judge(*paths, is_whole=False) else 1)
-    case [_, _, _] as paths:
-        sys.exit(0 if judge(*paths, is_whole=True) else 1)
-    case _:
-        sys.exit(__doc__)
+    case ["--again", *arguments]:
+        for race in verdict(arguments).races:
+            print(race)
+    case arguments:
+        judged = verdict(arguments)
+        judged.print()
+        sys.exit(1 if judged.failed else 0)
