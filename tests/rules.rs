@@ -50,8 +50,8 @@ const WITHOUT_FILE: [&str; 2] = ["not served: ", "not observable: "];
 #[derive(Debug)]
 struct Row {
     line: usize,
-    /// `12.3.4`, `6.2 check 2`, `24.1`.
-    section: String,
+    /// `12.3.4`, `6.2 check 2`, `24.1`; those of a range one by one.
+    sections: Vec<String>,
     /// The sections whose rule it is: those in brackets, or its own.
     held: Vec<String>,
     /// From the root of the tree; none for what is not served.
@@ -121,12 +121,16 @@ fn row(line: usize, text: &str) -> Row {
         Some((section, rest)) => (section, Some(rest.trim_end_matches(')'))),
         None => (*section, None),
     };
+    let sections = match section.split_once(" to ") {
+        Some((first, last)) => [vec![first.to_owned()], between(first, last)].concat(),
+        None => vec![section.to_owned()],
+    };
     let number = section.split(' ').next().expect("a section");
     let held = brackets.unwrap_or(number).split(", ").map(str::to_owned);
     let is_without = WITHOUT_FILE.iter().any(|reason| file.starts_with(reason));
     Row {
         line,
-        section: section.to_owned(),
+        sections,
         held: held.collect(),
         file: (!is_without).then(|| file.trim_matches('`').to_owned()),
         tests: tests
@@ -252,11 +256,11 @@ fn every_section_has_a_row_and_every_row_a_section() {
     let rows = rows();
     let mut found: Vec<_> = known
         .iter()
-        .filter(|section| rows.iter().all(|row| row.section != **section))
+        .filter(|section| rows.iter().all(|row| !row.sections.contains(section)))
         .map(|section| format!("{section} has no row"))
         .collect();
     for row in &rows {
-        for section in row.held.iter().chain([&row.section]) {
+        for section in row.held.iter().chain(&row.sections) {
             let exists = known.iter().any(|known| is_within(known, section));
             if !exists {
                 found.push(format!("rules.md:{}: there is no {section}", row.line));
