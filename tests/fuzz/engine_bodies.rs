@@ -1,7 +1,9 @@
 //! What is fuzzed of the engine: any list of operations, with the whole state checked after each.
 
 use bytes::Bytes;
-use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+use minikeeper_engine::{
+    CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, SaslSettings, Settings,
+};
 use minikeeper_protocol::{
     Acl, AclList, ConnectRequest, ConnectResponse, Create, CreateOp, MultiOp, MultiReadOp, Perms,
     ReplyHeader, ReplyRef, Request, SessionId, Ustring, Xid, Zxid,
@@ -14,7 +16,7 @@ pub type Body = (&'static str, fn(&[u8]));
 pub const BODIES: &[Body] = &[("engine_ops", engine_ops)];
 
 /// Few and colliding, some of them malformed.
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 19] = [
     "/",
     "/a",
     "/b",
@@ -26,6 +28,9 @@ const PATHS: [&str; 16] = [
     "/a/s0000000001",
     "/zookeeper",
     "/zookeeper/quota",
+    "/zookeeper/quota/a",
+    "/zookeeper/quota/a/zookeeper_limits",
+    "/zookeeper/quota/a/zookeeper_stats",
     "",
     "/a/",
     "//",
@@ -42,7 +47,22 @@ pub fn engine_ops(data: &[u8]) {
 }
 
 fn run(data: &[u8]) -> (String, Vec<u8>) {
+    // The first byte says how the server is set up.
+    let (first, data) = data.split_first().unwrap_or((&0, data));
+    let is_set = |bit: u8| first >> bit & 1 == 1;
     let settings = Settings {
+        enforce_quota: is_set(0),
+        extended_types: !is_set(1),
+        skip_acl: is_set(2),
+        sasl: is_set(3).then(|| SaslSettings {
+            users: vec![("bob".to_owned(), "pw".to_owned())],
+            allow_failed: is_set(4),
+            ..SaslSettings::default()
+        }),
+        enforce_auth_schemes: is_set(5).then(|| "digest".to_owned()).into_iter().collect(),
+        digests: is_set(6),
+        container_max_never_used_ms: u64::from(first >> 7),
+        super_digest: Some("super:lK75jTNcA+U9vtVEw5vB51mj/w4=".to_owned()),
         tick_ms: 1_000,
         session_timeout_min_ms: 2_000,
         session_timeout_max_ms: 20_000,
@@ -131,6 +151,8 @@ impl Effects for Shell {
     fn close(&mut self, conn: ConnId, _: CloseReason) {
         assert!(self.used[conn.0 as usize], "a connection is closed once");
         self.attached[conn.0 as usize] = false;
+        // Some messages are answered by the end of the connection alone.
+        self.answers_owed = 0;
         self.closing.push(conn);
     }
 
@@ -154,7 +176,7 @@ fn inputs(
             return vec![Input::Disconnect { conn }];
         }
         5..=6 => {
-            now.elapsed_ms += u64::from(next()) * 100;
+            now.elapsed_ms += u64::from(next()) * 400;
             now.wall_ms = i64::from(next()) * 1_000;
             return vec![Input::Tick];
         }
@@ -243,10 +265,24 @@ fn inputs(
         },
         60 => Request::CloseSession,
         61 => Request::Sasl {
-            token: some_data(next()),
+            token: Some((0..next() % 64).map(|_| next()).collect()),
         },
         62 => Request::WhoAmI,
-        _ => Request::Ping,
+        _ => match next() % 4 {
+            0 => Request::Ping,
+            1 => Request::Auth {
+                kind: 0,
+                scheme: Some("digest".into()),
+                data: Some((0..next() % 16).map(|_| next()).collect()),
+            },
+            choice => Request::Auth {
+                kind: 0,
+                scheme: Some(["digest", "ip", "world"][usize::from(next() % 3)].into()),
+                data: Some(Bytes::from_static(
+                    [&b"bob:pw"[..], b"super:secret"][usize::from(choice - 2)],
+                )),
+            },
+        },
     };
     vec![Input::Request { conn, xid, request }]
 }
@@ -273,7 +309,7 @@ fn connect(conn: ConnId, choice: u8, shell: &mut Shell) -> Vec<Input> {
 
 fn path(choice: u8) -> Option<Ustring> {
     PATHS
-        .get(usize::from(choice % 17))
+        .get(usize::from(choice % 20))
         .map(|path| (*path).into())
 }
 
@@ -286,6 +322,9 @@ fn version(choice: u8) -> i32 {
 }
 
 fn some_data(choice: u8) -> Option<Bytes> {
+    if choice > 240 {
+        return Some(Bytes::from_static(b"count=2,bytes=9=;byteHardLimit=50"));
+    }
     (!choice.is_multiple_of(8)).then(|| vec![choice; usize::from(choice % 8 * 20)].into())
 }
 
@@ -298,7 +337,7 @@ fn acl(choice: u8) -> AclList {
     match choice % 8 {
         0 => AclList::null(),
         1 => AclList::new(&[]),
-        2 => AclList::new(&[entry("digest", "a:b")]),
+        2 => AclList::new(&[entry("digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=")]),
         3 => AclList::new(&[entry("ip", "10.0.0.1"), entry("digest", "a:b")]),
         4 => AclList::new(&[entry("auth", "")]),
         5 => AclList::world_read(),
@@ -319,7 +358,7 @@ fn create(next: &mut impl FnMut() -> u8) -> Create {
         data: some_data(next()),
         acl: acl(next()),
         flags: i32::from(next() % 8),
-        ttl_ms: 1_000,
+        ttl_ms: [1_000, 1, 60_000, 0][usize::from(next() % 4)],
     }
 }
 
