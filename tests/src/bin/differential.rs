@@ -296,7 +296,7 @@ mod planted {
                 };
                 println!("{bug:?}: found after {}", figures(&hunted));
                 self.show(found, &format!("{bug:?}-"))?;
-                let mut sane = minikeeper(self.args, false);
+                let mut sane = super::minikeeper(self.args, false);
                 let servers: [&mut dyn minikeeper_tests::differential::server::Server; 2] =
                     [&mut self.original, &mut sane];
                 if let Some(difference) = history::replay(servers, self.quirks, found.steps())? {
