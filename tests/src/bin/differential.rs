@@ -160,7 +160,7 @@ impl Compare<'_> {
         let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.quirks)?;
         println!(
             "scenarios: {} cases equal on both; {} in which minikeeper deviates on purpose and {} \
-             of later originals run on minikeeper alone; {} faults",
+             of later originals, all different; {} faults",
             summary.passed,
             summary.deviating,
             summary.later.len(),

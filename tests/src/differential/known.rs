@@ -182,7 +182,7 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         V3_8_2,
-        "flag 4 in a create of a multi makes no container, type 19 without it neither",
+        "a createContainer inside a multi goes by its flag",
         "23",
     ),
     left_out(
@@ -191,6 +191,11 @@ pub const KNOWN: &[Known] = &[
         "23",
     ),
     left_out(V3_9_0, "watcher types 4 and 5 are unknown", "23"),
+    left_out(
+        V3_9_0,
+        "removeWatches of one-shot watches takes a persistent one too",
+        "12.7",
+    ),
     left_out(
         V3_9_0,
         "checkWatches and removeWatches of a null path are internal errors",

@@ -14,7 +14,7 @@ use crate::scenario::{Case, Script};
 pub struct Summary {
     /// Cases that both answered as written.
     pub passed: usize,
-    /// Cases in which minikeeper differs on purpose: run on it alone.
+    /// Cases in which minikeeper differs on purpose.
     pub deviating: usize,
     /// Cases that this version of the original does not keep to yet, with what they say about it.
     pub later: Vec<String>,
@@ -59,16 +59,25 @@ pub fn run(
     for script in scripts {
         for case in &script.cases {
             let is_fine = run_case(script, case, own, Quirks::default(), &mut summary)?;
-            if case.deviates {
-                summary.deviating += 1;
-                continue;
-            }
-            if let Some((since, reason)) = &case.since
-                && Version::parse(since).is_some_and(|since| version < since)
-            {
-                summary
-                    .later
-                    .push(format!("{} ({since}: {reason})", case.title));
+            let is_later = case.since.as_ref().is_some_and(|(since, _)| {
+                Version::parse(since).is_some_and(|since| version < since)
+            });
+            if case.deviates || is_later {
+                // The mark must be true, or something goes unnoticed.
+                let mut unmarked = Summary::default();
+                if run_case(script, case, original, quirks, &mut unmarked)? {
+                    let (name, title) = (original.name(), &case.title);
+                    summary.faults.push(format!(
+                        "{name} does the same in \"{title}\", which is marked as different"
+                    ));
+                }
+                match &case.since {
+                    Some((since, reason)) if is_later => {
+                        let title = &case.title;
+                        summary.later.push(format!("{title} ({since}: {reason})"));
+                    }
+                    _ => summary.deviating += 1,
+                }
                 continue;
             }
             if run_case(script, case, original, quirks, &mut summary)? && is_fine {
