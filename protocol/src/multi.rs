@@ -200,6 +200,35 @@ pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, Deco
     }
 }
 
+/// Reads the operations of a multiRead; those of a multi, if the first one changes something: the
+/// original decodes them alike, and refuses only to serve them.
+///
+/// # Errors
+/// When an operation is malformed or of the other kind than the first, or the end marker is
+/// missing.
+pub fn decode_read_or_changes(
+    reader: &mut Reader<'_>,
+) -> Result<Result<Vec<MultiReadOp>, Vec<MultiOp>>, DecodeError> {
+    let first = MultiHeader::decode(&mut reader.clone())?;
+    let changes = matches!(
+        OpCode::from_code(first.op),
+        Some(
+            OpCode::Create
+                | OpCode::Create2
+                | OpCode::CreateContainer
+                | OpCode::CreateTtl
+                | OpCode::Delete
+                | OpCode::SetData
+                | OpCode::Check
+        )
+    );
+    if changes && !first.done {
+        decode_ops(reader).map(Err)
+    } else {
+        decode_read_ops(reader).map(Ok)
+    }
+}
+
 /// Appends the operations of a multiRead and the end marker.
 pub fn encode_read_ops(ops: &[MultiReadOp], out: &mut Vec<u8>) {
     for op in ops {

@@ -337,16 +337,10 @@ impl Request {
                 version: reader.int()?,
             },
             OpCode::Multi => Self::Multi(multi::decode_ops(reader)?),
-            OpCode::MultiRead => {
-                let mut changes = reader.clone();
-                match multi::decode_read_ops(reader) {
-                    Ok(ops) => Self::MultiRead(ops),
-                    Err(error) => match multi::decode_ops(&mut changes) {
-                        Ok(ops) => Self::MultiReadOfChanges(ops),
-                        Err(_) => return Err(error),
-                    },
-                }
-            }
+            OpCode::MultiRead => match multi::decode_read_or_changes(reader)? {
+                Ok(ops) => Self::MultiRead(ops),
+                Err(changes) => Self::MultiReadOfChanges(changes),
+            },
             OpCode::Reconfig => Self::Reconfig {
                 joining: reader.ustring()?,
                 leaving: reader.ustring()?,

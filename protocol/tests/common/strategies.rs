@@ -236,7 +236,15 @@ pub(crate) fn request(op: OpCode) -> BoxedStrategy<Request> {
             .prop_map(|(path, version)| Request::Check { path, version })
             .boxed(),
         OpCode::Multi => multi_ops().prop_map(Request::Multi).boxed(),
-        OpCode::MultiRead => multi_read_ops().prop_map(Request::MultiRead).boxed(),
+        // Operations that change something decode too, unless there are none of them.
+        OpCode::MultiRead => prop_oneof![
+            multi_read_ops().prop_map(Request::MultiRead),
+            multi_ops().prop_map(|ops| match ops.as_slice() {
+                [] => Request::MultiRead(Vec::new()),
+                _ => Request::MultiReadOfChanges(ops),
+            }),
+        ]
+        .boxed(),
         OpCode::Reconfig => (path(), path(), path(), long())
             .prop_map(|(joining, leaving, members, config_id)| Request::Reconfig {
                 joining,

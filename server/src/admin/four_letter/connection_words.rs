@@ -5,7 +5,7 @@
 use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
-use super::{java_text, server_words, words::add_left_out};
+use super::{java_text, rows::add_left_out, server_words};
 use crate::{outbox::OutboxView, shared::Shared, stats::ConnStats, turn::Look};
 
 /// What one line is made of.

@@ -5,6 +5,7 @@
 mod connection_words;
 mod java_text;
 mod process_words;
+mod rows;
 mod server_words;
 mod session_words;
 mod watch_words;

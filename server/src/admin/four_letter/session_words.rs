@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use minikeeper_engine::{ConnId, Now};
 use minikeeper_protocol::SessionId;
 
-use super::{java_text, words::add_left_out};
+use super::{java_text, rows::add_left_out};
 use crate::{
     shared::Shared,
     stats::{ConnStats, Peer},

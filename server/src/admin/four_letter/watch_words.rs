@@ -2,7 +2,7 @@
 //!
 //! Source: reference sections 18.2 and 18.8.
 
-use super::words::add_left_out;
+use super::rows::add_left_out;
 use crate::shared::Shared;
 
 pub(crate) fn wchs(shared: &Shared) -> String {

@@ -113,15 +113,6 @@ fn is_allowed(name: &str, whitelist: &str) -> bool {
     name == "srvr" || whitelist.split(',').any(named)
 }
 
-/// The line under a listing that would have been longer.
-pub(crate) fn add_left_out(text: &mut String, left_out: usize, rows_max: usize) {
-    if left_out > 0 {
-        text.push_str(&format!(
-            "{left_out} more lines are left out (four_letter_rows_max {rows_max})\n"
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
