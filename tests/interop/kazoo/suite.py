@@ -20,6 +20,7 @@ from kazoo.exceptions import (
     NotEmptyError,
     RolledBackError,
 )
+from kazoo.security import make_acl, make_digest_acl
 
 CONTENDERS = 8
 WAIT_S = 60
@@ -232,6 +233,27 @@ def transaction():
         require(isinstance(results[0], RolledBackError), f"results {results}")
         require(one.exists(f"{path}/never") is None, "a failed transaction left a node")
         return "5 operations together; a failed check undoes the one before it"
+
+
+def access_lists():
+    path = fresh_path()
+    with client() as owner, client() as stranger:
+        owner.add_auth("digest", "bob:secret")
+        mine = make_digest_acl("bob", "secret", all=True)
+        owner.create(path, b"d", acl=[mine], makepath=True)
+        require(owner.get(path)[0] == b"d", "the owner may read")
+        expect(NoAuthError, lambda: stranger.get(path))
+        expect(NoAuthError, lambda: stranger.set(path, b"x"))
+        stranger.add_auth("digest", "bob:wrong")
+        expect(NoAuthError, lambda: stranger.get(path))
+        stranger.add_auth("digest", "bob:secret")
+        require(stranger.get_acls(path)[0] == [mine], "the list comes back as it was made")
+        owner.set_acls(path, [make_acl("world", "anyone", read=True), mine])
+        with client() as reader:
+            require(reader.get(path)[0] == b"d", "everybody may read now")
+            shown = reader.get_acls(path)[0]
+            require(shown[1].id.id == "bob:x", f"a stranger sees {shown[1].id.id}")
+    return "a digest list keeps others out until they log in, and hides its hash from them"
 
 
 def four_letter_words():
@@ -513,6 +535,7 @@ CHECKS = [
     ("sequential", sequential),
     ("ephemeral", ephemeral_close),
     ("transaction", transaction),
+    ("access lists", access_lists),
     ("four-letter words", four_letter_words),
     ("session resumed", session_resumed),
     ("Lock", lock),
