@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use minikeeper_engine::Input;
 use minikeeper_protocol::{Request, frame};
 
-use crate::{config::Config, throttle::Throttle};
+use crate::{config::Config, stats::LimitHits, throttle::Throttle};
 
 /// How often limits were met since the start, or since `srst`.
 ///
@@ -32,6 +32,14 @@ pub struct LimitCounts {
     pub stale_requests_dropped: u64,
     /// Connections closed over `unserved_bytes_max`. The original has no such limit.
     pub unserved_bytes_rejected: u64,
+    /// Handshakes not answered over `sessions_max`. The original has no such limit.
+    pub sessions_rejected: u64,
+    /// Requests refused over `watches_max`. The original has no such limit.
+    pub watches_rejected: u64,
+    /// Requests refused over `tree_bytes_max`. The original has no such limit.
+    pub tree_bytes_rejected: u64,
+    /// Connections closed over `outbox_bytes_max`. The original has no such limit.
+    pub outboxes_overflowed: u64,
 }
 
 /// A limit that closes the connection that met it.
@@ -76,7 +84,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn counts(&self) -> LimitCounts {
+    /// `hits` are counted where they occur, under the engine's lock.
+    pub(crate) fn counts(&self, hits: LimitHits) -> LimitCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LimitCounts {
             connection_rejected: read(&self.connection_rejected),
@@ -85,6 +94,10 @@ impl Limits {
             throttled_ops: read(&self.throttled_ops),
             stale_requests_dropped: read(&self.stale_requests_dropped),
             unserved_bytes_rejected: read(&self.unserved_bytes_rejected),
+            sessions_rejected: hits.sessions,
+            watches_rejected: hits.watches,
+            tree_bytes_rejected: hits.tree_bytes,
+            outboxes_overflowed: hits.outboxes,
         }
     }
 
@@ -343,7 +356,10 @@ mod tests {
         assert_eq!(limits.hold(&config, &mut second, 100, b""), Ok(()));
         limits.release(&mut second);
         assert_eq!(limits.held_bytes.load(Ordering::Relaxed), 0);
-        assert_eq!(limits.counts().unserved_bytes_rejected, 2);
+        assert_eq!(
+            limits.counts(LimitHits::default()).unserved_bytes_rejected,
+            2
+        );
     }
 
     #[test]
@@ -372,7 +388,10 @@ mod tests {
         assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), breach);
         limits.release(&mut held);
         assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), Ok(()));
-        assert_eq!(limits.counts().large_requests_rejected, 2);
+        assert_eq!(
+            limits.counts(LimitHits::default()).large_requests_rejected,
+            2
+        );
         // A prefix that closes the connection is nobody's frame.
         assert_eq!(frames(&[0xff; 20]).count(), 0);
     }

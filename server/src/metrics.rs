@@ -148,7 +148,7 @@ impl Snapshot {
                 data_bytes: engine.data_bytes(),
                 quotas: engine.quota_totals(shared.config.four_letter_rows_max),
                 uptime_ms,
-                limits: shared.limits.counts(),
+                limits: shared.limits.counts(counters.limit_hits),
                 nothing: Latency::default(),
             }
         })

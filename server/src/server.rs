@@ -258,7 +258,8 @@ impl Server {
     /// How often limits were met since the start.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
-        self.shared.limits.counts()
+        let hits = self.shared.turns.look(|look| look.counters.limit_hits);
+        self.shared.limits.counts(hits)
     }
 
     /// Waits until the server has stopped serving because of a bug in it.

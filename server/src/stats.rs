@@ -277,13 +277,35 @@ impl Sizes {
     }
 }
 
+/// How often limits on memory were met, which the original does not have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LimitHits {
+    pub(crate) sessions: u64,
+    pub(crate) watches: u64,
+    pub(crate) tree_bytes: u64,
+    pub(crate) outboxes: u64,
+}
+
+impl LimitHits {
+    pub(crate) const fn refusals(self) -> u64 {
+        self.sessions + self.watches + self.tree_bytes
+    }
+
+    fn add(&mut self, more: Self) {
+        self.sessions += more.sessions;
+        self.watches += more.watches;
+        self.tree_bytes += more.tree_bytes;
+        self.outboxes += more.outboxes;
+    }
+}
+
 /// What one turn adds to the server's numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) replies: u64,
     pub(crate) handshakes_answered: u64,
     events: u64,
-    pub(crate) limits_hit: u64,
+    pub(crate) limit_hits: LimitHits,
     pub(crate) sessions_expired: u64,
     response_bytes: u64,
     watch_bytes: u64,
@@ -337,22 +359,22 @@ pub(crate) struct Counters {
     pub(crate) sessions_expired: u64,
     pub(crate) read_latency: Latency,
     pub(crate) update_latency: Latency,
-    /// Requests refused because of a limit; `srst` leaves it alone.
-    pub(crate) limits_hit: u64,
+    /// `srst` leaves it alone.
+    pub(crate) limit_hits: LimitHits,
 }
 
 impl Counters {
     /// As `srst` leaves them.
     pub(crate) fn reset(&mut self) {
         *self = Self {
-            limits_hit: self.limits_hit,
+            limit_hits: self.limit_hits,
             ..Self::default()
         };
     }
 
     pub(crate) fn add(&mut self, tally: &Tally) {
         self.packets_sent += tally.replies + tally.handshakes_answered + tally.events;
-        self.limits_hit += tally.limits_hit;
+        self.limit_hits.add(tally.limit_hits);
         self.sessions_expired += tally.sessions_expired;
         self.response_bytes += tally.response_bytes;
         self.watch_bytes += tally.watch_bytes;

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use crate::{
     clock::Clock,
     outbox::{Close, Outbox},
-    stats::{ConnStats, Counters, Peer, Served, Tally},
+    stats::{ConnStats, Counters, LimitHits, Peer, Served, Tally},
     turn_effects::{Member, Timed, TurnEffects},
 };
 
@@ -196,7 +196,7 @@ impl Turns {
             out
         };
         let zxid_before = engine.zxid();
-        let mut effects = self.effects(members, counters.limits_hit, Some(conn), out);
+        let mut effects = self.effects(members, counters.limit_hits, Some(conn), out);
         let hello = match batch.inputs.first() {
             Some(Input::Connect { hello, .. }) => Some(hello),
             _ => None,
@@ -263,7 +263,7 @@ impl Turns {
 
     fn apply_to(&self, core: &mut Core, now: Now, input: &Input) -> Vec<Waker> {
         let mut out = Vec::new();
-        let mut effects = self.effects(&core.members, core.counters.limits_hit, None, &mut out);
+        let mut effects = self.effects(&core.members, core.counters.limit_hits, None, &mut out);
         core.engine.apply(now, input, &mut effects);
         core.counters.add(&effects.tally);
         effects.wakes
@@ -285,7 +285,7 @@ impl Turns {
     fn effects<'a>(
         &'a self,
         members: &'a Slab<Member>,
-        limits_hit_before: u64,
+        limit_hits_before: LimitHits,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -296,7 +296,7 @@ impl Turns {
             outbox_bytes_max: self.outbox_bytes_max,
             wakes: Vec::new(),
             close: None,
-            limits_hit_before,
+            limit_hits_before,
             tally: Tally::default(),
             own_events: 0,
             timed: Timed::default(),

@@ -8,7 +8,7 @@ use slab::Slab;
 
 use crate::{
     outbox::{Close, Outbox},
-    stats::{ConnStats, Tally},
+    stats::{ConnStats, LimitHits, Tally},
 };
 
 /// What turns know of a connection.
@@ -28,7 +28,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) wakes: Vec<Waker>,
     /// Why the own connection must close.
     pub(crate) close: Option<Close>,
-    pub(crate) limits_hit_before: u64,
+    pub(crate) limit_hits_before: LimitHits,
     pub(crate) tally: Tally,
     /// Events for the own connection.
     pub(crate) own_events: u64,
@@ -88,6 +88,7 @@ impl Effects for TurnEffects<'_> {
             {
                 Ok(waker) => self.wakes.extend(waker),
                 Err(overflow) => {
+                    self.tally.limit_hits.outboxes += 1;
                     tracing::warn!(
                         conn = to.0,
                         bytes_max = self.outbox_bytes_max,
@@ -112,9 +113,14 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn limit_hit(&mut self, limit: Limit, max: usize) {
-        self.tally.limits_hit += 1;
+        let hits = &mut self.tally.limit_hits;
+        match limit {
+            Limit::Sessions => hits.sessions += 1,
+            Limit::Watches => hits.watches += 1,
+            Limit::TreeBytes => hits.tree_bytes += 1,
+        }
         // One line for the first, then ever fewer: a client may run into a limit in a loop.
-        if (self.limits_hit_before + self.tally.limits_hit).is_power_of_two() {
+        if (self.limit_hits_before.refusals() + hits.refusals()).is_power_of_two() {
             tracing::warn!(
                 setting = limit.setting(),
                 max,

@@ -71,6 +71,7 @@ fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
     third.send_raw(&bytes);
     third.expect_closed();
     logged.wait_for_line(&["WARN", "sessions_max", "max=2"]);
+    assert_eq!(logged.server.limit_counts().sessions_rejected, 1);
     let mut again = Wire::connect(logged.address());
     let password = session.password.unwrap();
     let resumed = again.resume(
@@ -113,6 +114,7 @@ fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
         );
     }
     logged.wait_for_line(&["WARN", "watches_max", "max=3"]);
+    assert_eq!(logged.server.limit_counts().watches_rejected, 5);
     client.must(&wire::get("/", false));
     client.send(&wire::create("/a", b"", CreateMode::Persistent));
     assert_eq!(client.event().path, "/a");
@@ -141,6 +143,7 @@ fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
         ErrorCode::QuotaExceeded
     );
     logged.wait_for_line(&["WARN", "tree_bytes_max", "max=4096"]);
+    assert_eq!(logged.server.limit_counts().tree_bytes_rejected, 2);
     let Request::Create(create) = large.clone() else {
         unreachable!("a create is a create");
     };
@@ -204,6 +207,7 @@ fn outbox_beyond_outbox_bytes_max_closes_the_connection() {
     writer.must(&wire::create(&path, b"", CreateMode::Persistent));
     watcher.expect_closed();
     logged.wait_for_line(&["WARN", "outbox_bytes_max", "100000"]);
+    assert_eq!(logged.server.limit_counts().outboxes_overflowed, 1);
     writer.ping();
     logged.server.check().unwrap();
 }
