@@ -89,6 +89,8 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
             nonce_seed: seed_by_chance(),
             allow_failed: config.sasl_allow_failed,
         }),
+        x509: false,
+        x509_super_user: None,
         enforce_auth_schemes: config.enforce_auth_schemes.clone(),
         digests: config.tree_digests,
         #[cfg(feature = "planted")]

@@ -120,7 +120,7 @@ impl Model {
         self.now = now;
         match input {
             // Traces come from 127.0.0.1, as unannounced connections do.
-            Input::Open { .. } => {}
+            Input::Open { .. } | Input::Identify { .. } => {}
             Input::Connect { conn, hello } => self.connect(conn.0, hello),
             Input::Request { conn, xid, request } => {
                 let is_beside = matches!(request, Request::Auth { .. } | Request::Sasl { .. });

@@ -13,7 +13,7 @@ use crate::{
     identities::{Identities, Scheme},
     identity,
     keys::AclId,
-    sasl,
+    sasl, x500,
 };
 
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(crate) struct AclTable {
 pub(crate) struct Schemes {
     pub(crate) digest: bool,
     pub(crate) sasl: bool,
+    pub(crate) x509: bool,
     /// Off: everybody may do everything, lists are only stored.
     pub(crate) enforced: bool,
 }
@@ -175,7 +176,12 @@ fn as_stored(text: Ustring) -> Ustring {
 fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
     who.added
         .iter()
-        .filter(|identity| matches!(identity.scheme, Scheme::Digest | Scheme::Sasl))
+        .filter(|identity| {
+            matches!(
+                identity.scheme,
+                Scheme::Digest | Scheme::Sasl | Scheme::X509
+            )
+        })
         .map(|identity| (identity.scheme, &identity.id))
 }
 
@@ -188,6 +194,7 @@ fn is_valid(scheme: &Ustring, id: Option<&Ustring>, schemes: Schemes) -> Result<
         b"world" => id()? == "anyone",
         b"digest" if schemes.digest => is_digest_id(&id()?),
         b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
+        b"x509" if schemes.x509 => x500::is_name(&id()?),
         b"ip" => identity::is_ip_id(&id()?),
         _ => false,
     })
@@ -205,6 +212,7 @@ mod tests {
     const ALL_SCHEMES: Schemes = Schemes {
         digest: true,
         sasl: true,
+        x509: true,
         enforced: true,
     };
 
@@ -236,7 +244,8 @@ mod tests {
             ("sasl", "bob", true),
             ("sasl", "bob/host@REALM", true),
             ("sasl", "bob@a@b", false),
-            ("x509", "CN=bob", false),
+            ("x509", "CN=bob", true),
+            ("x509", "bob", false),
         ] {
             let fixed = fix_up(&list(scheme, id), ALL_SCHEMES, &who);
             assert_eq!(fixed.is_ok(), valid, "{scheme}:{id}");
@@ -253,9 +262,10 @@ mod tests {
         let off = Schemes {
             digest: false,
             sasl: false,
+            x509: false,
             enforced: true,
         };
-        for (scheme, id) in [("digest", "a:b"), ("sasl", "bob")] {
+        for (scheme, id) in [("digest", "a:b"), ("sasl", "bob"), ("x509", "CN=bob")] {
             let fixed = fix_up(&list(scheme, id), off, &who);
             assert_eq!(fixed, Err(ErrorCode::InvalidAcl), "{scheme}");
         }
@@ -268,12 +278,13 @@ mod tests {
             (Scheme::Super, ""),
             (Scheme::Digest, "a:1"),
             (Scheme::Sasl, "bob"),
+            (Scheme::X509, "CN=bob"),
         ] {
             let id = id.into();
             who.added.push(crate::identities::Identity { scheme, id });
         }
         let fixed = fix_up(&list("auth", "ignored"), ALL_SCHEMES, &who).unwrap();
-        let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob")]
+        let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob"), ("x509", "CN=bob")]
             .iter()
             .flat_map(|(scheme, id)| list(scheme, id).entries().collect::<Vec<_>>())
             .collect();

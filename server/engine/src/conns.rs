@@ -36,6 +36,12 @@ impl Conns {
         (conn.session != SessionKey::NONE).then_some(conn)
     }
 
+    /// A connection that was announced, with a session or without.
+    pub(crate) fn announced(&self, conn: ConnId) -> Option<Conn> {
+        let conn = *self.table.get(conn.0 as usize)?;
+        (conn.identities != IdentitiesId::NONE).then_some(conn)
+    }
+
     pub(crate) fn set(&mut self, conn: ConnId, to: Conn) {
         let index = conn.0 as usize;
         if index >= self.table.len() {

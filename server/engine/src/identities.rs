@@ -22,7 +22,9 @@ pub(crate) enum Scheme {
     Digest,
     /// A SASL exchange.
     Sasl,
-    /// May do everything; comes with a digest or SASL identity that is configured for it.
+    /// A certificate, shown when the connection was made.
+    X509,
+    /// May do everything; comes with a digest, SASL or X.509 identity that is configured for it.
     Super,
 }
 
@@ -32,6 +34,7 @@ impl Scheme {
             Self::Ip => "ip",
             Self::Digest => "digest",
             Self::Sasl => "sasl",
+            Self::X509 => "x509",
             Self::Super => "super",
         }
     }

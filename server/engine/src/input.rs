@@ -33,6 +33,14 @@ pub enum Input {
         /// Where it comes from: its first identity.
         peer: IpAddr,
     },
+    /// The other end of an announced connection has shown a certificate that was checked: one
+    /// identity more (reference section 9.12).
+    Identify {
+        /// Which one.
+        conn: ConnId,
+        /// The certificate's subject, in the form of RFC 2253.
+        subject: String,
+    },
     /// A connection's first message.
     Connect {
         /// Where it came from.
@@ -158,6 +166,14 @@ pub struct Settings {
     ///
     /// Default: none. Source: a JAAS `Server` section of the original.
     pub sasl: Option<SaslSettings>,
+    /// Whether the x509 scheme exists.
+    ///
+    /// Default: false. Source: a secure port of the original.
+    pub x509: bool,
+    /// The subject of the certificate that may do everything, in the form of RFC 2253.
+    ///
+    /// Default: none. Source: `X509AuthenticationProvider.superUser`.
+    pub x509_super_user: Option<String>,
     /// A connection without an identity of one of these schemes is refused with
     /// SESSIONCLOSEDREQUIRESASLAUTH; empty is nobody.
     ///
@@ -204,6 +220,8 @@ impl Default for Settings {
             digest_enabled: true,
             super_digest: None,
             sasl: None,
+            x509: false,
+            x509_super_user: None,
             enforce_auth_schemes: Vec::new(),
             #[cfg(feature = "planted")]
             planted: None,

@@ -62,6 +62,7 @@ mod tree;
 mod undo;
 mod watch_modes;
 mod watches;
+mod x500;
 mod znode;
 
 use minikeeper_protocol::{ErrorCode, ReplyRef, Request, SessionId, Stat, Xid, Zxid};
@@ -181,6 +182,7 @@ impl Engine {
                 }
             }
             Input::Open { conn, peer } => state.open(*conn, *peer),
+            Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject),
             Input::Connect { conn, hello } => {
                 ops::session::connect(state, *conn, now, hello, effects);
             }

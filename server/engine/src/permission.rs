@@ -48,6 +48,7 @@ fn is_meant(entry: &Acl, who: &Identities) -> bool {
             let is_super = |identity: &crate::identities::Identity| identity.id == "super";
             equals(Scheme::Sasl) || who.of_scheme(Scheme::Sasl).any(is_super)
         }
+        b"x509" => equals(Scheme::X509),
         b"ip" => identity::ip_matches(&id.to_str_lossy(), who.address),
         _ => false,
     }

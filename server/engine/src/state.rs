@@ -80,6 +80,7 @@ impl State {
         let schemes = Schemes {
             digest: settings.digest_enabled,
             sasl: settings.sasl.is_some(),
+            x509: settings.x509,
             enforced: !settings.skip_acl,
         };
         Self {
@@ -159,7 +160,7 @@ impl State {
 
     /// The connection has proven one more identity.
     pub(crate) fn add_identity(&mut self, conn: ConnId, identity: Identity) {
-        let Some(entry) = self.conns.get(conn) else {
+        let Some(entry) = self.conns.announced(conn) else {
             return;
         };
         let mut set = self.identities.get(entry.identities).clone();

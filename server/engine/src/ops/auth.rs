@@ -1,6 +1,6 @@
 //! auth, sasl, whoAmI: who is at the other end of a connection; and the demand that somebody is.
 //!
-//! Source: reference sections 1.2, 9.7, 9.8, 9.10, 9.11, 10.16 and 10.23.
+//! Source: reference sections 1.2, 9.7, 9.8, 9.10 to 9.12, 10.16 and 10.23.
 
 use bytes::Bytes;
 use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid, Zxid};
@@ -10,6 +10,7 @@ use crate::{
     effects::{CloseReason, Effects},
     identities::{Identity, Scheme},
     identity,
+    input::ConnId,
     sasl::{self, SaslError, Step},
     state::{Caller, State},
 };
@@ -49,6 +50,11 @@ fn auth(
             add_digest(state, caller, data);
             true
         }
+        // The certificate was shown when the connection was made, or it is not.
+        (Some(b"x509"), _) if state.settings.x509 => state
+            .identities
+            .get(caller.identities)
+            .has_scheme(Scheme::X509),
         _ => false,
     };
     if has_succeeded {
@@ -62,15 +68,23 @@ fn auth(
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) {
     let id = identity::digest_identity(data);
     if state.settings.super_digest.as_ref() == Some(&id) {
-        add(state, caller, Scheme::Super, "");
+        add(state, caller.conn, Scheme::Super, "");
     }
-    add(state, caller, Scheme::Digest, &id);
+    add(state, caller.conn, Scheme::Digest, &id);
 }
 
-fn add(state: &mut State, caller: Caller, scheme: Scheme, id: &str) {
+/// The subject of the certificate that a connection was made with becomes its identity.
+pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str) {
+    if state.settings.x509_super_user.as_deref() == Some(subject) {
+        add(state, conn, Scheme::Super, subject);
+    }
+    add(state, conn, Scheme::X509, subject);
+}
+
+fn add(state: &mut State, conn: ConnId, scheme: Scheme, id: &str) {
     let id = Ustring::from(id);
     let id = Bytes::copy_from_slice(&id.as_echoed()).into();
-    state.add_identity(caller.conn, Identity { scheme, id });
+    state.add_identity(conn, Identity { scheme, id });
 }
 
 /// One step of a SASL exchange.
@@ -98,9 +112,9 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
         }
         Ok(Step::Done { user, proof }) => {
             let is_super = settings.super_users.contains(&user);
-            add(state, caller, Scheme::Sasl, &user);
+            add(state, caller.conn, Scheme::Sasl, &user);
             if is_super {
-                add(state, caller, Scheme::Super, "");
+                add(state, caller.conn, Scheme::Super, "");
             }
             answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
         }
@@ -138,7 +152,13 @@ pub(crate) fn lets_through<E: Effects>(
 fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &mut E) -> bool {
     let demanded = &state.settings.enforce_auth_schemes;
     let who = state.identities.get(caller.identities);
-    let schemes = [Scheme::Ip, Scheme::Digest, Scheme::Sasl, Scheme::Super];
+    let schemes = [
+        Scheme::Ip,
+        Scheme::Digest,
+        Scheme::Sasl,
+        Scheme::X509,
+        Scheme::Super,
+    ];
     let is_let = schemes.iter().any(|scheme| {
         who.has_scheme(*scheme) && demanded.iter().any(|demanded| demanded == scheme.name())
     });
