@@ -106,6 +106,9 @@ pub(crate) struct ServeArgs {
     znodes: ZnodeArgs,
     #[command(flatten)]
     access: AccessArgs,
+    #[cfg(feature = "tls")]
+    #[command(flatten)]
+    tls: TlsArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -154,6 +157,27 @@ struct AccessArgs {
     /// Schemes of which a connection needs an identity before any request (ip, digest, sasl)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     enforce_auth_schemes: Vec<String>,
+}
+
+#[cfg(feature = "tls")]
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "TLS")]
+struct TlsArgs {
+    /// Port for clients over TLS, beside the other; 0 takes any free one
+    #[arg(long, value_name = "PORT")]
+    secure_port: Option<u16>,
+    /// The server's certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Demand certificates of clients that are signed by one of these, a PEM file
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<PathBuf>,
+    /// Subject of the certificate that may do everything, as in CN=admin,O=Example
+    #[arg(long, value_name = "NAME", requires = "tls_client_ca")]
+    x509_super_user: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -263,6 +287,16 @@ impl ServeArgs {
             tree_digests: self.digest,
             four_letter_whitelist: self.four_letter_whitelist.clone(),
             four_letter_rows_max: limits.max_four_letter_rows,
+            #[cfg(feature = "tls")]
+            secure_listen: (self.tls.secure_port).map(|port| SocketAddr::new(self.listen, port)),
+            #[cfg(feature = "tls")]
+            tls_certificate: self.tls.tls_cert.clone(),
+            #[cfg(feature = "tls")]
+            tls_key: self.tls.tls_key.clone(),
+            #[cfg(feature = "tls")]
+            tls_client_ca: self.tls.tls_client_ca.clone(),
+            #[cfg(feature = "tls")]
+            x509_super_user: self.tls.x509_super_user.clone(),
             ..Config::default()
         }
     }

@@ -166,6 +166,26 @@ pub struct Config {
     /// million znodes, and the copy takes as much memory as the file. With a manual clock no time
     /// passes: call [`Server::save`](crate::Server::save). Default: 0.
     pub save_interval: Duration,
+    /// Where to listen for clients over TLS, beside `listen`. Needs `tls_certificate` and
+    /// `tls_key`. Default: nowhere. Source: `secureClientPort` of the original.
+    #[cfg(feature = "tls")]
+    pub secure_listen: Option<SocketAddr>,
+    /// A PEM file with the server's certificate, and behind it those that lead to one that clients
+    /// know. Source: `ssl.keyStore.location` of the original.
+    #[cfg(feature = "tls")]
+    pub tls_certificate: Option<PathBuf>,
+    /// A PEM file with the key of that certificate.
+    #[cfg(feature = "tls")]
+    pub tls_key: Option<PathBuf>,
+    /// A PEM file with the certificates that have signed those of clients: over TLS every client
+    /// must show one then, of version 3. Default: clients are not asked.
+    /// Source: `ssl.trustStore.location` of the original.
+    #[cfg(feature = "tls")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// The subject of the client certificate that may do everything, in the form of RFC 2253.
+    /// Default: none. Source: `X509AuthenticationProvider.superUser` of the original.
+    #[cfg(feature = "tls")]
+    pub x509_super_user: Option<String>,
     /// The bug that tests switched on.
     #[cfg(feature = "planted")]
     pub planted: Option<crate::planted::Planted>,
@@ -216,6 +236,16 @@ impl Default for Config {
             initial_zxid: None,
             data_dir: None,
             save_interval: Duration::ZERO,
+            #[cfg(feature = "tls")]
+            secure_listen: None,
+            #[cfg(feature = "tls")]
+            tls_certificate: None,
+            #[cfg(feature = "tls")]
+            tls_key: None,
+            #[cfg(feature = "tls")]
+            tls_client_ca: None,
+            #[cfg(feature = "tls")]
+            x509_super_user: None,
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -242,8 +272,8 @@ pub enum ConfigError {
     },
     /// A scheme that is demanded does not exist here, so that nobody could ever be served.
     #[error(
-        "enforce_auth_schemes names {scheme:?}; there are ip, digest while digest_enabled, and \
-         sasl while there are sasl_users"
+        "enforce_auth_schemes names {scheme:?}; there are ip, digest while digest_enabled, \
+         sasl while there are sasl_users, and x509 with TLS"
     )]
     UnknownScheme {
         /// What was demanded.
@@ -334,6 +364,10 @@ impl Config {
             }
         }
         for scheme in &self.enforce_auth_schemes {
+            #[cfg(feature = "tls")]
+            if scheme == "x509" && self.secure_listen.is_some() {
+                continue;
+            }
             let exists = match scheme.as_str() {
                 "ip" => true,
                 "digest" => self.digest_enabled,
@@ -355,7 +389,50 @@ impl Config {
                 needs: "data_dir",
             });
         }
+        #[cfg(feature = "tls")]
+        self.validate_tls()?;
         Ok(())
+    }
+
+    #[cfg(feature = "tls")]
+    fn validate_tls(&self) -> Result<(), ConfigError> {
+        let is_secure = self.secure_listen.is_some();
+        let (has_certificate, has_key) = (self.tls_certificate.is_some(), self.tls_key.is_some());
+        for (setting, is_set, needs, is_there) in [
+            (
+                "secure_listen",
+                is_secure,
+                "tls_certificate",
+                has_certificate,
+            ),
+            ("secure_listen", is_secure, "tls_key", has_key),
+            (
+                "tls_client_ca",
+                self.tls_client_ca.is_some(),
+                "secure_listen",
+                is_secure,
+            ),
+            (
+                "x509_super_user",
+                self.x509_super_user.is_some(),
+                "tls_client_ca",
+                self.tls_client_ca.is_some(),
+            ),
+        ] {
+            if is_set && !is_there {
+                return Err(ConfigError::Alone { setting, needs });
+            }
+        }
+        Ok(())
+    }
+
+    /// The port for clients over TLS, as the original names it: -1 for none.
+    pub(crate) fn secure_port(&self) -> i32 {
+        #[cfg(feature = "tls")]
+        if let Some(address) = self.secure_listen {
+            return address.port().into();
+        }
+        -1
     }
 }
 

@@ -29,7 +29,7 @@
 //! | every setting and limit | [`Config`] |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
-//! logs. Embedders take `default-features = false`. The library writes logs with `tracing` and
+//! logs. `tls` lets clients connect over TLS too, and builds C for it. Embedders take `default-features = false`. The library writes logs with `tracing` and
 //! nowhere else; it reads no environment and keeps no global state.
 
 mod admin;
@@ -58,7 +58,10 @@ mod snapshot;
 mod socket;
 mod start;
 mod stats;
+mod stream;
 mod throttle;
+#[cfg(feature = "tls")]
+mod tls;
 mod turn;
 mod turn_effects;
 
@@ -71,3 +74,5 @@ pub use minikeeper_protocol::{SessionId, Stat, Zxid};
 pub use server::{Builder, Server, SessionInfo};
 pub use snapshot::{DataDirError, SaveError, SnapshotFault};
 pub use start::StartError;
+#[cfg(feature = "tls")]
+pub use tls::TlsError;

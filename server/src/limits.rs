@@ -40,6 +40,8 @@ pub struct LimitCounts {
     pub tree_bytes_rejected: u64,
     /// Connections closed over `outbox_bytes_max`. The original has no such limit.
     pub outboxes_overflowed: u64,
+    /// Handshakes of TLS that failed; those that took too long are not among them.
+    pub unsuccessful_handshakes: u64,
 }
 
 /// A limit that closes the connection that met it.
@@ -81,6 +83,7 @@ pub(crate) struct Limits {
     throttled_ops: AtomicU64,
     stale_requests_dropped: AtomicU64,
     unserved_bytes_rejected: AtomicU64,
+    unsuccessful_handshakes: AtomicU64,
 }
 
 impl Limits {
@@ -98,6 +101,7 @@ impl Limits {
             watches_rejected: hits.watches,
             tree_bytes_rejected: hits.tree_bytes,
             outboxes_overflowed: hits.outboxes,
+            unsuccessful_handshakes: read(&self.unsuccessful_handshakes),
         }
     }
 
@@ -110,6 +114,7 @@ impl Limits {
             &self.throttled_ops,
             &self.stale_requests_dropped,
             &self.unserved_bytes_rejected,
+            &self.unsuccessful_handshakes,
         ] {
             counter.store(0, Ordering::Relaxed);
         }
@@ -246,6 +251,12 @@ impl Limits {
                 "limit reached: a request is not served"
             );
         }
+    }
+
+    /// A handshake of TLS failed.
+    #[cfg(feature = "tls")]
+    pub(crate) fn handshake_failed(&self) {
+        count(&self.unsuccessful_handshakes, 1);
     }
 
     /// A connection ended while this input waited for its output to be read.

@@ -6,14 +6,14 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{config::Config, shared::Shared, socket::SocketTask};
+use crate::{shared::Shared, socket::SocketTask, stream::Stream};
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens.
-pub(crate) fn bind(config: &Config) -> io::Result<TcpListener> {
-    let socket = match config.listen {
+pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
@@ -21,15 +21,19 @@ pub(crate) fn bind(config: &Config) -> io::Result<TcpListener> {
     // than on Unix the option means something else.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
-    socket.bind(config.listen)?;
-    socket.listen(config.listen_backlog)
+    socket.bind(address)?;
+    socket.listen(backlog)
 }
 
-/// Accepts until dropped.
-pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// Accepts until dropped; `wrap` says what a connection's bytes travel on.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    wrap: impl Fn(TcpStream) -> Stream,
+) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => open(&shared, stream, peer),
+            Ok((stream, peer)) => open(&shared, stream, peer, &wrap),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept; is the limit of open files reached?");
@@ -39,7 +43,12 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-fn open(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+fn open(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    wrap: impl Fn(TcpStream) -> Stream,
+) {
     let address = peer.ip();
     let slot = match shared.live.enter(&shared.config, address) {
         Ok(slot) => slot,
@@ -52,7 +61,7 @@ fn open(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
-    tokio::spawn(SocketTask::new(shared, stream, peer.into(), slot));
+    tokio::spawn(SocketTask::new(shared, wrap(stream), peer.into(), slot));
 }
 
 /// Whether the failure concerns only the connection that was about to be accepted.

@@ -199,8 +199,9 @@ metrics! {
     Gauge Bytes "last_client_response_size" "Newest reply or event" Answer(|s| s.last);
     Gauge Bytes "max_client_response_size" "Largest reply or event" Answer(|s| s.max);
     Gauge Bytes "min_client_response_size" "Smallest reply or event" Answer(|s| s.min);
-    Gauge Count "outstanding_tls_handshake" "No TLS is served" Zero;
-    Gauge Count "auth_failed_count" "No TLS is served" Zero;
+    Gauge Count "outstanding_tls_handshake" "Their number has no limit of its own" Zero;
+    Gauge Count "auth_failed_count"
+        "Handshakes of TLS that failed" Count(|s| s.limits.unsuccessful_handshakes);
     Gauge Count "non_mtls_remote_conn_count" "No port is both with and without TLS" Zero;
     Gauge Count "non_mtls_local_conn_count" "No port is both with and without TLS" Zero;
     GaugeSet Count "quota_count_limit_per_namespace"
@@ -268,9 +269,10 @@ metrics! {
     Counter Count "sync_processor_request_queued" "No request waits between stages" Zero;
     Counter Count "throttled_ops"
         "Requests that waited beyond throttled_op_wait_time" Count(|s| s.limits.throttled_ops);
-    Counter Count "tls_handshake_exceeded" "No TLS is served" Zero;
+    Counter Count "tls_handshake_exceeded" "Their number has no limit of its own" Zero;
     Counter Count "unrecoverable_error_count" "A broken server does not answer" Zero;
-    Counter Count "unsuccessful_handshake" "No TLS is served" Zero;
+    Counter Count "unsuccessful_handshake"
+        "Handshakes of TLS that failed" Count(|s| s.limits.unsuccessful_handshakes);
     Counter Bytes "watch_bytes" "Bytes of events" Count(|s| s.counters.watch_bytes);
     Summary Count "commit_commit_proc_req_queued" "Only ensembles" Empty;
     Summary Milliseconds "commit_process_time" "Only ensembles" Empty;

@@ -10,7 +10,7 @@ use std::{
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::{SessionId, Stat};
 use parking_lot::Mutex;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     admin::four_letter::words,
@@ -26,6 +26,7 @@ use crate::{
     shared::Shared,
     snapshot::SaveError,
     start::{self, StartError},
+    stream::Stream,
     turn::Turns,
 };
 
@@ -78,13 +79,19 @@ impl Server {
     /// used; nothing has been written then.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
         config.validate()?;
-        let refused = |source| StartError::Listen {
-            address: config.listen,
-            source,
-        };
-        let listener = listener::bind(&config).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(config.listen, &config)?;
         config.listen = address;
+        #[cfg(feature = "tls")]
+        let secure = match config.secure_listen {
+            None => None,
+            Some(wanted) => {
+                let acceptor = crate::tls::acceptor(&config)?;
+                let (listener, address) = bind(wanted, &config)?;
+                config.secure_listen = Some(address);
+                tracing::info!(%address, "listening for TLS");
+                Some((listener, acceptor))
+            }
+        };
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, data_dir) = start::load(&config, settings).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
@@ -106,7 +113,19 @@ impl Server {
         let mut tasks = vec![tokio::spawn(listener::accept(
             listener,
             Arc::clone(&shared),
+            Stream::Plain,
         ))];
+        #[cfg(feature = "tls")]
+        if let Some((listener, acceptor)) = secure {
+            let wrap = move |stream| {
+                Stream::Tls(Box::new(crate::tls::TlsStream::accept(&acceptor, stream)))
+            };
+            tasks.push(tokio::spawn(listener::accept(
+                listener,
+                Arc::clone(&shared),
+                wrap,
+            )));
+        }
         let saving = Saving::new(Arc::clone(&shared), data_dir);
         if !shared.turns.clock().is_manual() {
             tasks.push(tokio::spawn(expiry::run(Arc::clone(&shared))));
@@ -128,6 +147,13 @@ impl Server {
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the server listens for clients over TLS, the real port included.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn secure_addr(&self) -> Option<SocketAddr> {
+        self.shared.config.secure_listen
     }
 
     /// The address as ZooKeeper clients take it.
@@ -445,6 +471,14 @@ impl Builder {
     pub(crate) fn into_config(self) -> Config {
         self.config
     }
+}
+
+/// Listens; says where, the real port included.
+fn bind(address: SocketAddr, config: &Config) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |source| StartError::Listen { address, source };
+    let listener = listener::bind(address, config.listen_backlog).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
 }
 
 fn whole_ms(duration: Duration) -> u32 {

@@ -8,14 +8,9 @@
 use std::{
     future::Future,
     io,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-};
-
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWrite as _},
-    net::TcpStream,
 };
 
 use crate::{
@@ -25,13 +20,14 @@ use crate::{
     scratch::Scratch,
     shared::Shared,
     stats::Peer,
+    stream::Stream,
 };
 
 /// What a waiting connection costs is mostly this, so what is rarely there lies behind a pointer.
 #[derive(Debug)]
 pub(crate) struct SocketTask {
     connection: Connection,
-    stream: TcpStream,
+    stream: Stream,
     /// Output the socket did not take yet; while there is any, nothing is read.
     unsent: Option<Box<Unsent>>,
     /// How the connection ends once everything is written.
@@ -67,7 +63,7 @@ impl std::fmt::Display for End {
 }
 
 impl SocketTask {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: Slot) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, stream: Stream, peer: Peer, slot: Slot) -> Self {
         let connection = Connection::new(Arc::clone(shared), peer);
         shared.fresh.add(&connection.outbox, &shared.turns);
         Self {
@@ -80,6 +76,10 @@ impl SocketTask {
     }
 
     fn run(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<End> {
+        #[cfg(feature = "tls")]
+        if let Err(end) = ready!(self.shake_hands(cx)) {
+            return Poll::Ready(end);
+        }
         // Woken for an event, as nine thousand watchers may be at once: send it before looking
         // for requests.
         self.take_outbox(scratch);
@@ -96,6 +96,10 @@ impl SocketTask {
                 }
             }
             if let Some(end) = self.closing.take() {
+                #[cfg(feature = "tls")]
+                if let Stream::Tls(stream) = &mut self.stream {
+                    stream.close(cx);
+                }
                 return Poll::Ready(*end);
             }
             if self.connection.has_rest() {
@@ -125,6 +129,36 @@ impl SocketTask {
         }
     }
 
+    /// Goes on with the handshake of TLS, where there is one.
+    #[cfg(feature = "tls")]
+    fn shake_hands(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let Stream::Tls(stream) = &mut self.stream else {
+            return Poll::Ready(Ok(()));
+        };
+        let Connection {
+            shared, outbox, id, ..
+        } = &self.connection;
+        match stream.poll_handshake(cx) {
+            Poll::Ready(Ok(subject)) => {
+                if let Some(subject) = subject {
+                    let conn = *id;
+                    let input = minikeeper_engine::Input::Identify { conn, subject };
+                    shared.turns.apply_unasked(&input);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => {
+                shared.limits.handshake_failed();
+                tracing::debug!(conn = id.0, %error, "TLS handshake failed");
+                Poll::Ready(Err(End::Lost(error.kind())))
+            }
+            Poll::Pending => match outbox.register_close(cx.waker()) {
+                None => Poll::Pending,
+                Some(why) => Poll::Ready(Err(End::Fault(Fault::Told(why)))),
+            },
+        }
+    }
+
     fn take_outbox(&mut self, scratch: &mut Scratch) {
         // While the socket is full, what waits stays there, where it is counted.
         if self.unsent.is_none()
@@ -142,13 +176,13 @@ impl SocketTask {
 
     fn read(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<usize>> {
         let buffer = self.connection.read_buffer(scratch);
-        pin!(self.stream.read_buf(buffer)).poll(cx)
+        self.stream.poll_read(cx, buffer)
     }
 
     /// Writes the output, then wakes whoever the turn has to wake: the own reply first.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
         while let Some(Unsent { bytes, sent }) = self.unsent.as_deref_mut() {
-            *sent += ready!(Pin::new(&mut self.stream).poll_write(cx, &bytes[*sent..]))?;
+            *sent += ready!(self.stream.poll_write(cx, &bytes[*sent..]))?;
             if *sent == bytes.len() {
                 self.unsent = None;
             }
@@ -156,7 +190,7 @@ impl SocketTask {
         let mut written = 0;
         let mut result = Ok(());
         while written < scratch.out.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &scratch.out[written..]) {
+            match self.stream.poll_write(cx, &scratch.out[written..]) {
                 Poll::Ready(Ok(count)) => written += count,
                 Poll::Ready(Err(error)) => {
                     written = scratch.out.len();
@@ -173,7 +207,10 @@ impl SocketTask {
         }
         scratch.out.clear();
         scratch.wake_all();
-        Poll::Ready(result)
+        match result {
+            Ok(()) => self.stream.poll_flush(cx),
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

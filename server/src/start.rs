@@ -39,6 +39,10 @@ pub enum StartError {
         /// Why not.
         source: DataDirError,
     },
+    /// The certificate, its key, or those that clients are checked with cannot be used.
+    #[cfg(feature = "tls")]
+    #[error("cannot serve over TLS")]
+    Tls(#[from] crate::tls::TlsError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
     #[error("cannot start the server's thread")]
     Thread(#[source] io::Error),
@@ -89,7 +93,13 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
             nonce_seed: seed_by_chance(),
             allow_failed: config.sasl_allow_failed,
         }),
+        #[cfg(feature = "tls")]
+        x509: config.secure_listen.is_some(),
+        #[cfg(not(feature = "tls"))]
         x509: false,
+        #[cfg(feature = "tls")]
+        x509_super_user: config.x509_super_user.clone(),
+        #[cfg(not(feature = "tls"))]
         x509_super_user: None,
         enforce_auth_schemes: config.enforce_auth_schemes.clone(),
         digests: config.tree_digests,

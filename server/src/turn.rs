@@ -257,7 +257,7 @@ impl Turns {
         known
     }
 
-    fn apply_unasked(&self, input: &Input) {
+    pub(crate) fn apply_unasked(&self, input: &Input) {
         self.turn(|core, now| self.apply_to(core, now, input));
     }
 

@@ -8,6 +8,8 @@
 mod entry;
 mod reason;
 
+#[cfg(feature = "tls")]
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use minikeeper::Config;
@@ -20,7 +22,7 @@ use crate::properties;
 const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
 
 /// The option that says the same as a key, by its name in the arguments.
-const OPTIONS: [(&str, &str); 34] = [
+const OPTIONS: &[(&str, &str)] = &[
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("tickTime", "tick_time"),
@@ -67,6 +69,10 @@ const OPTIONS: [(&str, &str); 34] = [
     ("sessionRequireClientSASLAuth", "enforce_auth_schemes"),
     ("superUser", "sasl_super_user"),
     ("superUser.", "sasl_super_user"),
+    #[cfg(feature = "tls")]
+    ("secureClientPort", "secure_port"),
+    #[cfg(feature = "tls")]
+    ("X509AuthenticationProvider.superUser", "x509_super_user"),
 ];
 
 /// Puts what a file says in the place of what was there, except where an option of the command
@@ -98,6 +104,12 @@ pub(crate) fn apply(
             _ => file.take(&entry, config)?,
         }
     }
+    #[cfg(feature = "tls")]
+    if let Some(address) = &mut config.secure_listen
+        && !is_given("secure_port")
+    {
+        address.set_ip(file.secure_address.unwrap_or_else(|| config.listen.ip()));
+    }
     let schemes = file.enforced_schemes()?;
     if !schemes.is_empty() && !is_given("enforce_auth_schemes") {
         config.enforce_auth_schemes = schemes;
@@ -112,6 +124,9 @@ struct File {
     schemes: Vec<String>,
     /// `enforce.auth.enabled`, as the error that it is without schemes.
     schemes_enforced: Option<ZooCfgError>,
+    /// `secureClientPortAddress`
+    #[cfg(feature = "tls")]
+    secure_address: Option<IpAddr>,
     /// `sessionRequireClientSASLAuth`
     is_sasl_enforced: bool,
     ignored: Vec<Ignored>,
@@ -228,6 +243,18 @@ impl File {
                 let user = entry.not_empty("the name of a SASL user")?;
                 config.sasl_super_users.push(user.to_owned());
             }
+            #[cfg(feature = "tls")]
+            "secureClientPort" => {
+                let port = u16::try_from(entry.whole(0, u16::MAX.into())?).unwrap_or(0);
+                config.secure_listen = Some(SocketAddr::new(config.listen.ip(), port));
+            }
+            #[cfg(feature = "tls")]
+            "secureClientPortAddress" => self.secure_address = Some(entry.address()?),
+            #[cfg(feature = "tls")]
+            "X509AuthenticationProvider.superUser" => {
+                let subject = entry.not_empty("the subject of a certificate")?;
+                config.x509_super_user = Some(subject.to_owned());
+            }
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry),
             // Never by itself: the original may be running on it.
             "dataDir" => {
@@ -253,7 +280,8 @@ impl File {
                     | "IPAuthenticationProvider"
             )
         );
-        if !is_served {
+        let is_x509 = cfg!(feature = "tls") && class == Some("X509AuthenticationProvider");
+        if !is_served && !is_x509 {
             let reason = "digest, ip and sasl are the schemes served";
             self.ignored.push(entry.ignored(reason));
         }

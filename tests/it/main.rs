@@ -17,6 +17,7 @@
 //! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
+//! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
 //! | `local` | the connection without a socket |
 
 #![allow(
@@ -38,3 +39,5 @@ mod paths;
 mod saving;
 mod sessions;
 mod throttling;
+#[cfg(feature = "tls")]
+mod tls;

@@ -8,7 +8,11 @@ pub(super) fn reason(key: &str) -> &'static str {
     if starts_with(&ENSEMBLE) {
         "it is for an ensemble, and this is a single server"
     } else if starts_with(&TLS) {
-        "TLS is not served"
+        if cfg!(feature = "tls") {
+            "TLS is set up with --tls-cert, --tls-key and --tls-client-ca"
+        } else {
+            "this program is built without TLS, cargo's feature `tls`"
+        }
     } else if key == "globalOutstandingLimit" {
         "a connection whose requests wait is never read here"
     } else if starts_with(&ORIGINAL_ALONE) {

@@ -97,9 +97,15 @@ fn options_of_the_command_line_win_one_by_one() {
                DigestAuthenticationProvider.enabled=false\n\
                DigestAuthenticationProvider.superDigest=super:x\nallowSaslFailedClients=true\n\
                enforce.auth.enabled=true\nenforce.auth.schemes=ip\nsuperUser=ann\nsuperUser.=bob";
+    let tls = if cfg!(feature = "tls") {
+        "\nsecureClientPort=18\nX509AuthenticationProvider.superUser=CN=ann"
+    } else {
+        ""
+    };
+    let all = &(all.to_owned() + tls);
     let with_all = format!("{:?}", config_of(all));
     let without = format!("{:?}", Config::default());
-    for (key, option) in OPTIONS {
+    for &(key, option) in OPTIONS {
         let mut ids = command.get_arguments().map(|arg| arg.get_id().as_str());
         assert!(ids.any(|id| id == option), "{option}");
         let apply_except = |text: &str| {
@@ -167,9 +173,48 @@ fn enforced_schemes_are_those_of_the_list_or_sasl() {
     );
 }
 
+#[cfg(not(feature = "tls"))]
+const TLS: &str =
+    "4: ssl.x has no effect: this program is built without TLS, cargo's feature `tls`";
+#[cfg(feature = "tls")]
+const TLS: &str =
+    "4: ssl.x has no effect: TLS is set up with --tls-cert, --tls-key and --tls-client-ca";
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn secure_port_needs_a_program_with_tls() {
+    let ignored = apply(b"secureClientPort=2281\n", &mut Config::default(), |_| {
+        false
+    })
+    .unwrap();
+    let warning = "1: secureClientPort has no effect: this program is built without TLS, cargo's feature `tls`";
+    assert_eq!(ignored[0].to_string(), warning);
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn secure_port_is_taken_with_its_address() {
+    let mut config = Config::default();
+    let text = "secureClientPort=2281\nsecureClientPortAddress=127.0.0.2\n\
+                X509AuthenticationProvider.superUser=CN=admin\n";
+    let ignored = apply(text.as_bytes(), &mut config, |_| false).unwrap();
+    assert!(ignored.is_empty());
+    assert_eq!(
+        config.secure_listen,
+        Some("127.0.0.2:2281".parse().unwrap())
+    );
+    assert_eq!(config.x509_super_user.as_deref(), Some("CN=admin"));
+    let text = b"secureClientPort=2282\nclientPortAddress=127.0.0.3\n";
+    apply(text, &mut config, |_| false).unwrap();
+    assert_eq!(
+        config.secure_listen,
+        Some("127.0.0.3:2282".parse().unwrap())
+    );
+}
+
 #[test]
 fn what_has_no_effect_is_named_with_its_line_and_why() {
-    let text = "initLimit=4\n\nserver.1=localhost:1:2\nsecureClientPort=2281\nssl.x=y\nfoo bar\n\
+    let text = "initLimit=4\n\nserver.1=localhost:1:2\nssl.x=y\nfoo bar\n\
                 globalOutstandingLimit=1000\n\
                 authProvider.1=com.example.Mine\n\
                 authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
@@ -181,14 +226,13 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
         [
             "1: initLimit has no effect: it is for an ensemble, and this is a single server",
             "3: server.1 has no effect: it is for an ensemble, and this is a single server",
-            "4: secureClientPort has no effect: TLS is not served",
-            "5: ssl.x has no effect: TLS is not served",
-            "6: foo has no effect: it is unknown here",
-            "7: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
+            TLS,
+            "5: foo has no effect: it is unknown here",
+            "6: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
              here",
-            "8: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
-            "10: autopurge.purgeInterval has no effect: the original has it, and this server does not",
-            "11: sslQuorum has no effect: it is for an ensemble, and this is a single server",
+            "7: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
+            "9: autopurge.purgeInterval has no effect: the original has it, and this server does not",
+            "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
     );
 }

@@ -47,10 +47,11 @@ pub(crate) fn conf(shared: &Shared) -> String {
     let config = &shared.config;
     let (dir, bytes) = data_dir(config);
     format!(
-        "clientPort={}\nsecureClientPort=-1\ndataDir={dir}\ndataDirSize={bytes}\n\
+        "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
          dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
          maxSessionTimeout={}\nclientPortListenBacklog=-1\nserverId=0\n",
         config.listen.port(),
+        config.secure_port(),
         config.tick_time_ms,
         config.connections_per_address_max,
         config.timeout_min_ms(),

@@ -1,0 +1,64 @@
+//! What a connection's bytes travel on: a TCP socket, or TLS over one.
+//!
+//! Source: reference section 9.12.
+//!
+//! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWrite as _},
+    net::TcpStream,
+};
+
+#[cfg(feature = "tls")]
+use crate::tls::TlsStream;
+
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    /// Behind a pointer: it is large, and the task of a connection is not.
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream>),
+}
+
+impl Stream {
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => pin!(stream.read_buf(buffer)).poll(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_read(cx, buffer),
+        }
+    }
+
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_write(cx, bytes),
+        }
+    }
+
+    /// Whether everything written has left this process: TLS may keep some of it.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_flush(cx),
+        }
+    }
+}

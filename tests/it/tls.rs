@@ -1,0 +1,317 @@
+//! Clients over TLS, and what their certificates let them do.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use minikeeper::Config;
+use minikeeper_protocol::{Acl, AclList, CreateMode, ErrorCode, Perms, Reply, Request};
+use minikeeper_tests::wire::{self, Wire};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
+    },
+};
+
+use crate::kit::{Logged, TIMEOUT_MS, wait_until};
+
+/// A certificate authority, and a folder with what it has made for a server.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    folder: PathBuf,
+}
+
+type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
+
+impl Authority {
+    /// The name is nobody else's.
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("minikeeper-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut params = named(&[(DnType::CommonName, name)]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        fs::write(folder.join("ca.pem"), certificate.pem()).unwrap();
+        let authority = Self {
+            certificate: certificate.der().clone(),
+            issuer: Issuer::new(params, key),
+            folder,
+        };
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &authority.issuer).unwrap();
+        fs::write(authority.folder.join("cert.pem"), certificate.pem()).unwrap();
+        fs::write(authority.folder.join("key.pem"), key.serialize_pem()).unwrap();
+        authority
+    }
+
+    fn client(&self, name: &[(DnType, &str)]) -> Shown {
+        let key = KeyPair::generate().unwrap();
+        let certificate = named(name).signed_by(&key, &self.issuer).unwrap();
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        (certificate.der().clone(), key.into())
+    }
+
+    /// A server on two ports.
+    fn serve(&self, change: impl FnOnce(&mut Config)) -> Logged {
+        Logged::start(|config| {
+            config.secure_listen = Some("127.0.0.1:0".parse().unwrap());
+            config.tls_certificate = Some(self.folder.join("cert.pem"));
+            config.tls_key = Some(self.folder.join("key.pem"));
+            change(config);
+        })
+    }
+
+    /// The same, where clients must show a certificate.
+    fn serve_known(&self, change: impl FnOnce(&mut Config)) -> Logged {
+        self.serve(|config| {
+            config.tls_client_ca = Some(self.folder.join("ca.pem"));
+            change(config);
+        })
+    }
+
+    /// A client of that server, over TLS: what it says and hears is carried by a thread.
+    fn connect(&self, logged: &Logged, shown: Option<Shown>) -> Wire {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match shown {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => config
+                .with_client_auth_cert(vec![certificate], key)
+                .unwrap(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let wire = Wire::connect(listener.local_addr().unwrap());
+        let (plain, _) = listener.accept().unwrap();
+        plain.set_nonblocking(true).unwrap();
+        let address = secure(logged);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.unwrap().block_on(async {
+                let mut plain = tokio::net::TcpStream::from_std(plain).unwrap();
+                let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+                let name = ServerName::try_from("localhost").unwrap();
+                let connector = TlsConnector::from(Arc::new(config));
+                // Where it fails, the client sees its connection closed.
+                if let Ok(mut stream) = connector.connect(name, stream).await {
+                    let _ = tokio::io::copy_bidirectional(&mut plain, &mut stream).await;
+                }
+            });
+        });
+        wire
+    }
+
+    fn open(&self, logged: &Logged, shown: Option<Shown>) -> Wire {
+        let mut wire = self.connect(logged, shown);
+        wire.handshake(TIMEOUT_MS);
+        wire
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn named(name: &[(DnType, &str)]) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    for (kind, value) in name {
+        params.distinguished_name.push(kind.clone(), *value);
+    }
+    params
+}
+
+fn secure(logged: &Logged) -> SocketAddr {
+    logged.server.secure_addr().expect("a secure port")
+}
+
+fn who_am_i(wire: &mut Wire) -> Vec<(String, String)> {
+    let Reply::ClientInfos(infos) = wire.must(&Request::WhoAmI) else {
+        panic!("another reply");
+    };
+    let text = |text: &minikeeper_protocol::Ustring| text.to_str_lossy().into_owned();
+    infos
+        .iter()
+        .map(|info| (text(&info.scheme), text(&info.user)))
+        .collect()
+}
+
+fn set_acl(path: &str, scheme: &str, id: &str) -> Request {
+    let entry = Acl {
+        perms: Perms::ALL,
+        scheme: Some(scheme.into()),
+        id: Some(id.into()),
+    };
+    Request::SetAcl {
+        path: Some(path.into()),
+        acl: AclList::new(&[entry]),
+        version: -1,
+    }
+}
+
+/// Reference section 9.12: both ports lead to one state; large replies arrive whole.
+#[test]
+fn clients_over_tls_and_without_share_a_state() {
+    let authority = Authority::new("share");
+    let logged = authority.serve(|_| {});
+    let mut secret = authority.open(&logged, None);
+    let data = vec![7; 900_000];
+    secret.must(&wire::create("/a", &data, CreateMode::Ephemeral));
+    let (mut plain, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    for (client, watch) in [(&mut plain, false), (&mut secret, true)] {
+        let read = client.must(&wire::get("/a", watch));
+        assert!(matches!(read, Reply::Data(Some(got), _) if got == data));
+    }
+    plain.must(&wire::set("/a", b"1"));
+    assert_eq!(secret.event().path, "/a");
+    assert_eq!(
+        who_am_i(&mut secret),
+        [("ip".to_owned(), "127.0.0.1".to_owned())]
+    );
+    drop(secret);
+    wait_until("its connection is gone", || {
+        logged.server.connections() == 1
+    });
+}
+
+/// Reference section 18.2.
+#[test]
+fn four_letter_words_are_answered_over_tls() {
+    let authority = Authority::new("words");
+    let logged = authority.serve(|_| {});
+    let mut wire = authority.connect(&logged, None);
+    wire.send_raw(b"ruok");
+    assert_eq!(wire.rest(), b"imok");
+    let mut wire = authority.connect(&logged, None);
+    wire.send_raw(b"conf");
+    let port = format!("\nsecureClientPort={}\n", secure(&logged).port());
+    assert!(String::from_utf8(wire.rest()).unwrap().contains(&port));
+}
+
+/// Reference section 9.12: what is no TLS ends that connection, and is counted.
+#[test]
+fn plain_bytes_on_the_secure_port_close_it() {
+    let authority = Authority::new("plain");
+    let logged = authority.serve(|_| {});
+    let mut wire = Wire::connect(secure(&logged));
+    wire.send_raw(&[0; 64]);
+    // An alert of TLS comes before the end.
+    assert!(wire.rest().len() < 64);
+    logged.wait_for_line(&["DEBUG", "TLS handshake failed"]);
+    assert_eq!(logged.server.limit_counts().unsuccessful_handshakes, 1);
+    authority.open(&logged, None).ping();
+}
+
+/// Reference section 6.1: half a handshake has no more time than a whole one.
+#[test]
+fn unfinished_handshake_ends_with_its_time() {
+    let authority = Authority::new("half");
+    let logged = authority.serve(|_| {});
+    let mut silent = Wire::connect(secure(&logged));
+    // The head of a record, and a byte of what it announces.
+    silent.send_raw(&[22, 3, 1, 0, 200, 1]);
+    let mut idle = authority.connect(&logged, None);
+    wait_until("both are there", || logged.server.connections() == 2);
+    logged.server.advance(Duration::from_secs(10));
+    silent.expect_closed();
+    idle.expect_closed();
+    wait_until("both are gone", || logged.server.connections() == 0);
+    assert_eq!(
+        logged.server.limit_counts().sessionless_connections_expired,
+        2
+    );
+}
+
+/// Limits for each address count both ports together.
+#[test]
+fn limit_for_each_address_counts_both_ports() {
+    let authority = Authority::new("limit");
+    let logged = authority.serve(|config| config.connections_per_address_max = 2);
+    let (mut plain, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let mut secret = authority.open(&logged, None);
+    authority.connect(&logged, None).expect_closed();
+    Wire::connect(logged.address()).expect_reset();
+    plain.ping();
+    secret.ping();
+}
+
+/// Reference section 9.12: with `ssl.clientAuth=need`, the original's default.
+#[test]
+fn certificate_is_demanded_and_checked() {
+    let authority = Authority::new("demand");
+    let logged = authority.serve_known(|_| {});
+    authority.connect(&logged, None).expect_closed();
+    let stranger = Authority::new("stranger").client(&[(DnType::CommonName, "bob")]);
+    authority.connect(&logged, Some(stranger)).expect_closed();
+    wait_until("both are counted", || {
+        logged.server.limit_counts().unsuccessful_handshakes == 2
+    });
+    let name = [
+        (DnType::CountryName, "DE"),
+        (DnType::OrganizationName, "Acme, Inc."),
+        (DnType::CommonName, "bob"),
+    ];
+    let mut bob = authority.open(&logged, Some(authority.client(&name)));
+    let expected = [("ip", "127.0.0.1"), ("x509", "CN=bob,O=Acme\\, Inc.,C=DE")];
+    let expected = expected.map(|(scheme, user)| (scheme.to_owned(), user.to_owned()));
+    assert_eq!(who_am_i(&mut bob), expected);
+    bob.must(&wire::create("/a", b"", CreateMode::Persistent));
+}
+
+/// Reference sections 9.2, 9.3, 9.5 and 9.12.
+#[test]
+fn subject_is_an_identity_in_access_lists() {
+    let authority = Authority::new("lists");
+    let logged = authority.serve_known(|config| {
+        config.x509_super_user = Some("CN=admin".to_owned());
+    });
+    let common = |name| authority.client(&[(DnType::CommonName, name)]);
+    let mut bob = authority.open(&logged, Some(common("bob")));
+    let mut eve = authority.open(&logged, Some(common("eve")));
+    let mut admin = authority.open(&logged, Some(common("admin")));
+    for path in ["/a", "/b"] {
+        bob.must(&wire::create(path, b"", CreateMode::Persistent));
+    }
+    let invalid = bob.refused(&set_acl("/a", "x509", "bob"));
+    assert_eq!(invalid, ErrorCode::InvalidAcl);
+    bob.must(&set_acl("/a", "x509", "CN=bob"));
+    bob.must(&set_acl("/b", "auth", ""));
+    let (mut plain, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    for path in ["/a", "/b"] {
+        bob.must(&wire::get(path, false));
+        for other in [&mut eve, &mut plain] {
+            assert_eq!(other.refused(&wire::get(path, false)), ErrorCode::NoAuth);
+        }
+        admin.must(&wire::get(path, false));
+    }
+    let supers = who_am_i(&mut admin);
+    assert!(supers.contains(&("super".to_owned(), "CN=admin".to_owned())));
+    let auth = Request::Auth {
+        kind: 0,
+        scheme: Some("x509".into()),
+        data: None,
+    };
+    bob.must(&auth);
+    assert_eq!(plain.refused(&auth), ErrorCode::AuthFailed);
+}
