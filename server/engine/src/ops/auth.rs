@@ -181,6 +181,8 @@ pub(crate) fn who_am_i(state: &State, caller: Caller, mut answer: Answer<'_, imp
         scheme: identity.scheme.name().into(),
         user: match identity.scheme {
             Scheme::Digest => before_colon(&identity.id),
+            // To the original this is the scheme of nobody, whatever its id.
+            Scheme::Super => "".into(),
             _ => identity.id.clone(),
         },
     }));
