@@ -459,6 +459,18 @@ mod tests {
             crossed.validate().unwrap_err().to_string(),
             "session_timeout_min_ms 90000 exceeds session_timeout_max_ms 60000"
         );
+        #[cfg(feature = "tls")]
+        assert_eq!(
+            Config {
+                secure_listen: Some(Config::default().listen),
+                tls_certificate: Some("cert.pem".into()),
+                ..Config::default()
+            }
+            .validate()
+            .unwrap_err()
+            .to_string(),
+            "secure_listen is set without tls_key"
+        );
         let large = Config {
             frame_bytes_max: usize::MAX,
             ..Config::default()

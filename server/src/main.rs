@@ -176,6 +176,10 @@ fn announce(server: &Server) {
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
          shell          zkCli.sh -server {address}"
     );
+    #[cfg(feature = "tls")]
+    if let Some(address) = server.secure_addr() {
+        let _ = writeln!(io::stdout(), "clients over TLS on {address}");
+    }
 }
 
 /// Written beside and renamed, so that a reader sees all of it or nothing.

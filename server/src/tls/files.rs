@@ -26,7 +26,7 @@ use crate::config::Config;
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read, or is not in PEM form.
-    #[error("cannot read {setting} {file:?}: {source}; it must be a PEM file")]
+    #[error("cannot read {setting} {file:?}; it must be a PEM file")]
     File {
         /// The setting that names it.
         setting: &'static str,
