@@ -37,6 +37,17 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) opens_session: bool,
 }
 
+impl TurnEffects<'_> {
+    /// Replies that the original counts in another way: to pings, logins and sasl tokens.
+    #[cold]
+    fn special_reply(&mut self, xid: Xid, is_token: bool, bytes: usize) {
+        match xid {
+            Xid::PING => self.tally.ping(bytes),
+            xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
+        }
+    }
+}
+
 /// About the replies that the original times: all but those to logins, and handshakes that open a
 /// session.
 #[derive(Debug, Default)]
@@ -56,6 +67,7 @@ impl Effects for TurnEffects<'_> {
         response.encode(self.out);
     }
 
+    #[inline]
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let before = self.out.len();
         let is_token = matches!(body, ReplyRef::Token(_));
@@ -64,10 +76,7 @@ impl Effects for TurnEffects<'_> {
         self.tally.reply(bytes);
         self.timed.failed = header.error.is_some();
         if header.xid.0 < 0 || is_token {
-            match header.xid {
-                Xid::PING => self.tally.ping(bytes),
-                xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
-            }
+            self.special_reply(header.xid, is_token, bytes);
         }
     }
 

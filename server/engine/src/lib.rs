@@ -331,7 +331,8 @@ fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
 
 /// What goes through the original's queue keeps the session alive, unless the server demands
 /// another identity first: then it has been answered.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn enter(state: &mut State, caller: Caller, xid: Xid, effects: &mut impl Effects) -> bool {
     let may_enter = ops::auth::lets_through(state, caller, xid, effects);
     if may_enter {

@@ -44,7 +44,8 @@ pub(crate) fn exists(
     }
 }
 
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 pub(crate) fn get_data(
     state: &mut State,
     caller: Caller,
@@ -169,7 +170,8 @@ pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_,
 }
 
 /// The znode a read is about; a watch is left only if it is there and may be read.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find(
     state: &mut State,
     caller: Caller,
