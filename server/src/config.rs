@@ -287,6 +287,9 @@ pub enum ConfigError {
         /// The name of the other one.
         needs: &'static str,
     },
+    /// What cannot be a digest identity would never make anybody a super user.
+    #[error("super_digest is {0:?}; it must be super:BASE64(SHA1(super:PASSWORD))")]
+    NoDigest(String),
     /// A setting is too large for the protocol.
     #[error("{setting} is {value}; it must be at most {max}")]
     TooLarge {
@@ -362,6 +365,11 @@ impl Config {
                     max,
                 });
             }
+        }
+        if let Some(given) = &self.super_digest
+            && !given.contains(':')
+        {
+            return Err(ConfigError::NoDigest(given.clone()));
         }
         for scheme in &self.enforce_auth_schemes {
             #[cfg(feature = "tls")]
@@ -471,6 +479,12 @@ mod tests {
             .to_string(),
             "secure_listen is set without tls_key"
         );
+        let digest = Config {
+            super_digest: Some("secret".to_owned()),
+            ..Config::default()
+        };
+        let fault = digest.validate().unwrap_err().to_string();
+        assert!(fault.starts_with("super_digest is \"secret\"; it must be super:"));
         let large = Config {
             frame_bytes_max: usize::MAX,
             ..Config::default()

@@ -49,14 +49,25 @@ pub(crate) fn conf(shared: &Shared) -> String {
     format!(
         "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
          dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
-         maxSessionTimeout={}\nclientPortListenBacklog=-1\nserverId=0\n",
+         maxSessionTimeout={}\nclientPortListenBacklog={}\nserverId=0\n",
         config.listen.port(),
         config.secure_port(),
         config.tick_time_ms,
         config.connections_per_address_max,
         config.timeout_min_ms(),
         config.timeout_max_ms(),
+        backlog(config),
     )
+}
+
+/// As the original prints it: -1 while nobody has set it.
+fn backlog(config: &Config) -> i64 {
+    let is_set = config.listen_backlog != Config::default().listen_backlog;
+    if is_set {
+        config.listen_backlog.into()
+    } else {
+        -1
+    }
 }
 
 /// There is no log of changes beside the snapshots; the original counts one folder twice too.
