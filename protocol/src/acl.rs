@@ -146,6 +146,10 @@ impl AclList {
     /// # Errors
     /// When an entry is malformed or the message ends first.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        // Nearly every list is this one: it is told by its bytes, without a share of the buffer.
+        if reader.skip(WORLD_ALL) {
+            return Ok(Self::world_all());
+        }
         let start = reader.position();
         let Some(count) = reader.count()? else {
             return Ok(Self::null());

@@ -253,6 +253,15 @@ impl<'a> Reader<'a> {
         Ok(Some(strings))
     }
 
+    /// Passes over these bytes, if they come next.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> bool {
+        let comes_next = self.buffer[self.at..self.end].starts_with(bytes);
+        if comes_next {
+            self.at += bytes.len();
+        }
+        comes_next
+    }
+
     /// Everything that was read since `start`, a position taken with [`Reader::position`].
     pub(crate) fn since(&self, start: usize) -> Bytes {
         self.buffer.slice(start..self.at)
@@ -290,6 +299,7 @@ pub fn put_length(out: &mut Vec<u8>, length: usize) {
 }
 
 /// Appends a buffer or string; `None` is null.
+#[inline]
 pub fn put_buffer(out: &mut Vec<u8>, value: Option<&[u8]>) {
     match value {
         None => put_int(out, -1),

@@ -191,7 +191,7 @@ pub fn validate(path: &[u8]) -> Result<(), PathError> {
 /// Whether [`validate`] would accept the path; builds no error text.
 #[must_use]
 pub fn is_valid(path: &[u8]) -> bool {
-    find_fault(path).is_none()
+    is_plain(path) || find_fault(path).is_none()
 }
 
 /// The path up to the last slash; `/` for a top-level path, `None` without any slash.
@@ -211,6 +211,22 @@ pub fn name_of(path: &[u8]) -> &[u8] {
         .rposition(|&byte| byte == b'/')
         .map_or(0, |slash| slash + 1);
     &path[start..]
+}
+
+/// Whether a path is made of printable ASCII and keeps every rule: nearly all are, and this tells
+/// it in one pass without a branch for each byte. A name with a dot in front is left to
+/// [`find_fault`].
+fn is_plain(path: &[u8]) -> bool {
+    let [b'/', rest @ ..] = path else {
+        return false;
+    };
+    let (mut is_odd, mut before) = (false, b'/');
+    for &byte in rest {
+        is_odd |= byte.wrapping_sub(0x20) >= 0x5f;
+        is_odd |= (before == b'/') & ((byte == b'/') | (byte == b'.'));
+        before = byte;
+    }
+    !is_odd && before != b'/'
 }
 
 fn find_fault(path: &[u8]) -> Option<(PathFault, usize)> {
@@ -248,4 +264,28 @@ fn find_forbidden_character(path: &[u8]) -> Option<(PathFault, usize)> {
             || c >= '\u{fff0}';
         forbidden.then_some((PathFault::ForbiddenCharacter(c), at))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_look_accepts_nothing_that_the_rules_refuse() {
+        // Every path of up to six bytes from those that mean something to a rule.
+        const BYTES: [u8; 9] = [b'/', b'.', b'a', b' ', b'~', 0, 0x1f, 0x7f, 0xc3];
+        let mut plain = 0;
+        for length in 0..=6 {
+            for number in 0..BYTES.len().pow(length) {
+                let digit = |at| BYTES[number / BYTES.len().pow(at) % BYTES.len()];
+                let path: Vec<u8> = (0..length).map(digit).collect();
+                if is_plain(&path) {
+                    plain += 1;
+                    assert_eq!(find_fault(&path), None, "{path:?}");
+                }
+            }
+        }
+        assert!(plain > 1_000, "{plain} plain paths");
+        assert!(is_plain(b"/locks/_c_8a-lock-0000000001"));
+    }
 }

@@ -38,6 +38,7 @@ mod clock;
 mod config;
 mod connection;
 mod expiry;
+mod fail_stop;
 mod fresh;
 mod jaas;
 mod latency;

@@ -167,9 +167,11 @@ pub(crate) struct ConnStats {
 pub(crate) struct Served {
     /// How many of its requests were applied.
     pub(crate) applied: u64,
-    /// Frames sent to it.
-    pub(crate) sent: u64,
-    /// How many of them were timed replies.
+    /// Replies sent to it, to handshakes too.
+    pub(crate) replies: u64,
+    /// Events sent to it.
+    pub(crate) events: u64,
+    /// How many of the replies were timed.
     pub(crate) timed: u64,
     pub(crate) zxid: Zxid,
     pub(crate) latency_ms: u32,
@@ -213,7 +215,7 @@ impl ConnStats {
     /// Counts a turn that applied these inputs; `failed` tells of the last.
     pub(crate) fn count(&mut self, served: &Served, inputs: &[Input], failed: bool) {
         self.received += served.applied;
-        self.sent += served.sent;
+        self.sent += served.replies + served.events;
         if served.timed == 0 {
             return;
         }
@@ -267,14 +269,6 @@ impl Sizes {
         self.max = self.max.max(bytes);
         self.last = bytes;
     }
-
-    fn add_all(&mut self, other: Self) {
-        if !other.is_empty() {
-            self.min = self.min.min(other.min);
-            self.max = self.max.max(other.max);
-            self.last = other.last;
-        }
-    }
 }
 
 /// How often limits on memory were met, which the original does not have.
@@ -290,52 +284,10 @@ impl LimitHits {
     pub(crate) const fn refusals(self) -> u64 {
         self.sessions + self.watches + self.tree_bytes
     }
-
-    fn add(&mut self, more: Self) {
-        self.sessions += more.sessions;
-        self.watches += more.watches;
-        self.tree_bytes += more.tree_bytes;
-        self.outboxes += more.outboxes;
-    }
-}
-
-/// What one turn adds to the server's numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) replies: u64,
-    pub(crate) handshakes_answered: u64,
-    events: u64,
-    pub(crate) limit_hits: LimitHits,
-    pub(crate) sessions_expired: u64,
-    response_bytes: u64,
-    watch_bytes: u64,
-    sizes: Sizes,
 }
 
 /// The length in front of a frame, which the original does not count.
 const LENGTH_BYTES: usize = 4;
-
-impl Tally {
-    /// A reply of so many bytes with its length.
-    pub(crate) fn reply(&mut self, frame_bytes: usize) {
-        let bytes = frame_bytes - LENGTH_BYTES;
-        self.replies += 1;
-        self.sizes.add(bytes);
-        self.response_bytes += bytes as u64;
-    }
-
-    /// It was the reply to a ping, which the original leaves out of the sum.
-    pub(crate) const fn ping(&mut self, frame_bytes: usize) {
-        self.response_bytes -= (frame_bytes - LENGTH_BYTES) as u64;
-    }
-
-    pub(crate) fn event(&mut self, frame_bytes: usize) {
-        let bytes = frame_bytes - LENGTH_BYTES;
-        self.events += 1;
-        self.sizes.add(bytes);
-        self.watch_bytes += bytes as u64;
-    }
-}
 
 /// The server's numbers since its start, or since `srst`.
 #[derive(Clone, Debug, Default)]
@@ -372,18 +324,29 @@ impl Counters {
         };
     }
 
-    pub(crate) fn add(&mut self, tally: &Tally) {
-        self.packets_sent += tally.replies + tally.handshakes_answered + tally.events;
-        self.limit_hits.add(tally.limit_hits);
-        self.sessions_expired += tally.sessions_expired;
-        self.response_bytes += tally.response_bytes;
-        self.watch_bytes += tally.watch_bytes;
-        self.response_sizes.add_all(tally.sizes);
+    /// A reply of so many bytes with its length. That it was sent is counted by the turn.
+    #[inline]
+    pub(crate) fn reply(&mut self, frame_bytes: usize) {
+        let bytes = frame_bytes - LENGTH_BYTES;
+        self.response_sizes.add(bytes);
+        self.response_bytes += bytes as u64;
+    }
+
+    /// It was the reply to a ping, which the original leaves out of the sum.
+    pub(crate) const fn ping(&mut self, frame_bytes: usize) {
+        self.response_bytes -= (frame_bytes - LENGTH_BYTES) as u64;
+    }
+
+    pub(crate) fn event(&mut self, frame_bytes: usize) {
+        let bytes = frame_bytes - LENGTH_BYTES;
+        self.packets_sent += 1;
+        self.response_sizes.add(bytes);
+        self.watch_bytes += bytes as u64;
     }
 
     /// Counts a connection's turn. Each update, failed or not, has used up one zxid.
-    pub(crate) fn count(&mut self, served: &Served, tally: &Tally, zxid_before: Zxid) {
-        self.add(tally);
+    pub(crate) fn count(&mut self, served: &Served, zxid_before: Zxid) {
+        self.packets_sent += served.replies;
         self.packets_received += served.applied;
         let updates = (served.zxid.0 - zxid_before.0).cast_unsigned();
         let updates = updates.min(served.timed);

@@ -21,10 +21,15 @@ use tokio::sync::Notify;
 
 use crate::{
     clock::Clock,
+    fail_stop::FailStop,
     outbox::{Close, Outbox},
-    stats::{ConnStats, Counters, LimitHits, Peer, Served, Tally},
+    stats::{ConnStats, Counters, Peer, Served},
     turn_effects::{Member, Timed, TurnEffects},
 };
+
+/// A turn that reads and writes no more than this is over within microseconds: its beginning
+/// serves as its end, and the clock is not read again. Unit: bytes.
+const LONG_TURN_BYTES: usize = 4 << 10;
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
 #[derive(Debug)]
@@ -170,7 +175,7 @@ impl Turns {
                 ..Leftover::default()
             };
         }
-        let _fail_stop = FailStop::watch(self);
+        let _fail_stop = FailStop::watch(|| self.stop_broken());
         #[cfg(feature = "planted")]
         let mut late = Vec::new();
         let mut leftover = Leftover::default();
@@ -196,7 +201,7 @@ impl Turns {
             out
         };
         let zxid_before = engine.zxid();
-        let mut effects = self.effects(members, counters.limit_hits, Some(conn), out);
+        let mut effects = self.effects(members, counters, Some(conn), out);
         let hello = match batch.inputs.first() {
             Some(Input::Connect { hello, .. }) => Some(hello),
             _ => None,
@@ -212,21 +217,31 @@ impl Turns {
             leftover.close = effects.close;
         }
         wakes.append(&mut effects.wakes);
-        let (tally, own_events, timed) = (effects.tally, effects.own_events, effects.timed);
-        let at_ms = self.clock.elapsed_ms();
+        let (replies, events, timed) = (effects.replies, effects.own_events, effects.timed);
+        let received = leftover
+            .applied
+            .checked_sub(1)
+            .map(|last| batch.ends[last] - batch.start);
+        let moved_bytes = received.unwrap_or(0) + effects.out.len();
+        let at_ms = if moved_bytes > LONG_TURN_BYTES {
+            self.clock.elapsed_ms()
+        } else {
+            now.elapsed_ms
+        };
         let latency_ms = at_ms.saturating_sub(batch.arrived_ms.unwrap_or(now.elapsed_ms));
         let served = Served {
             applied: leftover.applied as u64,
-            sent: tally.replies + tally.handshakes_answered + own_events,
-            timed: tally.replies - timed.skipped + timed.opened,
+            replies,
+            events,
+            timed: replies - timed.skipped + timed.opened,
             zxid: engine.zxid(),
             latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
             at_ms,
         };
-        if let Some(last) = leftover.applied.checked_sub(1) {
-            counters.bytes_received += (batch.ends[last] - batch.start) as u64;
-            counters.count(&served, &tally, zxid_before);
-            let inputs = &batch.inputs[..=last];
+        if let Some(bytes) = received {
+            counters.bytes_received += bytes as u64;
+            counters.count(&served, zxid_before);
+            let inputs = &batch.inputs[..leftover.applied];
             let stats = &mut members[conn.0 as usize].stats;
             stats.count(&served, inputs, timed.failed);
         }
@@ -263,9 +278,13 @@ impl Turns {
 
     fn apply_to(&self, core: &mut Core, now: Now, input: &Input) -> Vec<Waker> {
         let mut out = Vec::new();
-        let mut effects = self.effects(&core.members, core.counters.limit_hits, None, &mut out);
-        core.engine.apply(now, input, &mut effects);
-        core.counters.add(&effects.tally);
+        let Core {
+            engine,
+            members,
+            counters,
+        } = core;
+        let mut effects = self.effects(members, counters, None, &mut out);
+        engine.apply(now, input, &mut effects);
         effects.wakes
     }
 
@@ -274,7 +293,7 @@ impl Turns {
         if self.is_broken() {
             return;
         }
-        let _fail_stop = FailStop::watch(self);
+        let _fail_stop = FailStop::watch(|| self.stop_broken());
         let mut core = self.core.lock();
         let now = self.clock.now();
         let wakes = serve(&mut core, now);
@@ -285,7 +304,7 @@ impl Turns {
     fn effects<'a>(
         &'a self,
         members: &'a Slab<Member>,
-        limit_hits_before: LimitHits,
+        counters: &'a mut Counters,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -296,8 +315,8 @@ impl Turns {
             outbox_bytes_max: self.outbox_bytes_max,
             wakes: Vec::new(),
             close: None,
-            limit_hits_before,
-            tally: Tally::default(),
+            counters,
+            replies: 0,
             own_events: 0,
             timed: Timed::default(),
             opens_session: false,
@@ -388,6 +407,13 @@ impl Turns {
         self.broken.load(Ordering::Acquire)
     }
 
+    fn stop_broken(&self) {
+        self.broken.store(true, Ordering::Release);
+        tracing::error!("the engine panicked: every connection is closed");
+        self.close_all(Close::Broken);
+        self.broke.notify_waiters();
+    }
+
     /// Waits until a panic inside a turn has stopped the server.
     pub(crate) async fn broke(&self) {
         let broke = self.broke.notified();
@@ -466,35 +492,5 @@ fn trace(input: &Input, zxid: minikeeper_protocol::Zxid) {
             "handshake"
         ),
         other => tracing::debug!(?other, "input"),
-    }
-}
-
-/// Stops everything when a turn panics: half a change may have been made, and this lock does not
-/// poison.
-struct FailStop<'a> {
-    turns: &'a Turns,
-    /// Whether the thread was unwinding already when the turn began: an in-process connection is
-    /// dropped by its owner's panic, which is none of ours.
-    was_panicking: bool,
-}
-
-impl<'a> FailStop<'a> {
-    fn watch(turns: &'a Turns) -> Self {
-        Self {
-            turns,
-            was_panicking: std::thread::panicking(),
-        }
-    }
-}
-
-impl Drop for FailStop<'_> {
-    fn drop(&mut self) {
-        if self.was_panicking || !std::thread::panicking() {
-            return;
-        }
-        self.turns.broken.store(true, Ordering::Release);
-        tracing::error!("the engine panicked: every connection is closed");
-        self.turns.close_all(Close::Broken);
-        self.turns.broke.notify_waiters();
     }
 }

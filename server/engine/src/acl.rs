@@ -12,6 +12,7 @@ use slab::Slab;
 use crate::{
     identities::{Identities, Scheme},
     identity,
+    input::Settings,
     keys::AclId,
     sasl, x500,
 };
@@ -32,6 +33,17 @@ pub(crate) struct Schemes {
     pub(crate) x509: bool,
     /// Off: everybody may do everything, lists are only stored.
     pub(crate) enforced: bool,
+}
+
+impl Schemes {
+    pub(crate) const fn of(settings: &Settings) -> Self {
+        Self {
+            digest: settings.digest_enabled,
+            sasl: settings.sasl.is_some(),
+            x509: settings.x509,
+            enforced: !settings.skip_acl,
+        }
+    }
 }
 
 #[derive(Debug)]

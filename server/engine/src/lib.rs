@@ -154,6 +154,8 @@ impl Engine {
     ///
     /// # Panics
     /// If time runs backwards, or by a bug in here: then the state must not be used any more.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
     pub fn apply(&mut self, now: Now, input: &Input, effects: &mut impl Effects) {
         assert!(
             now.elapsed_ms >= self.elapsed_ms,
@@ -181,52 +183,7 @@ impl Engine {
                     effects.limit_hit(limit, limit_max(&state.settings, limit));
                 }
             }
-            Input::Open { conn, peer } => state.open(*conn, *peer),
-            Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject),
-            Input::Connect { conn, hello } => {
-                ops::session::connect(state, *conn, now, hello, effects);
-            }
-            Input::Undecodable {
-                conn,
-                xid,
-                consumes_zxid,
-            } => {
-                if let Some(caller) = admit(state, *conn, now)
-                    && enter(state, caller, *xid, effects)
-                {
-                    let zxid = if *consumes_zxid {
-                        state.next_zxid()
-                    } else {
-                        state.zxid
-                    };
-                    Answer::to(*conn, *xid, effects).refuse(zxid, ErrorCode::MarshallingError);
-                }
-            }
-            Input::UnknownOp { conn, xid } => {
-                if let Some(caller) = admit(state, *conn, now)
-                    && enter(state, caller, *xid, effects)
-                {
-                    refuse_unknown(state, Answer::to(*conn, *xid, effects));
-                }
-            }
-            // Reference section 17.2: it keeps the session alive like any request.
-            Input::Throttled { conn, xid } => {
-                if let Some(caller) = admit(state, *conn, now)
-                    && enter(state, caller, *xid, effects)
-                {
-                    Answer::to(*conn, *xid, effects).refuse(state.zxid, ErrorCode::ThrottledOp);
-                }
-            }
-            Input::Disconnect { conn } => state.detach(*conn),
-            Input::Tick => {
-                ops::session::expire_due(state, now, effects);
-                ops::cleanup::run_if_due(state, now, effects);
-            }
-            Input::Expire { session } => {
-                if let Some(session) = state.sessions.find(*session) {
-                    ops::session::expire(state, session, effects);
-                }
-            }
+            rare => apply_rare(state, now, rare, effects),
         }
     }
 
@@ -311,6 +268,60 @@ impl Engine {
     #[must_use]
     pub fn dump(&self) -> String {
         dump::dump(&self.state)
+    }
+}
+
+/// Whatever is not a request that could be decoded.
+#[inline(never)]
+fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Effects) {
+    match input {
+        Input::Request { .. } => {}
+        Input::Open { conn, peer } => state.open(*conn, *peer),
+        Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject),
+        Input::Connect { conn, hello } => {
+            ops::session::connect(state, *conn, now, hello, effects);
+        }
+        Input::Undecodable {
+            conn,
+            xid,
+            consumes_zxid,
+        } => {
+            if let Some(caller) = admit(state, *conn, now)
+                && enter(state, caller, *xid, effects)
+            {
+                let zxid = if *consumes_zxid {
+                    state.next_zxid()
+                } else {
+                    state.zxid
+                };
+                Answer::to(*conn, *xid, effects).refuse(zxid, ErrorCode::MarshallingError);
+            }
+        }
+        Input::UnknownOp { conn, xid } => {
+            if let Some(caller) = admit(state, *conn, now)
+                && enter(state, caller, *xid, effects)
+            {
+                refuse_unknown(state, Answer::to(*conn, *xid, effects));
+            }
+        }
+        // Reference section 17.2: it keeps the session alive like any request.
+        Input::Throttled { conn, xid } => {
+            if let Some(caller) = admit(state, *conn, now)
+                && enter(state, caller, *xid, effects)
+            {
+                Answer::to(*conn, *xid, effects).refuse(state.zxid, ErrorCode::ThrottledOp);
+            }
+        }
+        Input::Disconnect { conn } => state.detach(*conn),
+        Input::Tick => {
+            ops::session::expire_due(state, now, effects);
+            ops::cleanup::run_if_due(state, now, effects);
+        }
+        Input::Expire { session } => {
+            if let Some(session) = state.sessions.find(*session) {
+                ops::session::expire(state, session, effects);
+            }
+        }
     }
 }
 

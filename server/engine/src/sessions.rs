@@ -125,10 +125,15 @@ impl Sessions {
     }
 
     /// Moves the deadline: the client has been heard.
+    #[inline]
     pub(crate) fn touch(&mut self, key: SessionKey, now: Now) {
-        if self.touched == (key, now.elapsed_ms) {
-            return;
+        if self.touched != (key, now.elapsed_ms) {
+            self.move_deadline(key, now);
         }
+    }
+
+    #[inline(never)]
+    fn move_deadline(&mut self, key: SessionKey, now: Now) {
         self.touched = (key, now.elapsed_ms);
         let timeout_ms = self[key].timeout_ms;
         self.wheel.touch(key, now.elapsed_ms, timeout_ms);

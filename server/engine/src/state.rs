@@ -77,12 +77,7 @@ impl State {
             watches.planted_fires_twice =
                 settings.planted == Some(crate::planted::Planted::WatchFiredTwice);
         }
-        let schemes = Schemes {
-            digest: settings.digest_enabled,
-            sasl: settings.sasl.is_some(),
-            x509: settings.x509,
-            enforced: !settings.skip_acl,
-        };
+        let schemes = Schemes::of(&settings);
         Self {
             zxid: settings.zxid,
             settings,
@@ -369,6 +364,8 @@ impl State {
     }
 
     /// Sets the data of a znode.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
     pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>, zxid: Zxid, now: Now) {
         let znode = &self.tree[id];
         if let Some(undo) = &mut self.undo {
@@ -387,8 +384,7 @@ impl State {
             self.quotas
                 .grow(&mut self.tree, &mut self.undo, &path, growth);
         }
-        self.tree.set_data(id, data);
-        let znode = &mut self.tree[id];
+        let znode = self.tree.set_data(id, data);
         znode.version = znode.version.wrapping_add(1);
         znode.mzxid = zxid;
         znode.mtime_ms = now.wall_ms;
@@ -468,11 +464,12 @@ impl State {
                     mzxid,
                     mtime_ms,
                 } => {
-                    self.tree.set_data(id, data.as_deref());
-                    let znode = &mut self.tree[id];
+                    let znode = self.tree.set_data(id, data.as_deref());
                     (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
                 }
-                Undo::StatsWritten { id, data } => self.tree.set_data(id, data.as_deref()),
+                Undo::StatsWritten { id, data } => {
+                    self.tree.set_data(id, data.as_deref());
+                }
                 Undo::QuotaSwitched(subject) => {
                     if !self.quotas.switch_off(&subject) {
                         self.quotas.switch_on(&subject);

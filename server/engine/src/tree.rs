@@ -202,10 +202,13 @@ impl Tree {
     }
 
     /// Replaces the data and nothing else.
-    pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>) {
-        let before = self[id].body_bytes();
-        self[id].set_data(data);
-        self.bytes = self.bytes - before + self[id].body_bytes();
+    #[inline]
+    pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>) -> &mut Znode {
+        let znode = &mut self.arena[id.0 as usize];
+        let before = znode.body_bytes();
+        znode.set_data(data);
+        self.bytes = self.bytes - before + znode.body_bytes();
+        znode
     }
 
     /// The children, oldest first.

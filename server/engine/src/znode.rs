@@ -167,17 +167,23 @@ impl Znode {
         self.body.len()
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
     pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
         let split = self.split();
-        let bytes = data.unwrap_or_default();
-        if self.body.len() == split + bytes.len() {
-            self.body[split..].copy_from_slice(bytes);
-            self.path_length =
-                self.path_length & !NULL_DATA | if data.is_none() { NULL_DATA } else { 0 };
-        } else {
-            let body = std::mem::take(&mut self.body);
-            self.write_body(&body[..split], data);
+        match data {
+            Some(bytes) if self.body.len() == split + bytes.len() => {
+                self.body[split..].copy_from_slice(bytes);
+                self.path_length &= !NULL_DATA;
+            }
+            _ => self.replace_data(data),
         }
+    }
+
+    #[inline(never)]
+    fn replace_data(&mut self, data: Option<&[u8]>) {
+        let body = std::mem::take(&mut self.body);
+        self.write_body(&body[..self.split()], data);
     }
 
     pub(crate) fn num_children(&self) -> u32 {

@@ -78,7 +78,9 @@ pub(crate) fn change(
         .as_ref()
         .ok_or(ErrorCode::MarshallingError)?
         .as_bytes();
-    if !path.contains(&b'/') || path.contains(&0) {
+    // A path may become valid by its number, so the rest of what is wrong with it is said later.
+    let is_valid = path::is_valid(path);
+    if !is_valid && (!path.contains(&b'/') || path.contains(&0)) {
         return Err(ErrorCode::BadArguments);
     }
     let acl = state.fix_up(caller, &request.acl)?;
@@ -86,26 +88,34 @@ pub(crate) fn change(
     let parent = state.tree.find(parent_path).ok_or(ErrorCode::NoNode)?;
     state.allow(caller, parent, Perms::CREATE)?;
     if !mode.is_sequential() {
+        if !is_valid {
+            return Err(ErrorCode::BadArguments);
+        }
         return create_at(state, caller, zxid, request, mode, parent, path, &acl);
     }
     let mut final_path = std::mem::take(&mut state.scratch);
     final_path.clear();
     final_path.extend_from_slice(path);
     push_suffix(&mut final_path, state.tree[parent].created_children());
-    let created = create_at(
-        state,
-        caller,
-        zxid,
-        request,
-        mode,
-        parent,
-        &final_path,
-        &acl,
-    );
+    let created = if is_valid || path::is_valid(&final_path) {
+        create_at(
+            state,
+            caller,
+            zxid,
+            request,
+            mode,
+            parent,
+            &final_path,
+            &acl,
+        )
+    } else {
+        Err(ErrorCode::BadArguments)
+    };
     state.scratch = final_path;
     created
 }
 
+/// The rest of it, for a valid path.
 #[expect(clippy::too_many_arguments, reason = "the second half of one function")]
 fn create_at(
     state: &mut State,
@@ -117,9 +127,6 @@ fn create_at(
     path: &[u8],
     acl: &AclList,
 ) -> Result<ZnodeId, ErrorCode> {
-    if !path::is_valid(path) {
-        return Err(ErrorCode::BadArguments);
-    }
     if state.tree.find(path).is_some() {
         return Err(ErrorCode::NodeExists);
     }

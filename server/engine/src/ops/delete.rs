@@ -58,15 +58,12 @@ pub(crate) fn find(
     version: i32,
 ) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
-    if path.contains(&0) || SPECIAL.contains(&path) {
+    if SPECIAL.contains(&path) {
         return Err(ErrorCode::BadArguments);
     }
-    let parent_path = path::parent_of(path).ok_or(ErrorCode::BadArguments)?;
+    // Every path in the tree is valid, so one that is found needs no further look of its own.
     let Some(id) = state.tree.find(path) else {
-        // The parent is looked at first: who may not delete below it learns nothing.
-        let parent = state.tree.find(parent_path).ok_or(ErrorCode::NoNode)?;
-        state.allow(caller, parent, Perms::DELETE)?;
-        return Err(ErrorCode::NoNode);
+        return Err(why_missing(state, caller, path));
     };
     let znode = &state.tree[id];
     state.allow(caller, znode.parent, Perms::DELETE)?;
@@ -83,4 +80,19 @@ pub(crate) fn find(
         return Err(ErrorCode::NotEmpty);
     }
     Ok(id)
+}
+
+/// What is wrong with a path that no znode has, in the original's order: the parent is looked at
+/// first, and who may not delete below it learns nothing.
+fn why_missing(state: &State, caller: Caller, path: &[u8]) -> ErrorCode {
+    if path.contains(&0) {
+        return ErrorCode::BadArguments;
+    }
+    let Some(parent_path) = path::parent_of(path) else {
+        return ErrorCode::BadArguments;
+    };
+    match state.tree.find(parent_path) {
+        Some(parent) if state.allow(caller, parent, Perms::DELETE).is_err() => ErrorCode::NoAuth,
+        _ => ErrorCode::NoNode,
+    }
 }

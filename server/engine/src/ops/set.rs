@@ -39,6 +39,8 @@ pub(crate) fn set_data(
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 pub(crate) fn change_data<'a>(
     state: &mut State,
     caller: Caller,
@@ -128,6 +130,8 @@ fn change_acl(
     Ok(state.tree[id].stat())
 }
 
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find_valid<'a>(
     state: &State,
     path: Option<&'a Ustring>,
