@@ -8,7 +8,7 @@ use std::{
     fs,
     io::Read as _,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -32,6 +32,7 @@ use serde_json::{Value, json};
   compare --pin --json result.json        generator on core 0, servers on core 1
   compare --pin shared --only latency-get everything on core 0, one point
   compare --rounds 3 --duration-ms 500    quick look
+  compare --pin --before OLD/minikeeper   an older program in the same rounds: what has changed?
   compare --server 'zkServer {port}'      another server in minikeeper's place
   compare --addr 127.0.0.1:2181           one that runs already (its CPU time is not known)
 
@@ -61,6 +62,12 @@ struct Args {
     /// Further argument for minikeeper; may be repeated.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     minikeeper_arg: Vec<String>,
+    /// Older program, loaded in the same rounds, to see what has changed.
+    #[arg(long, value_name = "PATH")]
+    before: Option<PathBuf>,
+    /// Rounds after which the servers are started anew: where a program lies in memory is luck.
+    #[arg(long, value_name = "ROUNDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    restart_after: u32,
     /// Shell command of another server to measure; {port} is replaced.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["minikeeper", "addr"])]
     server: Option<String>,
@@ -159,19 +166,33 @@ impl<'a> Bench<'a> {
         }
         let path = self.minikeeper.as_ref();
         let path = path.expect("without --server and --addr the program was looked up");
+        self.start_minikeeper(path)
+    }
+
+    fn start_minikeeper(&self, path: &Path) -> Result<Server, Error> {
         let mut command = self.args.pin.server(path);
         command.args(&self.args.minikeeper_arg);
         Server::start_minikeeper(command)
     }
 
+    fn start_all(&self, point: &Point) -> Result<Servers, Error> {
+        Ok(Servers {
+            raw: match point.floor {
+                Floor::RoundTrip => Some(self.start_echo(true)?),
+                Floor::Echo => None,
+            },
+            echo: self.start_echo(false)?,
+            before: match &self.args.before {
+                Some(path) => Some(self.start_minikeeper(path)?),
+                None => None,
+            },
+            measured: self.start_measured()?,
+        })
+    }
+
     /// All rounds of one point, on servers started for it.
     fn compare(&self, point: &'static Point) -> Result<Row, Error> {
-        let raw = match point.floor {
-            Floor::RoundTrip => Some(self.start_echo(true)?),
-            Floor::Echo => None,
-        };
-        let echo = self.start_echo(false)?;
-        let measured = self.start_measured()?;
+        let mut servers = self.start_all(point)?;
         let mut row = Row {
             point,
             rounds: Vec::new(),
@@ -183,26 +204,35 @@ impl<'a> Bench<'a> {
                 number + 1,
                 self.args.rounds
             ));
-            // Every other round goes backwards, so that a drift favours nobody.
-            let mut results = [Value::Null, Value::Null, Value::Null];
-            let mut order = [0, 1, 2];
-            if number % 2 == 1 {
-                order.reverse();
+            if number > 0 && number % self.args.restart_after == 0 {
+                drop(servers);
+                servers = self.start_all(point)?;
             }
-            for at in order {
-                results[at] = match at {
-                    0 => match &raw {
-                        Some(raw) => self.load(point, "raw", raw)?,
-                        None => Value::Null,
-                    },
-                    1 => self.load(point, point.mix, &echo)?,
-                    _ => self.load(point, point.mix, &measured)?,
-                };
-            }
-            let [raw, echo, server] = results;
-            row.rounds.push(Round { raw, echo, server });
+            row.rounds
+                .push(self.round(point, &servers, number % 2 == 1)?);
         }
         Ok(row)
+    }
+
+    /// Loads each server once. Every other round goes backwards, so that a drift favours nobody.
+    fn round(&self, point: &Point, servers: &Servers, backwards: bool) -> Result<Round, Error> {
+        let mut round = Round::default();
+        let measured = Some(&servers.measured);
+        let mut loads = [
+            (&mut round.raw, "raw", servers.raw.as_ref()),
+            (&mut round.echo, point.mix, Some(&servers.echo)),
+            (&mut round.before, point.mix, servers.before.as_ref()),
+            (&mut round.server, point.mix, measured),
+        ];
+        if backwards {
+            loads.reverse();
+        }
+        for (result, mix, server) in loads {
+            if let Some(server) = server {
+                *result = self.load(point, mix, server)?;
+            }
+        }
+        Ok(round)
     }
 
     /// One load; its result as `load` prints it.
@@ -263,10 +293,20 @@ fn output(command: &mut Command, limit: Duration, what: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The results of one round.
+/// What the rounds of a point go to.
+struct Servers {
+    raw: Option<Server>,
+    echo: Server,
+    before: Option<Server>,
+    measured: Server,
+}
+
+/// The results of one round; null where there is no such server.
+#[derive(Default)]
 struct Round {
     raw: Value,
     echo: Value,
+    before: Value,
     server: Value,
 }
 
@@ -310,6 +350,18 @@ impl Row {
         self.spread(|round| Some(cpu(&round.server)? / cpu(&round.echo)?))
     }
 
+    /// The ratio of the older program.
+    fn before(&self) -> Option<Spread> {
+        let metric = self.point.metric;
+        self.spread(|round| Some(metric.of(&round.before)? / self.floor(round)?))
+    }
+
+    /// What the server reaches against the older program, round by round.
+    fn change(&self) -> Option<Spread> {
+        let metric = self.point.metric;
+        self.spread(|round| Some(metric.of(&round.server)? / metric.of(&round.before)?))
+    }
+
     fn holds(&self) -> Option<bool> {
         self.ratio()
             .map(|ratio| self.point.goal.holds(ratio.median))
@@ -347,6 +399,8 @@ impl Row {
             },
             median(self.echo_ratio()),
             median(self.cpu_ratio()),
+            median(self.before()),
+            median(self.change()),
         ]
     }
 
@@ -355,7 +409,7 @@ impl Row {
         let rounds = self
             .rounds
             .iter()
-            .map(|round| json!({ "raw": round.raw, "echo": round.echo, "server": round.server }));
+            .map(|round| json!({ "raw": round.raw, "echo": round.echo, "before": round.before, "server": round.server }));
         json!({
             "name": self.point.name,
             "goal": self.point.goal.text(),
@@ -363,6 +417,8 @@ impl Row {
             "ratio": spread(self.ratio()),
             "echo_ratio": spread(self.echo_ratio()),
             "cpu_ratio": spread(self.cpu_ratio()),
+            "before_ratio": spread(self.before()),
+            "change": spread(self.change()),
             "rounds": rounds.collect::<Vec<_>>(),
         })
     }
@@ -382,17 +438,27 @@ fn report(args: &Args, rows: &[Row]) -> String {
         args.data_bytes,
         args.pin.text()
     );
-    let mut table = Table::new(&[
-        "point", "floor", "server", "ratio", "min-max", "goal", "holds", "echo/E", "cpu",
-    ]);
+    let mut columns = vec![
+        "point", "floor", "server", "ratio", "min-max", "goal", "holds", "echo/E", "cpu", "before",
+        "change",
+    ];
+    // The last two are about an older program.
+    columns.truncate(columns.len() - if args.before.is_some() { 0 } else { 2 });
+    let mut table = Table::new(&columns);
     for row in rows {
-        table.row(row.cells());
+        let mut cells = row.cells();
+        cells.truncate(columns.len());
+        table.row(cells);
     }
     text += &table.text();
     text += "\nfloor   latency and new-session: E, the median bare round trip (echo --raw, frames of\n\
              \x20       a getData reply's size); others: the same load on echo\n\
              echo/E  what echo itself reaches against E, the best one can hope for\n\
              cpu     CPU time of the server for one operation, divided by echo's\n";
+    if args.before.is_some() {
+        text += "before  the ratio of the older program\n\
+                 change  the server divided by the older program, round by round\n";
+    }
     text
 }
 
