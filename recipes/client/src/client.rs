@@ -1,0 +1,305 @@
+//! The handle of a client: one method an operation.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_protocol::{Request, SessionId, Ustring};
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    builder::ClientBuilder,
+    call::{About, Call, FromReply},
+    core::{
+        hosts::ConnectStringError, input::Submission, outcome::Epoch, requests::IfAbandoned,
+        watches::WatchKind,
+    },
+    error::Error,
+    multi::{self},
+    news::Slot,
+    paths,
+    shared::Shared,
+    states::{ConnectionState, States},
+    watch::{OneShot, Place},
+};
+
+/// A client of a `ZooKeeper` service.
+///
+/// Cheap to clone; all clones share one session. Methods make their request at once, in the order
+/// they are called; what they return waits for the answer, see [`Call`].
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// use minikeeper_client::{Client, CreateMode};
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// let client = Client::connect(&address).await?;
+/// client.create("/greeting", b"hello", CreateMode::Persistent).await?;
+/// let (data, changed) = client.get_data_and_watch("/greeting").await?;
+/// assert_eq!(data.as_bytes(), b"hello");
+/// client.set_data("/greeting", b"bye", None).await?;
+/// changed.await;
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+    /// When the last clone goes, so does the client.
+    _alive: Arc<Alive>,
+    timeout: Option<Duration>,
+    epoch: Option<Epoch>,
+}
+
+/// Closes the client when its last handle is dropped.
+struct Alive(Arc<Shared>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0
+            .with_rearm(|inner, now| inner.core.close(now, &mut inner.news));
+        self.0.flush();
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            _alive: Arc::new(Alive(Arc::clone(&shared))),
+            shared,
+            timeout: None,
+            epoch: None,
+        }
+    }
+
+    /// Connects with the default settings, see [`ClientBuilder::connect`].
+    ///
+    /// # Errors
+    /// When the connect string makes no sense, or no server answers.
+    pub async fn connect(connect_string: &str) -> Result<Self, ConnectError> {
+        Ok(Self::builder(connect_string)?.connect().await?)
+    }
+
+    /// Starts to set up a client for `host:port,host:port/chroot`.
+    ///
+    /// # Errors
+    /// When the connect string makes no sense.
+    pub fn builder(connect_string: &str) -> Result<ClientBuilder, ConnectStringError> {
+        ClientBuilder::new(connect_string)
+    }
+
+    // The session.
+
+    /// How client and servers are with each other, just now.
+    #[must_use]
+    pub fn state(&self) -> ConnectionState {
+        self.shared.with(|inner, _| inner.news.state)
+    }
+
+    /// Every change of the state from here on.
+    #[must_use]
+    pub fn states(&self) -> States {
+        States::new(&self.shared)
+    }
+
+    /// The number of the newest session; 0 before the first.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.shared.with(|inner, _| inner.core.epoch())
+    }
+
+    /// The name of the session on the servers, if there is one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.shared
+            .with(|inner, _| inner.core.session().map(|session| session.id))
+    }
+
+    /// The timeout the server has granted, if there is a session.
+    #[must_use]
+    pub fn session_timeout(&self) -> Option<Duration> {
+        self.shared
+            .with(|inner, _| inner.core.session().map(|session| session.timeout))
+    }
+
+    /// Until when no server can have ended the session, whatever has happened to the connection;
+    /// `None` if there is no session.
+    ///
+    /// It is the time at which the newest answered request was sent, and the session timeout
+    /// from there on, less an allowance for clocks that do not run alike (2 %, at least 20 ms).
+    #[must_use]
+    pub fn safe_until(&self) -> Option<Instant> {
+        let safe_until = self
+            .shared
+            .with(|inner, _| inner.core.session().map(|session| session.safe_until()));
+        safe_until.map(|at| self.shared.clock.at(at))
+    }
+
+    /// Waits until requests can be sent.
+    ///
+    /// # Errors
+    /// [`Error::NotConnected`] when that takes longer, or the client is closed.
+    pub async fn connected(&self, within: Duration) -> Result<ConnectionState, Error> {
+        let mut states = self.states();
+        let wait = async {
+            let mut state = self.state();
+            while !state.is_connected() {
+                state = states.next().await?;
+            }
+            Some(state)
+        };
+        let error = || Error::NotConnected {
+            hosts: self.shared.hosts.clone(),
+            within,
+        };
+        timeout(within, wait).await.ok().flatten().ok_or_else(error)
+    }
+
+    /// Ends the session, after pending clean-up, and waits for that; at most the close wait.
+    ///
+    /// Ephemeral znodes and watches of the session are gone then. Calls that are not answered yet
+    /// fail, on every clone.
+    pub async fn close(&self) {
+        let mut states = self.states();
+        self.shared
+            .with_rearm(|inner, now| inner.core.close(now, &mut inner.news));
+        self.shared.flush();
+        while self.state() != ConnectionState::Closed {
+            states.next().await;
+        }
+    }
+
+    /// Ends the client, and leaves the session to its timeout.
+    pub(crate) fn stop(&self) {
+        self.shared
+            .with_rearm(|inner, now| inner.core.stop(now, &mut inner.news));
+    }
+
+    /// A handle whose calls end after this time, with [`Error::NotSent`] or
+    /// [`Error::OutcomeUnknown`]. Without it they wait for as long as it takes.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self.clone()
+        }
+    }
+
+    /// A handle whose requests are sent in this session or not at all.
+    #[must_use]
+    pub fn in_epoch(&self, epoch: Epoch) -> Self {
+        Self {
+            epoch: Some(epoch),
+            ..self.clone()
+        }
+    }
+
+    // How requests are made.
+
+    pub(crate) fn plain<T: FromReply>(
+        &self,
+        path: &str,
+        request: impl FnOnce(Option<Ustring>) -> Request,
+    ) -> Call<T> {
+        self.call(path, false, None, |path| (request(Some(path)), None))
+    }
+
+    pub(crate) fn watching<T: FromReply>(
+        &self,
+        path: &str,
+        kind: WatchKind,
+        request: impl FnOnce(Option<Ustring>) -> Request,
+    ) -> Call<T> {
+        self.call(path, false, Some(kind), |path| (request(Some(path)), None))
+    }
+
+    pub(crate) fn call<T: FromReply>(
+        &self,
+        path: &str,
+        is_sequential: bool,
+        watch: Option<WatchKind>,
+        request: impl FnOnce(Ustring) -> (Request, Option<IfAbandoned>),
+    ) -> Call<T> {
+        match paths::full(self.shared.chroot.as_ref(), path, is_sequential) {
+            Ok(path) => {
+                let (request, if_abandoned) = request(path);
+                self.request(request, watch, if_abandoned)
+            }
+            Err(error) => self.failed(&Request::Ping, error.into()),
+        }
+    }
+
+    pub(crate) fn failed<T>(&self, request: &Request, error: Error) -> Call<T> {
+        Call::failed(Arc::clone(&self.shared), self.about(request), error)
+    }
+
+    pub(crate) fn about(&self, request: &Request) -> About {
+        About {
+            op: request.op(),
+            path: request.path().cloned().unwrap_or_default(),
+            paths: multi::paths(request),
+            chroot_bytes: self.shared.chroot_bytes(),
+        }
+    }
+
+    pub(crate) fn request<T: FromReply>(
+        &self,
+        request: Request,
+        watch: Option<WatchKind>,
+        if_abandoned: Option<IfAbandoned>,
+    ) -> Call<T> {
+        let about = self.about(&request);
+        let bytes = multi::payload_bytes(&request);
+        if bytes > self.shared.frame_bytes_max {
+            let error = Error::TooLarge {
+                op: about.op.name(),
+                path: about.shown(&about.path),
+                bytes,
+                bytes_max: self.shared.frame_bytes_max,
+            };
+            return Call::failed(Arc::clone(&self.shared), about, error);
+        }
+        let submit = |inner: &mut crate::shared::Inner, now| {
+            let slot = inner.news.slots.insert(Slot::Waiting(None));
+            let watch = watch.map(|kind| (kind, inner.news.add_watch(kind, about.path.clone())));
+            let submission = Submission {
+                caller: Some(u32::try_from(slot).expect("memory ends before this many calls")),
+                epoch: self.epoch,
+                deadline: self.timeout.map(|timeout| now + timeout),
+                watch,
+                if_abandoned: if_abandoned.map(Box::new),
+            };
+            inner
+                .core
+                .submit(now, &request, submission, &mut inner.news);
+            (slot, watch.map(|(_, token)| token))
+        };
+        let (slot, token) = if self.timeout.is_some() {
+            self.shared.with_rearm(submit)
+        } else {
+            self.shared.with(submit)
+        };
+        let watch = token.map(|token| OneShot::new(Place::new(Arc::clone(&self.shared), token)));
+        Call::made(Arc::clone(&self.shared), slot, about, watch)
+    }
+}
+
+/// Why there is no client.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The connect string makes no sense.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// No server has answered.
+    #[error(transparent)]
+    Connect(#[from] Error),
+}

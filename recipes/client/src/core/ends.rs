@@ -1,0 +1,127 @@
+//! How things end: requests without a reply, sessions, the client.
+//!
+//! Source: curator-recipes reference sections 2.7 to 2.9; client-choice reference section 6.
+
+use minikeeper_protocol::{Request, Zxid};
+
+use super::{
+    janitor::Target,
+    machine::{Core, Link},
+    outcome::{Cause, Change, Effects, LostReason, Outcome, Time, WatchEnd},
+    requests::{Entry, IfAbandoned, Token},
+};
+
+impl Core {
+    /// The session is over. There is no connection, or none of it.
+    pub(super) fn lose(&mut self, now: Time, reason: LostReason, effects: &mut impl Effects) {
+        let over = self.epoch;
+        self.session = None;
+        self.last_zxid = Zxid(0);
+        effects.changed(Change::Lost {
+            epoch: over,
+            reason,
+        });
+        for watch in self.watches.end() {
+            effects.watch_ended(watch, WatchEnd::EpochOver);
+        }
+        for entry in self.requests.take_kept_of(over) {
+            self.not_sent(now, entry, Cause::SessionLost, effects);
+        }
+        // A handshake that asks to go on with it is of no use any more.
+        if reason == LostReason::Presumed && self.link != Link::Stopped {
+            self.link = Link::Down { retry_at: now };
+            self.requests.out.clear();
+        }
+    }
+
+    pub(super) fn lost(
+        &mut self,
+        now: Time,
+        entry: Entry,
+        cause: Cause,
+        effects: &mut impl Effects,
+    ) {
+        if let Some(registering) = &entry.registering {
+            self.watches
+                .settle(registering.kind, &registering.path, None);
+        }
+        match entry.token {
+            Some(Token::Caller(caller)) => effects.completed(caller, Outcome::Unknown(cause)),
+            Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),
+            None => {
+                let target = match entry.if_abandoned.map(|it| *it) {
+                    Some(IfAbandoned::DeleteCreated { parent, prefix }) => {
+                        Target::Prefixed { parent, prefix }
+                    }
+                    Some(IfAbandoned::DeleteStill(path)) => Target::Named(path),
+                    None => return,
+                };
+                self.janitor.add(now, self.epoch, target);
+            }
+        }
+    }
+
+    pub(super) fn not_sent(
+        &mut self,
+        now: Time,
+        entry: Entry,
+        cause: Cause,
+        effects: &mut impl Effects,
+    ) {
+        if let Some(registering) = &entry.registering {
+            self.watches
+                .settle(registering.kind, &registering.path, None);
+        }
+        match entry.token {
+            Some(Token::Caller(caller)) => effects.completed(caller, Outcome::NotSent(cause)),
+            Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),
+            None => {}
+        }
+    }
+
+    pub(super) fn end_overdue(&mut self, now: Time, effects: &mut impl Effects) {
+        let (unsent, unanswered) = self.requests.overdue(now);
+        for entry in unsent {
+            self.not_sent(now, entry, Cause::DeadlinePassed, effects);
+        }
+        for (token, _) in unanswered {
+            if let Token::Caller(caller) = token {
+                self.requests.abandon(token);
+                effects.completed(caller, Outcome::Unknown(Cause::DeadlinePassed));
+            }
+        }
+    }
+
+    pub(super) fn go_on_closing(&mut self, now: Time, effects: &mut impl Effects) {
+        let Some(give_up_at) = self.closing.filter(|_| !self.is_stopped()) else {
+            return;
+        };
+        if self.session.is_none() || now >= give_up_at {
+            return self.stop(now, effects);
+        }
+        if self.link == Link::Up && !self.close_sent && self.janitor.len() == 0 {
+            self.close_sent = true;
+            let xid = self.take_xid();
+            self.send_own(now, xid, &Request::CloseSession, None);
+        }
+    }
+
+    /// Nothing more will happen.
+    pub(crate) fn stop(&mut self, now: Time, effects: &mut impl Effects) {
+        if self.is_stopped() {
+            return;
+        }
+        for entry in self.requests.disconnected() {
+            self.lost(now, entry, Cause::Closed, effects);
+        }
+        for entry in self.requests.take_kept() {
+            self.not_sent(now, entry, Cause::Closed, effects);
+        }
+        for watch in self.watches.end() {
+            effects.watch_ended(watch, WatchEnd::EpochOver);
+        }
+        self.session = None;
+        self.link = Link::Stopped;
+        effects.changed(Change::Closed);
+    }
+}

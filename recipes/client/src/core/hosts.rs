@@ -1,0 +1,284 @@
+//! Where the servers are: the connect string, the order in which they are tried, and how long is
+//! waited between rounds.
+//!
+//! Source: `ConnectStringParser` and `StaticHostProvider` of the original's client.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use minikeeper_protocol::{PathError, ZnodePath};
+
+use super::outcome::Time;
+
+/// The port of a server whose address names none.
+pub const PORT_DEFAULT: u16 = 2181;
+
+/// The wait before the second round over all servers; doubled with each further round.
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+
+/// The longest wait between two rounds.
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// A parsed connect string: servers, and the znode that is the client's root.
+///
+/// # Examples
+/// ```
+/// let at: minikeeper_client::ConnectString = "zk1:2181,zk2,[::1]:2182/app".parse()?;
+/// assert_eq!(at.hosts(), ["zk1:2181", "zk2:2181", "[::1]:2182"]);
+/// assert_eq!(at.chroot(), Some("/app"));
+/// # Ok::<(), minikeeper_client::ConnectStringError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConnectString {
+    hosts: Vec<String>,
+    chroot: Option<ZnodePath>,
+}
+
+impl ConnectString {
+    /// The servers, each as `host:port`.
+    #[must_use]
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// The znode all paths are below; `None` if that is the root.
+    #[must_use]
+    pub fn chroot(&self) -> Option<&str> {
+        self.chroot.as_ref().map(ZnodePath::as_str)
+    }
+}
+
+/// What is wrong with a connect string.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConnectStringError {
+    /// No server, or nothing between two commas.
+    EmptyHost {
+        /// The string.
+        text: String,
+    },
+    /// What follows a colon is no port.
+    Port {
+        /// The server as it is written.
+        host: String,
+    },
+    /// What follows the servers is no path.
+    Chroot(PathError),
+}
+
+impl fmt::Display for ConnectStringError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyHost { text } => write!(
+                f,
+                "connect string {text:?}: a server is missing; write host:port,host:port/chroot"
+            ),
+            Self::Port { host } => write!(f, "server {host:?}: the port is no number below 65536"),
+            Self::Chroot(_) => f.write_str("chroot of the connect string"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectStringError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Chroot(error) => Some(error),
+            Self::EmptyHost { .. } | Self::Port { .. } => None,
+        }
+    }
+}
+
+impl FromStr for ConnectString {
+    type Err = ConnectStringError;
+
+    fn from_str(text: &str) -> Result<Self, ConnectStringError> {
+        let (hosts, chroot) = match text.find('/') {
+            Some(slash) => text.split_at(slash),
+            None => (text, "/"),
+        };
+        let chroot = ZnodePath::new(chroot).map_err(ConnectStringError::Chroot)?;
+        let hosts = hosts
+            .split(',')
+            .map(|host| with_port(host.trim(), text))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            hosts,
+            chroot: (chroot.as_str() != "/").then_some(chroot),
+        })
+    }
+}
+
+fn with_port(host: &str, text: &str) -> Result<String, ConnectStringError> {
+    let colon = match host.rfind(']') {
+        Some(bracket) => host[bracket..].find(':').map(|colon| bracket + colon),
+        // More than one colon without brackets: an address of version 6 that names no port.
+        None if host.matches(':').count() > 1 => None,
+        None => host.find(':'),
+    };
+    let name = &host[..colon.unwrap_or(host.len())];
+    if name.is_empty() {
+        return Err(ConnectStringError::EmptyHost {
+            text: text.to_owned(),
+        });
+    }
+    let port = match colon {
+        Some(colon) => host[colon + 1..]
+            .parse()
+            .map_err(|_| ConnectStringError::Port {
+                host: host.to_owned(),
+            })?,
+        None => PORT_DEFAULT,
+    };
+    let is_bare_v6 = name.contains(':') && !name.starts_with('[');
+    Ok(if is_bare_v6 {
+        format!("[{name}]:{port}")
+    } else {
+        format!("{name}:{port}")
+    })
+}
+
+/// Numbers by chance, from a seed: the order of servers, the jitter of waits.
+///
+/// `SplitMix64`: good enough to spread clients, and the same run for the same seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below the bound, which is not zero.
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// Which server is tried when.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    /// Indices into the list of servers, shuffled once, so that clients spread over them.
+    order: Vec<usize>,
+    /// The place in `order` that is tried next.
+    next: usize,
+    /// How many attempts have failed since the last success.
+    failures: u32,
+    chance: Chance,
+}
+
+impl Hosts {
+    pub(crate) fn new(count: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut order: Vec<_> = (0..count).collect();
+        for last in (1..count).rev() {
+            let other = chance.below(last as u64 + 1);
+            order.swap(last, usize::try_from(other).unwrap_or(0));
+        }
+        Self {
+            order,
+            next: 0,
+            failures: 0,
+            chance,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The server to try now.
+    pub(crate) fn take(&mut self) -> usize {
+        let host = self.order[self.next];
+        self.next = (self.next + 1) % self.order.len();
+        host
+    }
+
+    /// A server has answered.
+    pub(crate) const fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// A server could not be reached, or left; says when to try the next.
+    ///
+    /// The other servers are tried at once; between two rounds is a pause, half of it by chance.
+    pub(crate) fn failed(&mut self, now: Time) -> Time {
+        self.failures = self.failures.saturating_add(1);
+        let count = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        if !self.failures.is_multiple_of(count) {
+            return now;
+        }
+        let rounds = (self.failures / count - 1).min(16);
+        let pause = BACKOFF_MIN.saturating_mul(1 << rounds).min(BACKOFF_MAX);
+        let half_us = u64::try_from(pause.as_micros() / 2).unwrap_or(0);
+        now + pause / 2 + Duration::from_micros(self.chance.below(half_us + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connect_strings() {
+        let parse = |text: &str| text.parse::<ConnectString>();
+        let at = parse("a,b:1,[::1],::2,[fe80::1]:9/x/y").unwrap();
+        assert_eq!(
+            at.hosts(),
+            ["a:2181", "b:1", "[::1]:2181", "[::2]:2181", "[fe80::1]:9"]
+        );
+        assert_eq!(at.chroot(), Some("/x/y"));
+        assert_eq!(parse("a").unwrap().chroot(), None);
+        assert_eq!(parse("a/").unwrap().chroot(), None);
+        for text in ["", ",", "a,", ":2181", "a,,b"] {
+            let error = parse(text).unwrap_err();
+            assert!(
+                matches!(error, ConnectStringError::EmptyHost { .. }),
+                "{text}"
+            );
+        }
+        for text in ["a:", "a:x", "a:65536", "[::1]:"] {
+            assert_eq!(
+                parse(text).unwrap_err(),
+                ConnectStringError::Port { host: text.into() }
+            );
+        }
+        assert!(matches!(
+            parse("a/x/").unwrap_err(),
+            ConnectStringError::Chroot(_)
+        ));
+    }
+
+    #[test]
+    fn every_server_is_tried_before_a_pause() {
+        let now = Duration::from_secs(7);
+        let mut hosts = Hosts::new(3, 1);
+        let mut tried: Vec<_> = (0..3).map(|_| hosts.take()).collect();
+        tried.sort_unstable();
+        assert_eq!(tried, [0, 1, 2]);
+        assert_eq!((hosts.failed(now), hosts.failed(now)), (now, now));
+        let pause = hosts.failed(now) - now;
+        assert!(
+            pause >= BACKOFF_MIN / 2 && pause <= BACKOFF_MIN,
+            "{pause:?}"
+        );
+        for _ in 0..300 {
+            assert!(hosts.failed(now) - now <= BACKOFF_MAX);
+        }
+        hosts.succeeded();
+        assert_eq!(hosts.failed(now), now);
+    }
+
+    #[test]
+    fn seeds_give_other_orders() {
+        let first = |seed| Hosts::new(3, seed).take();
+        assert!((0..20).any(|seed| first(seed) != first(0)));
+        assert_eq!(first(5), first(5));
+    }
+}

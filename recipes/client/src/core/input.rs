@@ -1,0 +1,34 @@
+//! What goes into the machine beside bytes and time.
+
+use std::time::Duration;
+
+use super::{
+    outcome::{Epoch, Time},
+    requests::IfAbandoned,
+    watches::{WatchKind, WatchToken},
+};
+
+/// What the machine is told once.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) session_timeout: Duration,
+    /// How many servers there are.
+    pub(crate) hosts: usize,
+    /// How long one of them may take to answer; by default its share of the session timeout.
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) close_wait: Duration,
+    pub(crate) read_only: bool,
+    pub(crate) frame_bytes_max: usize,
+    /// What the order of servers and the jitter of waits follow from.
+    pub(crate) seed: u64,
+}
+
+/// A request on its way in.
+#[derive(Debug, Default)]
+pub(crate) struct Submission {
+    pub(crate) caller: Option<u32>,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) watch: Option<(WatchKind, WatchToken)>,
+    pub(crate) if_abandoned: Option<Box<IfAbandoned>>,
+}

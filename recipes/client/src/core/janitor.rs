@@ -1,0 +1,310 @@
+//! Clean-up that outlives its caller: znodes that must go although nobody waits for it.
+//!
+//! A ticket names a znode, or where to look for one whose creation was never answered. It is
+//! worked off by requests of the client's own, again and again until the server says it is done
+//! or the session is over, which removes ephemeral znodes anyhow.
+//!
+//! Source: curator-recipes reference sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use minikeeper_protocol::{ErrorCode, Reply, Request, Ustring};
+
+use super::outcome::{Epoch, Time};
+
+/// The wait before a failed ticket is tried again; doubled up to the largest.
+const BACKOFF_MIN: Duration = Duration::from_millis(20);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Which znode has to go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// This one.
+    Named(Ustring),
+    /// Any child of `parent` whose name begins with `prefix`: its creation was not answered.
+    Prefixed { parent: Ustring, prefix: Ustring },
+}
+
+/// The number of a ticket, and of the step that a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Errand {
+    ticket: u32,
+    step: Step,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Step {
+    Sync,
+    List,
+    Delete,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    target: Target,
+    epoch: Epoch,
+    /// How often it failed.
+    attempts: u32,
+    /// When it is tried next; `None` while requests for it are on their way.
+    due: Option<Time>,
+    /// Deletions of found children that are not answered.
+    deleting: u32,
+}
+
+/// Every ticket that is not done.
+#[derive(Debug, Default)]
+pub(crate) struct Janitor {
+    tickets: BTreeMap<u32, Ticket>,
+    next: u32,
+    /// Tickets given up because the server does not permit the deletion.
+    forbidden: u64,
+}
+
+impl Janitor {
+    /// Takes a ticket. It is due at once.
+    pub(crate) fn add(&mut self, now: Time, epoch: Epoch, target: Target) {
+        self.tickets.insert(
+            self.next,
+            Ticket {
+                target,
+                epoch,
+                attempts: 0,
+                due: Some(now),
+                deleting: 0,
+            },
+        );
+        self.next = self.next.wrapping_add(1);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tickets.len()
+    }
+
+    pub(crate) const fn forbidden(&self) -> u64 {
+        self.forbidden
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.tickets.values().filter_map(|ticket| ticket.due).min()
+    }
+
+    /// What is to be asked now, in a session of this epoch.
+    ///
+    /// A znode of an earlier session goes with that session; one deletion shortens the wait of
+    /// others, and then the ticket is forgotten.
+    pub(crate) fn requests(&mut self, now: Time, epoch: Epoch) -> Vec<(Errand, Request)> {
+        let mut requests = Vec::new();
+        self.tickets
+            .retain(|_, ticket| ticket.epoch == epoch || matches!(ticket.target, Target::Named(_)));
+        for (number, ticket) in &mut self.tickets {
+            if ticket.due.is_none_or(|due| due > now) {
+                continue;
+            }
+            ticket.due = None;
+            let errand = |step| Errand {
+                ticket: *number,
+                step,
+            };
+            match &ticket.target {
+                Target::Named(path) => requests.push((errand(Step::Delete), delete(path.clone()))),
+                Target::Prefixed { parent, .. } => {
+                    // What another server still has in its pipe is seen only after a sync
+                    // (reference section 14.6).
+                    let sync = Request::Sync {
+                        path: Some(parent.clone()),
+                    };
+                    let list = Request::GetChildren {
+                        path: Some(parent.clone()),
+                        watch: false,
+                    };
+                    requests.push((errand(Step::Sync), sync));
+                    requests.push((errand(Step::List), list));
+                }
+            }
+        }
+        requests
+    }
+
+    /// A request of its own was answered; gives what is to be asked next.
+    pub(crate) fn answered(
+        &mut self,
+        now: Time,
+        epoch: Epoch,
+        errand: Errand,
+        answer: Result<Reply, ErrorCode>,
+    ) -> Vec<(Errand, Request)> {
+        let Some(ticket) = self.tickets.get_mut(&errand.ticket) else {
+            return Vec::new();
+        };
+        match (errand.step, answer) {
+            (Step::Sync, _) => {}
+            (Step::List, Ok(Reply::Children(names))) => {
+                let Target::Prefixed { parent, prefix } = &ticket.target else {
+                    return Vec::new();
+                };
+                let found = names
+                    .iter()
+                    .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()));
+                let requests: Vec<_> = found
+                    .map(|name| {
+                        let errand = Errand {
+                            step: Step::Delete,
+                            ..errand
+                        };
+                        (errand, delete(join(parent, name)))
+                    })
+                    .collect();
+                if requests.is_empty() {
+                    self.tickets.remove(&errand.ticket);
+                } else {
+                    ticket.deleting = u32::try_from(requests.len()).unwrap_or(u32::MAX);
+                }
+                return requests;
+            }
+            (Step::List, Err(ErrorCode::NoNode)) => {
+                self.tickets.remove(&errand.ticket);
+            }
+            (Step::Delete, Ok(_) | Err(ErrorCode::NoNode)) => {
+                ticket.deleting = ticket.deleting.saturating_sub(1);
+                if ticket.deleting == 0 {
+                    self.tickets.remove(&errand.ticket);
+                }
+            }
+            (_, Err(ErrorCode::NoAuth)) => {
+                self.forbidden += 1;
+                self.tickets.remove(&errand.ticket);
+            }
+            _ if ticket.epoch != epoch => {
+                self.tickets.remove(&errand.ticket);
+            }
+            _ => self.failed(now, errand),
+        }
+        Vec::new()
+    }
+
+    /// A request of its own will not be answered.
+    pub(crate) fn failed(&mut self, now: Time, errand: Errand) {
+        if let Some(ticket) = self.tickets.get_mut(&errand.ticket)
+            && ticket.due.is_none()
+        {
+            let pause = BACKOFF_MIN.saturating_mul(1 << ticket.attempts.min(16));
+            ticket.attempts += 1;
+            ticket.deleting = 0;
+            ticket.due = Some(now + pause.min(BACKOFF_MAX));
+        }
+    }
+
+    /// A connection is there again: nothing has to wait out its pause.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        for ticket in self.tickets.values_mut() {
+            if let Some(due) = &mut ticket.due {
+                *due = now;
+            }
+        }
+    }
+}
+
+const fn delete(path: Ustring) -> Request {
+    Request::Delete {
+        path: Some(path),
+        version: -1,
+    }
+}
+
+fn join(parent: &Ustring, name: &Ustring) -> Ustring {
+    let mut path = parent.as_bytes().to_vec();
+    if path != b"/" {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.as_bytes());
+    Ustring::from(bytes::Bytes::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Duration::from_secs(1);
+    const EPOCH: Epoch = Epoch(1);
+
+    fn named() -> Janitor {
+        let mut janitor = Janitor::default();
+        janitor.add(NOW, EPOCH, Target::Named("/l/a".into()));
+        janitor
+    }
+
+    #[test]
+    fn named_znode_is_deleted_until_the_server_says_so() {
+        let mut janitor = named();
+        let requests = janitor.requests(NOW, EPOCH);
+        let [(errand, request)] = &requests[..] else {
+            panic!("{requests:?}");
+        };
+        assert_eq!(*request, delete("/l/a".into()));
+        assert!(janitor.requests(NOW, EPOCH).is_empty(), "asked already");
+        janitor.failed(NOW, *errand);
+        let due = janitor.next_due().unwrap();
+        assert!(due > NOW);
+        let (errand, _) = janitor.requests(due, EPOCH).remove(0);
+        janitor.answered(due, EPOCH, errand, Err(ErrorCode::NoNode));
+        assert_eq!(janitor.len(), 0);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let mut janitor = named();
+        let mut now = NOW;
+        for _ in 0..40 {
+            let (errand, _) = janitor.requests(now, EPOCH).remove(0);
+            janitor.failed(now, errand);
+            let pause = janitor.next_due().unwrap() - now;
+            assert!((BACKOFF_MIN..=BACKOFF_MAX).contains(&pause));
+            now += pause;
+        }
+    }
+
+    #[test]
+    fn unanswered_creation_is_looked_for_after_a_sync() {
+        let mut janitor = Janitor::default();
+        let target = Target::Prefixed {
+            parent: "/".into(),
+            prefix: "_c_1-".into(),
+        };
+        janitor.add(NOW, EPOCH, target);
+        let requests = janitor.requests(NOW, EPOCH);
+        assert!(matches!(requests[0].1, Request::Sync { .. }));
+        assert!(matches!(requests[1].1, Request::GetChildren { .. }));
+        let names = vec!["_c_1-lock-3".into(), "_c_2-lock-4".into()];
+        let list = requests[1].0;
+        janitor.answered(NOW, EPOCH, requests[0].0, Ok(Reply::Path(None)));
+        let deletes = janitor.answered(NOW, EPOCH, list, Ok(Reply::Children(names)));
+        assert_eq!(deletes.len(), 1);
+        assert_eq!(deletes[0].1, delete("/_c_1-lock-3".into()));
+        assert_eq!(janitor.len(), 1);
+        janitor.answered(NOW, EPOCH, deletes[0].0, Ok(Reply::Empty));
+        assert_eq!(janitor.len(), 0);
+    }
+
+    #[test]
+    fn later_session_deletes_what_has_a_name_and_forgets_the_rest() {
+        let mut janitor = named();
+        let target = Target::Prefixed {
+            parent: "/l".into(),
+            prefix: "x".into(),
+        };
+        janitor.add(NOW, EPOCH, target);
+        let requests = janitor.requests(NOW, Epoch(2));
+        assert_eq!(requests.len(), 1);
+        let refused = Err(ErrorCode::NotEmpty);
+        janitor.answered(NOW, Epoch(2), requests[0].0, refused);
+        assert_eq!(janitor.len(), 0);
+    }
+
+    #[test]
+    fn forbidden_deletion_is_counted_and_given_up() {
+        let mut janitor = named();
+        let (errand, _) = janitor.requests(NOW, EPOCH).remove(0);
+        janitor.answered(NOW, EPOCH, errand, Err(ErrorCode::NoAuth));
+        assert_eq!((janitor.len(), janitor.forbidden()), (0, 1));
+    }
+}

@@ -1,0 +1,489 @@
+//! The machine: what callers want, what happens to the connection, what is sent.
+
+use bytes::Bytes;
+use minikeeper_protocol::{ConnectResponse, Reader, Reply, Request, Ustring, Xid, Zxid, frame};
+
+use super::{
+    hosts::Hosts,
+    input::{Settings, Submission},
+    janitor::{Errand, Janitor, Target},
+    outcome::{Cause, Change, Effects, Epoch, Fault, LostReason, Outcome, Time},
+    requests::{Entry, IfAbandoned, Registering, Requests, Token},
+    session::{self, Session},
+    watches::{WatchKind, WatchToken, Watches},
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Link {
+    /// The next server is tried then.
+    Down {
+        retry_at: Time,
+    },
+    Connecting {
+        host: usize,
+        give_up_at: Time,
+    },
+    Handshaking {
+        asked_at: Time,
+        give_up_at: Time,
+    },
+    Up,
+    /// There will be none any more.
+    Stopped,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) settings: Settings,
+    pub(super) hosts: Hosts,
+    pub(super) link: Link,
+    pub(super) session: Option<Session>,
+    pub(super) epoch: Epoch,
+    pub(super) last_zxid: Zxid,
+    pub(super) next_xid: i32,
+    pub(super) requests: Requests,
+    pub(super) watches: Watches,
+    pub(super) janitor: Janitor,
+    /// Said again on every connection.
+    pub(super) identities: Vec<(Ustring, Bytes)>,
+    /// When something was last sent, and last received.
+    pub(super) sent_at: Time,
+    pub(super) heard_at: Time,
+    /// When closing is given up; `None` while the client is open.
+    pub(super) closing: Option<Time>,
+    /// Whether closeSession was sent.
+    pub(super) close_sent: bool,
+}
+
+impl Core {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            hosts: Hosts::new(settings.hosts, settings.seed),
+            settings,
+            link: Link::Down {
+                retry_at: Time::ZERO,
+            },
+            session: None,
+            epoch: Epoch(0),
+            last_zxid: Zxid(0),
+            next_xid: 1,
+            requests: Requests::default(),
+            watches: Watches::default(),
+            janitor: Janitor::default(),
+            identities: Vec::new(),
+            sent_at: Time::ZERO,
+            heard_at: Time::ZERO,
+            closing: None,
+            close_sent: false,
+        }
+    }
+
+    // What is known.
+
+    pub(crate) const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(crate) const fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// The server to connect to now.
+    pub(crate) const fn connecting(&self) -> Option<usize> {
+        match self.link {
+            Link::Connecting { host, .. } => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Whether the connection is (still) of use.
+    pub(crate) const fn is_linked(&self) -> bool {
+        matches!(self.link, Link::Handshaking { .. } | Link::Up)
+    }
+
+    pub(crate) const fn is_stopped(&self) -> bool {
+        matches!(self.link, Link::Stopped)
+    }
+
+    pub(crate) fn clean_ups_pending(&self) -> usize {
+        self.janitor.len()
+    }
+
+    pub(crate) const fn clean_ups_forbidden(&self) -> u64 {
+        self.janitor.forbidden()
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        self.is_linked() && !self.requests.out.is_empty()
+    }
+
+    pub(crate) fn take_output(&mut self, empty: Vec<u8>) -> Vec<u8> {
+        self.requests.take_output(empty)
+    }
+
+    /// When [`Core::tick`] is due.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let link = match (self.link, &self.session) {
+            (Link::Stopped, _) => return None,
+            (Link::Down { retry_at }, _) => Some(retry_at),
+            (Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. }, _) => {
+                Some(give_up_at)
+            }
+            (Link::Up, Some(session)) => Some(self.ping_at(session).min(self.silent_at(session))),
+            (Link::Up, None) => None,
+        };
+        let session = self.session.as_ref().filter(|_| self.link != Link::Up);
+        let clean_up = self.janitor.next_due().filter(|_| self.link == Link::Up);
+        let candidates = [
+            link,
+            session.map(Session::safe_until),
+            clean_up,
+            self.requests.next_deadline(),
+            self.closing,
+        ];
+        candidates.into_iter().flatten().min()
+    }
+
+    fn ping_at(&self, session: &Session) -> Time {
+        self.sent_at + session.timeout / 3
+    }
+
+    fn silent_at(&self, session: &Session) -> Time {
+        self.heard_at + session.timeout * 2 / 3
+    }
+
+    // What callers want.
+
+    /// Sends a request, or keeps it until it can be sent.
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        request: &Request,
+        submission: Submission,
+        effects: &mut impl Effects,
+    ) {
+        let cause = if self.closing.is_some() || self.is_stopped() {
+            Some(Cause::Closed)
+        } else {
+            let is_over =
+                |epoch| epoch < self.epoch || epoch == self.epoch && self.session.is_none();
+            submission
+                .epoch
+                .is_some_and(is_over)
+                .then_some(Cause::SessionLost)
+        };
+        if let Some(cause) = cause {
+            if let Some(caller) = submission.caller {
+                effects.completed(caller, Outcome::NotSent(cause));
+            }
+            return;
+        }
+        let registering = submission.watch.map(|(kind, token)| {
+            let path = request.path().cloned().unwrap_or_default();
+            self.watches.announce(kind, &path);
+            Box::new(Registering {
+                kind,
+                path,
+                token: Some(token),
+            })
+        });
+        let entry = Entry {
+            xid: self.take_xid(),
+            op: request.op(),
+            token: submission.caller.map(Token::Caller),
+            epoch: submission.epoch,
+            deadline: submission.deadline,
+            registering,
+            if_abandoned: submission.if_abandoned,
+        };
+        self.send_or_keep(now, entry, request);
+    }
+
+    /// Says who this client is, from the first connection on.
+    pub(crate) fn know_identity(&mut self, scheme: Ustring, data: Bytes) {
+        self.identities.push((scheme, data));
+    }
+
+    /// Says who this client is, now and after every reconnect.
+    pub(crate) fn add_identity(
+        &mut self,
+        now: Time,
+        scheme: Ustring,
+        data: Bytes,
+        caller: u32,
+        effects: &mut impl Effects,
+    ) {
+        if self.closing.is_some() || self.is_stopped() {
+            return effects.completed(caller, Outcome::NotSent(Cause::Closed));
+        }
+        self.identities.push((scheme.clone(), data.clone()));
+        if self.link == Link::Up {
+            self.send_identity(now, &scheme, &data, Some(Token::Caller(caller)));
+        } else {
+            // It goes out with the next handshake; nobody has to wait for that.
+            effects.completed(
+                caller,
+                Outcome::Answered {
+                    result: Ok(Reply::Empty),
+                    zxid: self.last_zxid,
+                    epoch: self.epoch,
+                },
+            );
+        }
+    }
+
+    /// Nobody waits for this request any more.
+    pub(crate) fn abandon(&mut self, now: Time, caller: u32) {
+        if let Some(entry) = self.requests.abandon(Token::Caller(caller)) {
+            // It was not sent: only a deletion is still wanted.
+            if let Some(registering) = &entry.registering {
+                self.watches
+                    .settle(registering.kind, &registering.path, None);
+            }
+            if let Some(IfAbandoned::DeleteStill(path)) = entry.if_abandoned.as_deref() {
+                self.clean_up(now, self.epoch, Target::Named(path.clone()));
+            }
+        }
+    }
+
+    /// Nobody waits for this watch any more.
+    pub(crate) fn abandon_watch(
+        &mut self,
+        now: Time,
+        kind: WatchKind,
+        path: &Ustring,
+        token: WatchToken,
+    ) {
+        self.requests.abandon_watch(token);
+        // What was to look at a znode's data may have found none.
+        let kinds = [kind, WatchKind::Exist];
+        let count = if kind == WatchKind::Data { 2 } else { 1 };
+        for kind in &kinds[..count] {
+            if self.watches.leave(*kind, path, token) {
+                self.remove_watch(now, *kind, path);
+            }
+        }
+    }
+
+    /// Sees to it that a znode goes, whoever is still there to wait for it.
+    pub(crate) fn clean_up(&mut self, now: Time, epoch: Epoch, target: Target) {
+        if self.is_stopped() {
+            return;
+        }
+        self.janitor.add(now, epoch, target);
+        self.work_off(now);
+    }
+
+    /// Ends the session politely, or at least the client.
+    pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
+        if self.closing.is_none() && !self.is_stopped() {
+            self.closing = Some(now + self.settings.close_wait);
+            self.janitor.hurry(now);
+            self.work_off(now);
+            self.go_on_closing(now, effects);
+        }
+    }
+
+    // What happens.
+
+    /// The server is connected to.
+    pub(crate) fn linked(&mut self, now: Time) {
+        let Link::Connecting { give_up_at, .. } = self.link else {
+            return;
+        };
+        self.link = Link::Handshaking {
+            asked_at: now,
+            give_up_at,
+        };
+        let Settings {
+            session_timeout,
+            read_only,
+            ..
+        } = self.settings;
+        session::hello(
+            self.session.as_ref(),
+            session_timeout,
+            self.last_zxid,
+            read_only,
+        )
+        .encode(&mut self.requests.out);
+    }
+
+    /// The server could not be connected to, or the connection is gone.
+    pub(crate) fn unlinked(&mut self, now: Time, effects: &mut impl Effects) {
+        if matches!(self.link, Link::Down { .. } | Link::Stopped) {
+            return;
+        }
+        let was_up = self.link == Link::Up;
+        self.link = Link::Down {
+            retry_at: self.hosts.failed(now),
+        };
+        for entry in self.requests.disconnected() {
+            self.lost(now, entry, Cause::ConnectionLost, effects);
+        }
+        if self.close_sent {
+            return self.stop(now, effects);
+        }
+        if was_up && let Some(session) = &self.session {
+            effects.changed(Change::Suspended {
+                epoch: self.epoch,
+                until: session.safe_until(),
+            });
+        }
+    }
+
+    /// Bytes have come; says how many of them are done with.
+    ///
+    /// # Errors
+    /// When they make no sense: the connection must end.
+    pub(crate) fn received(
+        &mut self,
+        now: Time,
+        batch: &Bytes,
+        effects: &mut impl Effects,
+    ) -> Result<usize, Fault> {
+        let mut done = 0;
+        self.heard_at = now;
+        while self.is_linked() {
+            let next = frame::next(&batch[done..], self.settings.frame_bytes_max);
+            let Some(body) = next.map_err(Fault::Frame)? else {
+                break;
+            };
+            let window = done + body.start..done + body.end;
+            done = window.end;
+            match self.link {
+                Link::Handshaking { asked_at, .. } => {
+                    let response = ConnectResponse::decode(&mut Reader::window(batch, window))
+                        .map_err(Fault::Message)?;
+                    self.welcomed(now, asked_at, response, effects);
+                }
+                _ => self.message(now, batch, window, effects)?,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Time, effects: &mut impl Effects) {
+        self.end_overdue(now, effects);
+        if self.link == Link::Up
+            && let Some(session) = &self.session
+        {
+            if now >= self.silent_at(session) {
+                self.unlinked(now, effects);
+            } else if now >= self.ping_at(session) {
+                self.send_own(now, Xid::PING, &Request::Ping, None);
+            }
+        }
+        if let Link::Connecting { give_up_at, .. } | Link::Handshaking { give_up_at, .. } =
+            self.link
+            && now >= give_up_at
+        {
+            self.unlinked(now, effects);
+        }
+        if self.link != Link::Up
+            && let Some(session) = &self.session
+            && now >= session.safe_until()
+        {
+            self.lose(now, LostReason::Presumed, effects);
+        }
+        self.work_off(now);
+        self.go_on_closing(now, effects);
+        if let Link::Down { retry_at } = self.link
+            && now >= retry_at
+        {
+            let share = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+            let limit = self.settings.connect_timeout;
+            let limit = limit.unwrap_or(self.settings.session_timeout / share);
+            self.link = Link::Connecting {
+                host: self.hosts.take(),
+                give_up_at: now + limit,
+            };
+        }
+    }
+
+    // What is sent.
+
+    pub(super) const fn take_xid(&mut self) -> Xid {
+        let xid = Xid(self.next_xid);
+        self.next_xid = match self.next_xid.checked_add(1) {
+            Some(next) => next,
+            None => 1,
+        };
+        xid
+    }
+
+    fn send_or_keep(&mut self, now: Time, entry: Entry, request: &Request) {
+        let xid = entry.xid;
+        if self.link == Link::Up {
+            self.sent_at = now;
+            self.requests
+                .send(now, entry, |out| request.encode(xid, out));
+        } else {
+            self.requests.keep(entry, |out| request.encode(xid, out));
+        }
+    }
+
+    /// A request of the client's own, on a connection that is there.
+    pub(super) fn send_own(
+        &mut self,
+        now: Time,
+        xid: Xid,
+        request: &Request,
+        token: Option<Token>,
+    ) {
+        self.sent_at = now;
+        let entry = Entry {
+            xid,
+            op: request.op(),
+            token,
+            epoch: Some(self.epoch),
+            deadline: None,
+            registering: None,
+            if_abandoned: None,
+        };
+        self.requests
+            .send(now, entry, |out| request.encode(xid, out));
+    }
+
+    pub(super) fn send_identity(
+        &mut self,
+        now: Time,
+        scheme: &Ustring,
+        data: &Bytes,
+        token: Option<Token>,
+    ) {
+        let request = Request::Auth {
+            kind: 0,
+            scheme: Some(scheme.clone()),
+            data: Some(data.clone()),
+        };
+        self.send_own(now, Xid::AUTH, &request, token);
+    }
+
+    pub(super) fn send_errand(&mut self, now: Time, errand: Errand, request: &Request) {
+        let xid = self.take_xid();
+        self.send_own(now, xid, request, Some(Token::Janitor(errand)));
+    }
+
+    pub(super) fn remove_watch(&mut self, now: Time, kind: WatchKind, path: &Ustring) {
+        if self.link == Link::Up {
+            let request = Request::RemoveWatches {
+                path: Some(path.clone()),
+                kind: kind.watcher_type().code(),
+            };
+            let xid = self.take_xid();
+            self.send_own(now, xid, &request, None);
+        }
+    }
+
+    pub(super) fn work_off(&mut self, now: Time) {
+        if self.link != Link::Up || self.close_sent {
+            return;
+        }
+        for (errand, request) in self.janitor.requests(now, self.epoch) {
+            self.send_errand(now, errand, &request);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the machine says to the outside, and in which words.
+
+use std::{fmt, time::Duration};
+
+use minikeeper_protocol::{
+    DecodeError, ErrorCode, EventKind, FrameError, Reply, SessionId, Ustring, Xid, Zxid,
+};
+
+use super::watches::WatchToken;
+
+/// A point in time: how long after the start of the client.
+pub(crate) type Time = Duration;
+
+/// The number of a session within one client: 1 for the first, 2 for the one after it.
+///
+/// Every reply, event and change of state carries it. What was learned in one epoch says nothing
+/// about locks in the next: their znodes went with the session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a session is over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// A server said so.
+    Expired,
+    /// A server gave another session when asked to go on with this one.
+    Replaced,
+    /// No server was heard for so long that one may have ended it.
+    Presumed,
+    /// A server did not accept an identity.
+    AuthFailed,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "expired",
+            Self::Replaced => "replaced by the server with another",
+            Self::Presumed => "presumed expired: no server was heard for its timeout",
+            Self::AuthFailed => "ended: authentication failed",
+        })
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The connection ended.
+    ConnectionLost,
+    /// Its deadline passed.
+    DeadlinePassed,
+    /// The session it belongs to is over.
+    SessionLost,
+    /// The client is closed.
+    Closed,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConnectionLost => "the connection was lost",
+            Self::DeadlinePassed => "its deadline has passed",
+            Self::SessionLost => "its session is over",
+            Self::Closed => "the client is closed",
+        })
+    }
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// A server has answered.
+    Answered {
+        result: Result<Reply, ErrorCode>,
+        zxid: Zxid,
+        epoch: Epoch,
+    },
+    /// It was sent, and nobody knows whether it was carried out.
+    Unknown(Cause),
+    /// It was certainly not carried out.
+    NotSent(Cause),
+}
+
+/// How a watch ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WatchEnd {
+    Fired {
+        kind: EventKind,
+        zxid: Zxid,
+    },
+    /// The session is over, or the client is closed.
+    EpochOver,
+}
+
+/// A change of the connection's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    Connected {
+        epoch: Epoch,
+        session: SessionId,
+        /// Whether it is the session of before.
+        resumed: bool,
+        read_only: bool,
+    },
+    Suspended {
+        epoch: Epoch,
+        /// When it will be presumed lost.
+        until: Time,
+    },
+    Lost {
+        epoch: Epoch,
+        reason: LostReason,
+    },
+    Closed,
+}
+
+/// What the machine has to say.
+pub(crate) trait Effects {
+    /// A request came to its end.
+    fn completed(&mut self, caller: u32, outcome: Outcome);
+
+    /// A one-shot watch fired, or any watch came to its end.
+    fn watch_ended(&mut self, watch: WatchToken, end: WatchEnd);
+
+    /// A persistent watch fired and goes on.
+    fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
+
+    fn changed(&mut self, change: Change);
+}
+
+/// What cannot be forgiven a server: the connection ends.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Frame(FrameError),
+    Message(DecodeError),
+    /// A reply to nothing that was asked.
+    OutOfOrder(Xid),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(error) => error.fmt(f),
+            Self::Message(error) => error.fmt(f),
+            Self::OutOfOrder(xid) => write!(f, "reply with xid {xid} answers no request in order"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The task of a client: connects, reads, lets time pass.
+//!
+//! Requests are not its business: calls write them themselves, see `shared.rs`.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::{
+    io::AsyncReadExt as _,
+    time::{Sleep, sleep_until},
+};
+
+use crate::{
+    shared::Shared,
+    transport::{Reader, Transport},
+};
+
+/// What one read takes at most unless a reply is larger, in bytes.
+const READ_BYTES: usize = 16 << 10;
+
+/// Keeps a client going; ends when the client is closed.
+///
+/// [`crate::ClientBuilder::connect`] spawns it; [`crate::ClientBuilder::build`] gives it to whoever
+/// wants to poll it himself. Without it nothing is read and no time passes.
+#[must_use = "a client does nothing unless its driver is polled"]
+pub struct Driver {
+    shared: Arc<Shared>,
+    transport: Box<dyn Transport>,
+    hosts: Vec<String>,
+    buffer: BytesMut,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver")
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        transport: Box<dyn Transport>,
+        hosts: Vec<String>,
+    ) -> Self {
+        Self {
+            shared,
+            transport,
+            hosts,
+            buffer: BytesMut::new(),
+        }
+    }
+
+    /// Drives the client until it is closed.
+    pub async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut alarm = Alarm::new(&shared);
+        loop {
+            alarm.tick();
+            let host = shared.with(|inner, _| match inner.core.connecting() {
+                _ if inner.core.is_stopped() => Err(()),
+                host => Ok(host),
+            });
+            match host {
+                Err(()) => break,
+                Ok(None) => poll_fn(|cx| alarm.poll(cx)).await,
+                Ok(Some(host)) => self.visit(host, &mut alarm).await,
+            }
+        }
+    }
+
+    /// Connects to a server and stays with it as long as it is of use.
+    async fn visit(&mut self, host: usize, alarm: &mut Alarm<'_>) {
+        let host = &self.hosts[host];
+        let shared = alarm.shared;
+        let mut connecting = self.transport.connect(host);
+        let connected = poll_fn(|cx| {
+            if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
+                return Poll::Ready(Some(result));
+            }
+            while alarm.poll(cx).is_ready() {
+                if shared.with(|inner, _| inner.core.connecting().is_none()) {
+                    return Poll::Ready(None);
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        drop(connecting);
+        let why = match connected {
+            None => "no answer in time".to_owned(),
+            Some(Err(error)) => error.to_string(),
+            Some(Ok((reader, writer))) => {
+                tracing::debug!(host, "connected");
+                shared.install(writer);
+                shared.with(|inner, now| inner.core.linked(now));
+                let why = self.stay(reader, alarm).await;
+                drop(shared.uninstall());
+                why
+            }
+        };
+        tracing::debug!(why, "no connection");
+        shared.with(|inner, now| inner.core.unlinked(now, &mut inner.news));
+    }
+
+    /// Reads until the connection ends; says why it did.
+    async fn stay(&mut self, mut reader: Reader, alarm: &mut Alarm<'_>) -> String {
+        let shared = alarm.shared;
+        self.buffer.clear();
+        shared.flush();
+        poll_fn(|cx| {
+            shared.set_driver(cx.waker());
+            loop {
+                match self.read(&mut reader, cx) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready("closed by the server".to_owned()),
+                    Poll::Ready(Err(error)) => return Poll::Ready(error.to_string()),
+                    Poll::Ready(Ok(_)) => match self.digest() {
+                        Ok(()) => {}
+                        Err(fault) => return Poll::Ready(fault),
+                    },
+                    Poll::Pending => break,
+                }
+            }
+            while alarm.poll(cx).is_ready() {}
+            shared.flush();
+            shared.with(|inner, _| {
+                if let Some(error) = inner.output.failed.take() {
+                    return Poll::Ready(error.to_string());
+                }
+                if inner.core.is_linked() {
+                    Poll::Pending
+                } else {
+                    Poll::Ready("of no use any more".to_owned())
+                }
+            })
+        })
+        .await
+    }
+
+    fn read(&mut self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.buffer.reserve(READ_BYTES);
+        pin!(reader.read_buf(&mut self.buffer)).poll(cx)
+    }
+
+    /// Hands what was read to the machine, and writes what it says to it.
+    fn digest(&mut self) -> Result<(), String> {
+        let batch = self.buffer.split().freeze();
+        let (done, is_linked) = self
+            .shared
+            .with(|inner, now| {
+                let done = inner.core.received(now, &batch, &mut inner.news)?;
+                Ok((done, inner.core.is_linked()))
+            })
+            .map_err(|fault: crate::core::outcome::Fault| fault.to_string())?;
+        if !is_linked {
+            return Err("of no use any more".to_owned());
+        }
+        // The machine keeps no slice of the batch, so the buffer comes back.
+        match batch.try_into_mut() {
+            Ok(mut buffer) => {
+                buffer.advance(done);
+                self.buffer = buffer;
+            }
+            Err(batch) => self.buffer.extend_from_slice(&batch[done..]),
+        }
+        self.shared.flush();
+        Ok(())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Nothing more is read: whoever waits must not wait for ever.
+        drop(self.shared.uninstall());
+        self.shared
+            .with(|inner, now| inner.core.stop(now, &mut inner.news));
+    }
+}
+
+/// Wakes the driver when the machine is due.
+struct Alarm<'a> {
+    shared: &'a Shared,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl<'a> Alarm<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let sleep = Box::pin(sleep_until(shared.clock.at(shared.clock.now())));
+        Self { shared, sleep }
+    }
+
+    /// Lets the machine look at the time, and sets the alarm for the next.
+    fn tick(&mut self) {
+        let next = self.shared.with(|inner, now| {
+            inner.core.tick(now, &mut inner.news);
+            inner.armed = inner.core.next_deadline();
+            inner.armed
+        });
+        if let Some(next) = next {
+            self.sleep.as_mut().reset(self.shared.clock.at(next));
+        }
+    }
+
+    /// Ready when the machine has looked at the time.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_rearmed = pin!(self.shared.rearm.notified()).poll(cx).is_ready();
+        let is_armed = self.shared.with(|inner, _| inner.armed.is_some());
+        if is_rearmed || is_armed && self.sleep.as_mut().poll(cx).is_ready() {
+            self.tick();
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,173 @@
+//! Several changes that happen together or not at all.
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    AclList, Create, CreateMode, CreateOp, MultiOp, MultiResult, PathError, Request, Ustring,
+    ZnodePath,
+};
+
+use crate::paths;
+
+/// The operations of a multi, in order.
+///
+/// # Examples
+/// ```
+/// # async fn doc(client: &minikeeper_client::Client) -> Result<(), minikeeper_client::Error> {
+/// use minikeeper_client::{CreateMode, Multi};
+/// let moved = Multi::new()
+///     .check("/lock", None)
+///     .create("/new", b"data", CreateMode::Persistent)
+///     .delete("/old", Some(3));
+/// client.multi(moved).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Multi {
+    ops: Vec<Op>,
+}
+
+#[derive(Clone, Debug)]
+struct Op {
+    path: String,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Check(i32),
+    Create(Bytes, CreateMode),
+    SetData(Bytes, i32),
+    Delete(i32),
+}
+
+impl Multi {
+    /// No operation yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { ops: Vec::new() }
+    }
+
+    /// The znode must be there, with this version unless that is `None`.
+    pub fn check(self, path: impl Into<String>, version: Option<i32>) -> Self {
+        self.with(path.into(), What::Check(version.unwrap_or(-1)))
+    }
+
+    /// Creates a znode open to everybody.
+    pub fn create(self, path: impl Into<String>, data: &[u8], mode: CreateMode) -> Self {
+        self.with(
+            path.into(),
+            What::Create(Bytes::copy_from_slice(data), mode),
+        )
+    }
+
+    /// Sets a znode's data, if it has this version unless that is `None`.
+    pub fn set_data(self, path: impl Into<String>, data: &[u8], version: Option<i32>) -> Self {
+        let data = Bytes::copy_from_slice(data);
+        self.with(path.into(), What::SetData(data, version.unwrap_or(-1)))
+    }
+
+    /// Deletes a znode, if it has this version unless that is `None`.
+    pub fn delete(self, path: impl Into<String>, version: Option<i32>) -> Self {
+        self.with(path.into(), What::Delete(version.unwrap_or(-1)))
+    }
+
+    fn with(mut self, path: String, what: What) -> Self {
+        self.ops.push(Op { path, what });
+        self
+    }
+
+    pub(crate) fn encode(&self, chroot: Option<&ZnodePath>) -> Result<Vec<MultiOp>, PathError> {
+        self.ops.iter().map(|op| op.encode(chroot)).collect()
+    }
+}
+
+impl Op {
+    fn encode(&self, chroot: Option<&ZnodePath>) -> Result<MultiOp, PathError> {
+        let is_sequential = matches!(&self.what, What::Create(_, mode) if mode.is_sequential());
+        let path = Some(paths::full(chroot, &self.path, is_sequential)?);
+        Ok(match &self.what {
+            What::Check(version) => MultiOp::Check {
+                path,
+                version: *version,
+            },
+            What::Create(data, mode) => MultiOp::Create(Create {
+                op: create_op(*mode),
+                path,
+                data: Some(data.clone()),
+                acl: AclList::world_all(),
+                flags: mode.flags(),
+                ttl_ms: 0,
+            }),
+            What::SetData(data, version) => MultiOp::SetData {
+                path,
+                data: Some(data.clone()),
+                version: *version,
+            },
+            What::Delete(version) => MultiOp::Delete {
+                path,
+                version: *version,
+            },
+        })
+    }
+}
+
+pub(crate) const fn create_op(mode: CreateMode) -> CreateOp {
+    match mode {
+        CreateMode::Container => CreateOp::Container,
+        mode if mode.has_ttl() => CreateOp::Ttl,
+        _ => CreateOp::Create2,
+    }
+}
+
+/// The operation that failed a multi, and why.
+///
+/// The others carry "not tried", or nothing if they stand before it.
+pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_protocol::ErrorCode)> {
+    use minikeeper_protocol::ErrorCode::RuntimeInconsistency;
+    let errors = || {
+        results
+            .iter()
+            .enumerate()
+            .filter_map(|(index, result)| match result {
+                MultiResult::Error(Some(code)) => Some((index, *code)),
+                _ => None,
+            })
+    };
+    errors()
+        .find(|(_, code)| *code != RuntimeInconsistency)
+        .or_else(|| errors().next())
+}
+
+/// The paths of a multi's operations.
+pub(crate) fn paths(request: &Request) -> Vec<Ustring> {
+    let Request::Multi(ops) = request else {
+        return Vec::new();
+    };
+    let path = |op: &MultiOp| match op {
+        MultiOp::Create(Create { path, .. })
+        | MultiOp::Delete { path, .. }
+        | MultiOp::SetData { path, .. }
+        | MultiOp::Check { path, .. } => path.clone().unwrap_or_default(),
+    };
+    ops.iter().map(path).collect()
+}
+
+/// How large a request is, by what can make it large. Unit: bytes.
+pub(crate) fn payload_bytes(request: &Request) -> usize {
+    let text = |path: &Option<Ustring>| path.as_ref().map_or(0, |path| path.as_bytes().len());
+    let data = |data: &Option<Bytes>| data.as_ref().map_or(0, Bytes::len);
+    match request {
+        Request::Create(create) => text(&create.path) + data(&create.data),
+        Request::SetData { path, data: it, .. } => text(path) + data(it),
+        Request::Multi(ops) => ops
+            .iter()
+            .map(|op| match op {
+                MultiOp::Create(create) => text(&create.path) + data(&create.data),
+                MultiOp::SetData { path, data: it, .. } => text(path) + data(it),
+                MultiOp::Delete { path, .. } | MultiOp::Check { path, .. } => text(path),
+            })
+            .sum(),
+        other => other.path().map_or(0, |path| path.as_bytes().len()),
+    }
+}

@@ -1,0 +1,243 @@
+//! What the calls and the driver of a client share: the machine, those who wait, and the output.
+//!
+//! A call puts its request into the output itself and writes it itself, so that no other task has
+//! to wake up for it. While one call writes, the others leave their requests to it: it goes on
+//! until the output is empty.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use minikeeper_protocol::ZnodePath;
+use parking_lot::Mutex;
+use tokio::{io::AsyncWrite as _, sync::Notify};
+
+use crate::{
+    clock::Clock,
+    core::{input::Settings, machine::Core, outcome::Time},
+    news::News,
+    transport::Writer,
+};
+
+/// Who may write.
+enum Wire {
+    /// There is no connection, or it has failed.
+    Gone,
+    Idle(Writer),
+    /// Somebody writes just now.
+    Busy,
+}
+
+/// The writing half of the connection.
+pub(crate) struct Output {
+    wire: Wire,
+    /// Counts connections, so that whoever writes notices that his is gone.
+    link: u64,
+    /// What was taken from the machine and is not written yet, from `pending_from` on.
+    pending: Vec<u8>,
+    pending_from: usize,
+    /// Whether the connection still holds back something that was written to it.
+    unflushed: bool,
+    /// Woken when the connection can be written to again, or has failed.
+    driver: Option<Waker>,
+    pub(crate) failed: Option<io::Error>,
+}
+
+/// Everything behind the lock.
+pub(crate) struct Inner {
+    pub(crate) core: Core,
+    pub(crate) news: News,
+    pub(crate) output: Output,
+    /// What the driver sleeps until.
+    pub(crate) armed: Option<Time>,
+}
+
+/// See the [module](self).
+pub(crate) struct Shared {
+    inner: Mutex<Inner>,
+    pub(crate) clock: Clock,
+    pub(crate) chroot: Option<ZnodePath>,
+    pub(crate) frame_bytes_max: usize,
+    /// The connect string's servers, for messages.
+    pub(crate) hosts: String,
+    /// Wakes the driver when something is due earlier than it thinks.
+    pub(crate) rearm: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, chroot: Option<ZnodePath>, hosts: String) -> Self {
+        let clock = Clock::start();
+        Self {
+            frame_bytes_max: settings.frame_bytes_max,
+            inner: Mutex::new(Inner {
+                core: Core::new(settings),
+                news: News::new(clock),
+                output: Output {
+                    wire: Wire::Gone,
+                    link: 0,
+                    pending: Vec::new(),
+                    pending_from: 0,
+                    unflushed: false,
+                    driver: None,
+                    failed: None,
+                },
+                armed: None,
+            }),
+            clock,
+            chroot,
+            hosts,
+            rearm: Notify::new(),
+        }
+    }
+
+    /// How much of every path lies above the client's root.
+    pub(crate) fn chroot_bytes(&self) -> usize {
+        self.chroot
+            .as_ref()
+            .map_or(0, |chroot| chroot.as_ustring().as_bytes().len())
+    }
+
+    /// Does something under the lock, and wakes whom it concerns afterwards.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
+        let mut inner = self.inner.lock();
+        // Read under the lock: time never runs backwards for the machine.
+        let now = self.clock.now();
+        let result = act(&mut inner, now);
+        let wakers = std::mem::take(&mut inner.news.wakers);
+        drop(inner);
+        for waker in wakers {
+            waker.wake();
+        }
+        result
+    }
+
+    /// As [`Shared::with`], for what may be due earlier than everything before it.
+    pub(crate) fn with_rearm<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
+        let (result, is_earlier) = self.with(|inner, now| {
+            let result = act(inner, now);
+            let next = inner.core.next_deadline();
+            let is_earlier = match (next, inner.armed) {
+                (Some(next), Some(armed)) => next < armed,
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            (result, is_earlier || inner.core.is_stopped())
+        });
+        if is_earlier {
+            self.rearm.notify_one();
+        }
+        result
+    }
+
+    /// A connection is there.
+    pub(crate) fn install(&self, writer: Writer) {
+        let output = &mut self.inner.lock().output;
+        output.link += 1;
+        output.wire = Wire::Idle(writer);
+        output.failed = None;
+    }
+
+    /// The connection is of no use any more. Gives back the writer, unless somebody writes.
+    pub(crate) fn uninstall(&self) -> Option<Writer> {
+        let output = &mut self.inner.lock().output;
+        output.link += 1;
+        output.pending.clear();
+        output.pending_from = 0;
+        output.unflushed = false;
+        match std::mem::replace(&mut output.wire, Wire::Gone) {
+            Wire::Idle(writer) => Some(writer),
+            Wire::Gone | Wire::Busy => None,
+        }
+    }
+
+    /// Whom to wake about the connection.
+    pub(crate) fn set_driver(&self, waker: &Waker) {
+        let driver = &mut self.inner.lock().output.driver;
+        if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *driver = Some(waker.clone());
+        }
+    }
+
+    /// Writes what there is to be written, as far as the connection takes it.
+    pub(crate) fn flush(&self) {
+        let mut inner = self.inner.lock();
+        let Inner { core, output, .. } = &mut *inner;
+        if output.pending.is_empty() && !output.unflushed && !core.has_output() {
+            return;
+        }
+        let mut writer = match std::mem::replace(&mut output.wire, Wire::Busy) {
+            Wire::Idle(writer) => writer,
+            // Whoever writes goes on until nothing is left.
+            Wire::Busy => return,
+            Wire::Gone => {
+                output.wire = Wire::Gone;
+                return;
+            }
+        };
+        let link = output.link;
+        loop {
+            let Inner { core, output, .. } = &mut *inner;
+            if output.pending.is_empty() {
+                if core.has_output() {
+                    output.pending = core.take_output(std::mem::take(&mut output.pending));
+                }
+                if output.pending.is_empty() && !output.unflushed {
+                    output.wire = Wire::Idle(writer);
+                    return;
+                }
+            }
+            let mut bytes = std::mem::take(&mut output.pending);
+            let mut from = output.pending_from;
+            let driver = output.driver.clone();
+            drop(inner);
+            let waker = driver.as_ref().unwrap_or(Waker::noop());
+            let written = write(&mut writer, &bytes, &mut from, waker);
+            inner = self.inner.lock();
+            let output = &mut inner.output;
+            if output.link != link {
+                return;
+            }
+            if from == bytes.len() {
+                bytes.clear();
+                from = 0;
+            }
+            output.pending = bytes;
+            output.pending_from = from;
+            output.unflushed = written.is_pending();
+            match written {
+                Poll::Ready(Ok(())) => {}
+                Poll::Pending => {
+                    output.wire = Wire::Idle(writer);
+                    return;
+                }
+                Poll::Ready(Err(error)) => {
+                    output.wire = Wire::Gone;
+                    output.failed = Some(error);
+                    drop(inner);
+                    waker.wake_by_ref();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn write(
+    writer: &mut Writer,
+    bytes: &[u8],
+    from: &mut usize,
+    waker: &Waker,
+) -> Poll<io::Result<()>> {
+    let mut cx = Context::from_waker(waker);
+    while *from < bytes.len() {
+        match Pin::new(&mut *writer).poll_write(&mut cx, &bytes[*from..]) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(count)) => *from += count,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+    Pin::new(writer).poll_flush(&mut cx)
+}

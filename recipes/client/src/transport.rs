@@ -1,0 +1,63 @@
+//! How a server is reached.
+
+use std::{future::Future, io, pin::Pin};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+
+/// What replies come from.
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What requests go to.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// A connection in the making.
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
+
+/// Makes connections to servers: over TCP, inside a process, through a simulated network.
+///
+/// # Examples
+/// An in-process server needs no socket:
+/// ```
+/// # use minikeeper_client::{Client, Connecting, Transport};
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = minikeeper::Server::builder().start().await?;
+/// let transport = move |_host: &str| -> Connecting {
+///     let (reader, writer) = tokio::io::split(server.local());
+///     Box::pin(async move { Ok((Box::new(reader) as _, Box::new(writer) as _)) })
+/// };
+/// let client = Client::builder("in-process")?.transport(transport).connect().await?;
+/// assert!(client.exists("/").await?.is_some());
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+pub trait Transport: Send + 'static {
+    /// Connects to a server, `host:port` as in the connect string. Its time is limited by the
+    /// caller.
+    fn connect(&mut self, host: &str) -> Connecting;
+}
+
+impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
+    fn connect(&mut self, host: &str) -> Connecting {
+        self(host)
+    }
+}
+
+/// Plain TCP, without Nagle's delay: what is written is meant to go out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tcp;
+
+impl Transport for Tcp {
+    fn connect(&mut self, host: &str) -> Connecting {
+        let host = host.to_owned();
+        Box::pin(async move {
+            let stream = TcpStream::connect(host).await?;
+            stream.set_nodelay(true)?;
+            let (reader, writer) = stream.into_split();
+            Ok((Box::new(reader) as Reader, Box::new(writer) as Writer))
+        })
+    }
+}

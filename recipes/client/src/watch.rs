@@ -1,0 +1,189 @@
+//! Watches, as what their owners wait for.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use minikeeper_protocol::{EventKind, Zxid};
+
+use crate::{
+    core::{outcome::WatchEnd, watches::WatchToken},
+    shared::Shared,
+};
+
+/// How a one-shot watch ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fired {
+    /// The znode has changed.
+    Event {
+        /// What happened.
+        kind: EventKind,
+        /// The change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
+        zxid: Zxid,
+    },
+    /// The session is over, or the client is closed: no event will come.
+    EpochOver,
+}
+
+impl Fired {
+    /// Whether the znode was deleted.
+    #[must_use]
+    pub const fn is_deleted(&self) -> bool {
+        matches!(
+            self,
+            Self::Event {
+                kind: EventKind::Deleted,
+                ..
+            }
+        )
+    }
+}
+
+/// The place of a watch, given up when dropped.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    token: WatchToken,
+}
+
+impl Place {
+    pub(crate) const fn new(shared: Arc<Shared>, token: WatchToken) -> Self {
+        Self { shared, token }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let token = self.token;
+        self.shared.with(|inner, now| {
+            let slot = inner.news.watches.remove(token.0 as usize);
+            inner.core.abandon_watch(now, slot.kind, &slot.path, token);
+        });
+        self.shared.flush();
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.token.fmt(f)
+    }
+}
+
+/// A watch that fires once.
+///
+/// Survives reconnects of its session: what happened meanwhile is told then. Dropping it takes
+/// the watch away, from the server too if nobody else of this client watches the same.
+///
+/// Cancel safe; once it was ready it must not be polled again.
+#[derive(Debug)]
+#[must_use = "a watch that is dropped is taken away"]
+pub struct OneShot {
+    place: Place,
+}
+
+impl OneShot {
+    pub(crate) const fn new(place: Place) -> Self {
+        Self { place }
+    }
+
+    /// Whether it has fired or ended; what awaiting it gives then.
+    #[must_use]
+    pub fn fired(&self) -> Option<Fired> {
+        let token = self.place.token.0 as usize;
+        let end = self
+            .place
+            .shared
+            .with(|inner, _| inner.news.watches[token].end);
+        end.map(fired)
+    }
+}
+
+const fn fired(end: WatchEnd) -> Fired {
+    match end {
+        WatchEnd::Fired { kind, zxid } => Fired::Event { kind, zxid },
+        WatchEnd::EpochOver => Fired::EpochOver,
+    }
+}
+
+impl Future for OneShot {
+    type Output = Fired;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Fired> {
+        let token = self.place.token.0 as usize;
+        self.place.shared.with(|inner, _| {
+            let slot = &mut inner.news.watches[token];
+            match slot.end {
+                Some(end) => Poll::Ready(fired(end)),
+                None => {
+                    slot.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+    }
+}
+
+/// One event of a persistent watch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum WatchEvent {
+    /// A znode has changed.
+    Event {
+        /// What happened.
+        kind: EventKind,
+        /// To which znode.
+        path: String,
+        /// The change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
+        zxid: Zxid,
+    },
+    /// More events came than are kept (16,384): some were left out. Look at the tree anew.
+    Overflowed,
+    /// The session is over, or the client is closed: no event will come.
+    EpochOver,
+}
+
+/// A watch that fires until it is dropped.
+#[derive(Debug)]
+#[must_use = "a watch that is dropped is taken away"]
+pub struct Persistent {
+    place: Place,
+}
+
+impl From<OneShot> for Persistent {
+    /// What was registered decides how often a watch fires; this is its other face.
+    fn from(watch: OneShot) -> Self {
+        Self { place: watch.place }
+    }
+}
+
+impl Persistent {
+    /// The next event; after [`WatchEvent::EpochOver`] it is given again and again.
+    ///
+    /// Cancel safe: an event is either given or still there.
+    pub async fn next(&mut self) -> WatchEvent {
+        let Place { shared, token } = &self.place;
+        let chroot_bytes = shared.chroot_bytes();
+        poll_fn(|cx| {
+            shared.with(|inner, _| {
+                let slot = &mut inner.news.watches[token.0 as usize];
+                if let Some((kind, path, zxid)) = slot.events.pop_front() {
+                    let path = crate::paths::shown(&path, chroot_bytes);
+                    return Poll::Ready(WatchEvent::Event { kind, path, zxid });
+                }
+                if std::mem::take(&mut slot.overflowed) {
+                    return Poll::Ready(WatchEvent::Overflowed);
+                }
+                if slot.end.is_some() {
+                    return Poll::Ready(WatchEvent::EpochOver);
+                }
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            })
+        })
+        .await
+    }
+}
