@@ -128,6 +128,7 @@ impl Driver {
                     Poll::Pending => break,
                 }
             }
+            alarm.reset();
             while alarm.poll(cx).is_ready() {}
             shared.flush();
             shared.with(|inner, _| {
@@ -204,6 +205,19 @@ impl<'a> Alarm<'a> {
             inner.armed
         });
         if let Some(next) = next {
+            self.sleep.as_mut().reset(self.shared.clock.at(next));
+        }
+    }
+
+    /// Sets the alarm earlier if something is due before it. What is due later than it was is left
+    /// to its ringing: every reply moves deadlines back.
+    fn reset(&mut self) {
+        let earlier = self.shared.with(|inner, _| {
+            let next = inner.core.next_deadline()?;
+            let is_earlier = inner.armed.is_none_or(|armed| next < armed);
+            is_earlier.then(|| *inner.armed.insert(next))
+        });
+        if let Some(next) = earlier {
             self.sleep.as_mut().reset(self.shared.clock.at(next));
         }
     }

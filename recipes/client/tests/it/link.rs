@@ -1,0 +1,142 @@
+//! A link between client and server that misbehaves when told to.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper::Server;
+use minikeeper_client::{Connecting, Transport};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, duplex, split},
+    sync::watch,
+};
+
+/// What the link does to what goes over it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    Pass,
+    /// Requests vanish.
+    SwallowRequests,
+    /// Replies and events vanish.
+    SwallowReplies,
+    /// Everything is held back until the mode changes.
+    Freeze,
+    /// The connection ends, and new ones are refused.
+    Cut,
+}
+
+#[derive(Debug)]
+struct State {
+    mode: Mode,
+    /// How long replies take.
+    delay: Duration,
+    /// Counts the cuts of connections.
+    cuts: u32,
+}
+
+/// The link, as the test holds it.
+#[derive(Clone)]
+pub(crate) struct Link {
+    server: Arc<Server>,
+    state: Arc<watch::Sender<State>>,
+    /// How often the client has written.
+    pub(crate) writes: Arc<AtomicUsize>,
+    /// How many connections were made.
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl Link {
+    pub(crate) fn to(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            state: Arc::new(watch::Sender::new(State {
+                mode: Mode::Pass,
+                delay: Duration::ZERO,
+                cuts: 0,
+            })),
+            writes: Arc::default(),
+            connections: Arc::default(),
+        }
+    }
+
+    pub(crate) fn set(&self, mode: Mode) {
+        self.state.send_modify(|state| state.mode = mode);
+    }
+
+    pub(crate) fn delay_replies(&self, delay: Duration) {
+        self.state.send_modify(|state| state.delay = delay);
+    }
+
+    /// Ends the connection there is; the next one is accepted.
+    pub(crate) fn cut(&self) {
+        self.state.send_modify(|state| {
+            state.mode = Mode::Pass;
+            state.cuts += 1;
+        });
+    }
+}
+
+impl Transport for Link {
+    fn connect(&mut self, _: &str) -> Connecting {
+        let this = self.clone();
+        Box::pin(async move {
+            if this.state.borrow().mode == Mode::Cut {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            this.connections.fetch_add(1, Ordering::Relaxed);
+            let (near, far) = duplex(1 << 20);
+            let (from_client, to_client) = split(far);
+            let (from_server, to_server) = split(this.server.local());
+            let requests = this.state.subscribe();
+            let replies = this.state.subscribe();
+            let writes = Some(Arc::clone(&this.writes));
+            tokio::spawn(async move {
+                // Either end's end is the other's.
+                tokio::select! {
+                    () = pump(from_client, to_server, requests, Mode::SwallowRequests, writes) => {}
+                    () = pump(from_server, to_client, replies, Mode::SwallowReplies, None) => {}
+                }
+            });
+            let (reader, writer) = split(near);
+            Ok((Box::new(reader) as _, Box::new(writer) as _))
+        })
+    }
+}
+
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut state: watch::Receiver<State>,
+    swallow: Mode,
+    writes: Option<Arc<AtomicUsize>>,
+) {
+    let cuts = state.borrow().cuts;
+    let is_cut = |state: &State| state.mode == Mode::Cut || state.cuts != cuts;
+    let mut buffer = [0; 4096];
+    loop {
+        let read = tokio::select! {
+            _ = state.wait_for(is_cut) => return,
+            read = from.read(&mut buffer) => read,
+        };
+        let Ok(count @ 1..) = read else { return };
+        if let Some(writes) = &writes {
+            writes.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let delay = state.borrow().delay;
+            tokio::time::sleep(delay).await;
+        }
+        let go_on = |state: &State| state.mode != Mode::Freeze || is_cut(state);
+        if state.wait_for(go_on).await.is_err() || is_cut(&state.borrow()) {
+            return;
+        }
+        let is_swallowed = state.borrow().mode == swallow;
+        if !is_swallowed && to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The client against a server in the same process, over a link that can be made to misbehave,
+//! on time that only passes when everybody waits.
+//!
+//! | module | what belongs there |
+//! | --- | --- |
+//! | `link` | the link and its faults |
+//! | `kit` | a server, clients on it |
+//! | `acceptance` | E1 to E13 of the client-choice reference, each with the opposite outcome |
+//! | `sessions` | connection states, resuming, losing, closing |
+//! | `operations` | every operation, chroot, errors |
+//! | `watches` | one-shot and persistent watches, their removal |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests are not tests to the lint; time is paused here"
+)]
+
+mod acceptance;
+mod kit;
+mod link;
+mod operations;
+mod sessions;
+mod watches;

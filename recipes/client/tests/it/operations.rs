@@ -1,0 +1,191 @@
+//! Every operation, below a chroot and at the root; errors keep the path.
+
+use std::time::Duration;
+
+use minikeeper_client::{
+    Acl, AclList, Client, CreateMode, CreateOptions, Error, ErrorCode, Multi, MultiResult, Perms,
+};
+
+use crate::{
+    kit::{scene, start},
+    link::Link,
+};
+
+#[tokio::test(start_paused = true)]
+async fn every_operation_has_its_result() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let created = client
+        .create("/a", b"1", CreateMode::Persistent)
+        .await
+        .unwrap();
+    assert_eq!((created.path.as_str(), created.stat.version), ("/a", 0));
+    assert_eq!(client.get_data("/a").await.unwrap().as_bytes(), b"1");
+    let stat = client.set_data("/a", b"22", Some(0)).await.unwrap();
+    assert_eq!((stat.version, stat.data_length), (1, 2));
+    client
+        .create("/a/b", b"", CreateMode::Ephemeral)
+        .await
+        .unwrap();
+    let children = client.children("/a").await.unwrap();
+    assert_eq!(children.names().collect::<Vec<_>>(), ["b"]);
+    assert_eq!(children.stat().num_children, 1);
+    assert_eq!(client.ephemerals("/a").await.unwrap(), ["/a/b"]);
+    assert_eq!(client.all_children_number("/a").await.unwrap(), 1);
+    let (acl, stat) = client.get_acl("/a").await.unwrap();
+    assert_eq!((acl, stat.aversion), (AclList::world_all(), 0));
+    let read_only = AclList::new(&[Acl {
+        perms: Perms::READ,
+        scheme: Some("world".into()),
+        id: Some("anyone".into()),
+    }]);
+    assert_eq!(
+        client
+            .set_acl("/a", &read_only, Some(0))
+            .await
+            .unwrap()
+            .aversion,
+        1
+    );
+    client.sync("/a").await.unwrap();
+    client.delete("/a/b", None).await.unwrap_err();
+    assert_eq!(client.exists("/missing").await.unwrap(), None);
+    let reads = client.multi_read(&["/a", "/missing"], &["/a"]).await;
+    assert!(
+        matches!(reads, Err(Error::MultiRefused { index: 1, .. })),
+        "{reads:?}"
+    );
+    assert_eq!(client.who_am_i().await.unwrap().len(), 1);
+    client.add_identity("digest", b"bob:secret").await.unwrap();
+    assert_eq!(client.who_am_i().await.unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn znodes_of_every_mode() {
+    let scene = scene().await;
+    let client = &scene.client;
+    client
+        .create("/box", b"", CreateMode::Container)
+        .await
+        .unwrap();
+    let ttl = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(Duration::from_secs(5));
+    client.create("/ttl", b"", ttl).await.unwrap();
+    let created = client
+        .create("/box/", b"", CreateMode::EphemeralSequential)
+        .await
+        .unwrap();
+    assert_eq!(created.path, "/box/0000000000");
+    assert_eq!(Some(created.stat.ephemeral_owner), client.session_id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_keep_the_path_and_the_reason() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let error = client.get_data("/no/such").await.unwrap_err();
+    assert!(error.is(ErrorCode::NoNode) && !error.is_retryable());
+    let text = "getData \"/no/such\": znode does not exist (NONODE -101)";
+    assert_eq!(error.to_string(), text);
+    let error = client.get_data("relative").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "path \"relative\": does not start with a slash"
+    );
+    let error = client.set_data("/", &[0; 1 << 20], None).await.unwrap_err();
+    let text = "setData \"/\": request of 1048577 bytes exceeds the limit of 1048575 bytes";
+    assert_eq!(error.to_string(), text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn multi_happens_as_a_whole() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let multi = Multi::new()
+        .create("/a", b"", CreateMode::Persistent)
+        .create("/a/n-", b"", CreateMode::PersistentSequential)
+        .set_data("/a", b"x", Some(0))
+        .check("/a", Some(1));
+    let results = client.multi(multi).await.unwrap();
+    assert!(matches!(&results[1], MultiResult::Create2 { path, .. } if *path == "/a/n-0000000000"));
+    let multi = Multi::new()
+        .delete("/a/n-0000000000", None)
+        .check("/a", Some(7));
+    let error = client.multi(multi).await.unwrap_err();
+    let text = "multi: operation 1 on \"/a\": version does not match (BADVERSION -103)";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(scene.server.children("/a").unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chroot_is_above_every_path() {
+    let server = start().await;
+    let link = Link::to(&server);
+    let root = Client::builder("server").unwrap().transport(link.clone());
+    let root = root.connect().await.unwrap();
+    root.create("/app", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let client = Client::builder("server/app").unwrap().transport(link);
+    let client = client.connect().await.unwrap();
+    let created = client
+        .create("/a-", b"", CreateMode::EphemeralSequential)
+        .await
+        .unwrap();
+    assert_eq!(created.path, "/a-0000000000");
+    assert!(server.get("/app/a-0000000000").is_some());
+    assert_eq!(client.ephemerals("/").await.unwrap(), ["/a-0000000000"]);
+    assert_eq!(client.children("/").await.unwrap().len(), 1);
+    let multi = Multi::new().create("/m", b"", CreateMode::Persistent);
+    let results = client.multi(multi).await.unwrap();
+    assert!(matches!(&results[0], MultiResult::Create2 { path, .. } if *path == "/m"));
+    let error = client.delete("/none", None).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("delete \"/none\":"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn over_tcp() {
+    let server = start().await;
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    client
+        .create("/a", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let calls: Vec<_> = (0..1000).map(|_| client.get_data("/a")).collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    let large = vec![7; 900_000];
+    client.set_data("/a", &large, None).await.unwrap();
+    assert_eq!(client.get_data("/a").await.unwrap().as_bytes(), large);
+    client.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_tasks_share_one_client() {
+    let server = start().await;
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    client
+        .create("/n", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for _ in 0..50 {
+                    client
+                        .create("/n/", b"", CreateMode::PersistentSequential)
+                        .await
+                        .unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(client.children("/n").await.unwrap().len(), 800);
+}

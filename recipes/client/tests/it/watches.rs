@@ -1,0 +1,131 @@
+//! One-shot and persistent watches: firing, dropping, sharing.
+
+use minikeeper_client::{AddWatchMode, ConnectionState, CreateMode, EventKind, Fired, WatchEvent};
+
+use crate::kit::{self, Scene, scene, until};
+
+/// How many watches the server keeps.
+fn kept(scene: &Scene) -> bool {
+    !scene.server.dump().contains("watch")
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_shot_watches_fire_once() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let (stat, created) = client.exists_and_watch("/a").await.unwrap();
+    assert_eq!(stat, None);
+    let (_, listed) = client.children_and_watch("/").await.unwrap();
+    let stat = client
+        .create("/a", b"", CreateMode::Persistent)
+        .await
+        .unwrap()
+        .stat;
+    let fired = |kind, zxid| Fired::Event { kind, zxid };
+    assert_eq!(created.await, fired(EventKind::Created, stat.czxid));
+    assert_eq!(listed.await, fired(EventKind::ChildrenChanged, stat.czxid));
+    let (_, changed) = client.get_data_and_watch("/a").await.unwrap();
+    assert_eq!(changed.fired(), None);
+    client.delete("/a", None).await.unwrap();
+    assert!(changed.fired().unwrap().is_deleted());
+    assert!(changed.await.is_deleted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_is_there_before_the_reply_that_shows_the_change() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let (_, watch) = client.get_data_and_watch("/").await.unwrap();
+    let set = client.set_data("/", b"x", None);
+    set.await.unwrap();
+    assert!(watch.fired().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_on_a_missing_znode_is_left_by_exists_alone() {
+    let scene = scene().await;
+    let client = &scene.client;
+    client.get_data_and_watch("/a").await.unwrap_err();
+    client.children_and_watch("/a").await.unwrap_err();
+    assert!(kept(&scene));
+}
+
+#[tokio::test(start_paused = true)]
+async fn h45_dropped_watch_is_taken_away_from_the_server() {
+    let scene = scene().await;
+    let client = &scene.client;
+    client
+        .create("/a", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let (_, data) = client.get_data_and_watch("/a").await.unwrap();
+    let (_, exist) = client.exists_and_watch("/b").await.unwrap();
+    let (_, child) = client.children_and_watch("/a").await.unwrap();
+    let persistent = client
+        .add_watch("/a", AddWatchMode::Persistent)
+        .await
+        .unwrap();
+    assert!(!kept(&scene));
+    drop((data, exist, child, persistent));
+    until("no watch is left", || kept(&scene)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn h40_dropping_one_of_two_watches_leaves_the_other() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let (_, first) = client.get_data_and_watch("/").await.unwrap();
+    let (_, second) = client.get_data_and_watch("/").await.unwrap();
+    drop(first);
+    client.set_data("/", b"x", None).await.unwrap();
+    second.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_whose_call_is_dropped_is_taken_away() {
+    let scene = scene().await;
+    let client = &scene.client;
+    drop(client.get_data_and_watch("/"));
+    client.sync("/").await.unwrap();
+    until("no watch is left", || kept(&scene)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_end_with_their_session() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let (_, watch) = client.get_data_and_watch("/").await.unwrap();
+    let mut persistent = client
+        .add_watch("/", AddWatchMode::Persistent)
+        .await
+        .unwrap();
+    scene.server.expire_session(client.session_id().unwrap());
+    assert_eq!(watch.await, Fired::EpochOver);
+    assert_eq!(persistent.next().await, WatchEvent::EpochOver);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_watches_are_registered_again_in_pieces() {
+    let scene = scene().await;
+    let client = &scene.client;
+    let long = "x".repeat(200);
+    let path = |number: usize| format!("/{long}{number}");
+    let mut watches = Vec::new();
+    for number in 0..2_000 {
+        watches.push(client.exists_and_watch(&path(number)).await.unwrap().1);
+    }
+    let mut states = client.states();
+    scene.link.cut();
+    kit::state(&mut states, ConnectionState::is_connected).await;
+    let other = scene.other().await;
+    for number in [0, 999, 1_999] {
+        other
+            .create(&path(number), b"", CreateMode::Persistent)
+            .await
+            .unwrap();
+    }
+    let last = watches.pop().unwrap();
+    last.await;
+    watches.swap_remove(999).await;
+    watches.swap_remove(0).await;
+}
