@@ -1,1 +1,36 @@
-//! Apache Curator's lock recipes for async Rust: not written yet.
+//! Apache Curator's lock recipes for async Rust.
+//!
+//! A lock taken here queues beside locks taken with Curator in Java on the same path, in the same
+//! order. Beyond Curator, every guard carries a [`FencingToken`], tells its [`Status`], and says
+//! when it is [`lost`](Guard::lost); and dropping a future that waits gives its place in the queue
+//! back, for certain.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
+//! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
+//! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
+//! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
+//! | `mutex.rs` | one recipe a file |
+
+pub mod client;
+mod clock;
+mod error;
+mod guard;
+mod mutex;
+pub mod naming;
+mod options;
+pub mod order;
+mod owner;
+mod parents;
+mod place;
+mod queue;
+mod waiting;
+
+pub use self::{
+    error::{LockError, Released},
+    guard::{FencingToken, Guard, Loss, Status},
+    mutex::InterProcessMutex,
+    options::LockOptions,
+    owner::Owner,
+};

@@ -117,6 +117,13 @@ impl Client {
         self.shared.with(|inner, _| inner.core.epoch())
     }
 
+    /// How many connections there were, with whatever session. What events say together with an
+    /// earlier reply holds only if this has not changed since the request was made.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.shared.with(|inner, _| inner.core.connections())
+    }
+
     /// The name of the session on the servers, if there is one.
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
@@ -142,6 +149,12 @@ impl Client {
             .shared
             .with(|inner, _| inner.core.session().map(|session| session.safe_until()));
         safe_until.map(|at| self.shared.clock.at(at))
+    }
+
+    /// A number no other client draws; from a seed the same each run.
+    #[must_use]
+    pub fn random(&self) -> u128 {
+        self.shared.with(|inner, _| inner.core.random())
     }
 
     /// Waits until requests can be sent.

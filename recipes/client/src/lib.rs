@@ -51,7 +51,7 @@ mod watch;
 pub use bytes::Bytes;
 pub use minikeeper_protocol::{
     Acl, AclList, AddWatchMode, ClientInfo, CreateMode, ErrorCode, EventKind, MultiResult,
-    PathError, Perms, SessionId, Stat, Zxid,
+    PathError, Perms, SessionId, Stat, ZnodePath, Zxid,
 };
 
 pub use self::{

@@ -200,6 +200,10 @@ impl Hosts {
         host
     }
 
+    pub(crate) fn random(&mut self) -> u128 {
+        u128::from(self.chance.next()) << 64 | u128::from(self.chance.next())
+    }
+
     /// A server has answered.
     pub(crate) const fn succeeded(&mut self) {
         self.failures = 0;

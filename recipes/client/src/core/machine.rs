@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(super) link: Link,
     pub(super) session: Option<Session>,
     pub(super) epoch: Epoch,
+    /// How many handshakes have succeeded.
+    pub(super) connections: u64,
     pub(super) last_zxid: Zxid,
     pub(super) next_xid: i32,
     pub(super) requests: Requests,
@@ -66,6 +68,7 @@ impl Core {
             },
             session: None,
             epoch: Epoch(0),
+            connections: 0,
             last_zxid: Zxid(0),
             next_xid: 1,
             requests: Requests::default(),
@@ -83,6 +86,14 @@ impl Core {
 
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    pub(crate) const fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    pub(crate) fn random(&mut self) -> u128 {
+        self.hosts.random()
     }
 
     pub(crate) const fn session(&self) -> Option<&Session> {

@@ -51,6 +51,7 @@ impl Core {
             self.session = Some(Session::granted(response, asked_at));
         }
         self.link = Link::Up;
+        self.connections += 1;
         self.hosts.succeeded();
         self.sent_at = now;
         self.greet(now);

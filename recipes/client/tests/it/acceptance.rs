@@ -12,10 +12,11 @@ use minikeeper_protocol::{ConnectResponse, SessionId, frame};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split},
     sync::mpsc,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 use crate::{
+    clock,
     kit::{self, SESSION_TIMEOUT, scene, until},
     link::Mode,
 };
@@ -204,7 +205,7 @@ async fn e10_loss_is_known_before_the_server_ends_the_session() {
         .unwrap();
     let mut states = client.states();
     scene.link.set(Mode::Freeze);
-    let frozen = Instant::now();
+    let frozen = clock::now();
     let suspended = kit::state(&mut states, |_| true).await;
     let ConnectionState::Suspended {
         epoch,

@@ -17,6 +17,7 @@
 )]
 
 mod acceptance;
+mod clock;
 mod kit;
 mod link;
 mod operations;

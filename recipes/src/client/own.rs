@@ -1,0 +1,158 @@
+//! The client the recipes are made for.
+
+use std::{borrow::Cow, future::Future};
+
+use minikeeper_client::{
+    Client, ConnectionState, CreateMode, CreateOptions, Created, Data, Epoch, Error, Multi,
+    MultiResult, OneShot, SessionId, Stamped, Stat, States,
+};
+use uuid::Uuid;
+
+use super::{Standing, StateStream, ZooKeeper};
+
+impl ZooKeeper for Client {
+    type States = OwnStates;
+    type Watch = OneShot;
+
+    fn standing(&self) -> Standing {
+        standing(self, self.state())
+    }
+
+    fn states(&self) -> OwnStates {
+        OwnStates {
+            states: Self::states(self),
+            client: self.clone(),
+        }
+    }
+
+    fn connections(&self) -> u64 {
+        Self::connections(self)
+    }
+
+    fn create(
+        &self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        is_withdrawn: bool,
+    ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static {
+        let options = CreateOptions::new(mode).withdrawn_if_dropped(is_withdrawn);
+        Self::create(self, path, data, options).stamped()
+    }
+
+    fn delete(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        self.delete_for_certain(path)
+    }
+
+    fn exists(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Stamped<Option<Stat>>, Error>> + Send + 'static {
+        Self::exists(self, path).stamped()
+    }
+
+    fn data(&self, path: &str) -> impl Future<Output = Result<Data, Error>> + Send + 'static {
+        self.get_data(path)
+    }
+
+    fn watch_data(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Data, OneShot), Error>> + Send + 'static {
+        self.get_data_and_watch(path)
+    }
+
+    fn set_data(
+        &self,
+        path: &str,
+        data: &[u8],
+        version: Option<i32>,
+    ) -> impl Future<Output = Result<Stat, Error>> + Send + 'static {
+        Self::set_data(self, path, data, version)
+    }
+
+    fn children(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Stamped<Vec<String>>, Error>> + Send + 'static {
+        let call = Self::children(self, path).stamped();
+        async move {
+            let Stamped { value, zxid, epoch } = call.await?;
+            let value = value.names().map(Cow::into_owned).collect();
+            Ok(Stamped { value, zxid, epoch })
+        }
+    }
+
+    fn watch_children(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Stamped<Vec<String>>, OneShot), Error>> + Send + 'static {
+        let call = self.children_and_watch(path).stamped();
+        async move {
+            let Stamped { value, zxid, epoch } = call.await?;
+            let (children, watch) = value;
+            let value = children.names().map(Cow::into_owned).collect();
+            Ok((Stamped { value, zxid, epoch }, watch))
+        }
+    }
+
+    fn sync(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        Self::sync(self, path)
+    }
+
+    fn multi(
+        &self,
+        multi: Multi,
+    ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + 'static {
+        Self::multi(self, multi)
+    }
+
+    fn clean_up(&self, epoch: Epoch, path: &str) {
+        // A path that a server has given is valid.
+        let _ = Self::clean_up(self, epoch, path);
+    }
+
+    fn clean_up_unanswered(&self, epoch: Epoch, parent: &str, prefix: &str) {
+        let _ = Self::clean_up_unanswered(self, epoch, parent, prefix);
+    }
+
+    fn session(&self) -> Option<SessionId> {
+        self.session_id()
+    }
+
+    fn new_id(&self) -> Uuid {
+        uuid::Builder::from_random_bytes(self.random().to_be_bytes()).into_uuid()
+    }
+}
+
+/// See [`StateStream`].
+#[derive(Debug)]
+pub struct OwnStates {
+    states: States,
+    client: Client,
+}
+
+impl StateStream for OwnStates {
+    async fn next(&mut self) -> Option<Standing> {
+        let state = self.states.next().await?;
+        Some(standing(&self.client, state))
+    }
+}
+
+fn standing(client: &Client, state: ConnectionState) -> Standing {
+    match state {
+        ConnectionState::Connected { epoch, .. }
+        | ConnectionState::Reconnected { epoch, .. }
+        | ConnectionState::ReadOnly { epoch, .. } => match client.safe_until() {
+            Some(safe_until) => Standing::Connected { epoch, safe_until },
+            None => Standing::Lost { epoch },
+        },
+        ConnectionState::Suspended { epoch, until } => Standing::Suspended {
+            epoch,
+            safe_until: until,
+        },
+        ConnectionState::Lost { epoch, .. } => Standing::Lost { epoch },
+        ConnectionState::Closed => Standing::Closed,
+        _ => Standing::Connecting,
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a lock was not got, or not given back.
+
+use std::time::Duration;
+
+use minikeeper_client::Error;
+
+/// Why a lock was not got.
+///
+/// Nothing is left behind: a znode that was created goes again, also if that takes longer than the
+/// call.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Others held it for the whole time.
+    #[error("lock {path:?}: not free within {} ms", within.as_millis())]
+    TimedOut {
+        /// The lock.
+        path: String,
+        /// The time it was waited for.
+        within: Duration,
+    },
+    /// The session ended while the lock was waited for, as often as is put up with.
+    #[error("lock {path:?}: session or znode lost {attempts} times while waiting")]
+    Lost {
+        /// The lock.
+        path: String,
+        /// How often.
+        attempts: u32,
+    },
+    /// The lock is held by the same owner, whose session is over: there is nothing to enter again.
+    #[error("lock {path:?}: held by this owner, but lost")]
+    HoldLost {
+        /// The lock.
+        path: String,
+    },
+    /// A reader wants to write. He would wait for himself for ever.
+    #[error("lock {path:?}: a reader cannot become a writer; release the read lock first")]
+    UpgradeWouldDeadlock {
+        /// The lock.
+        path: String,
+    },
+    /// More was asked for than there is.
+    #[error("semaphore {path:?}: {wanted} leases wanted, {max} exist")]
+    TooMany {
+        /// The semaphore.
+        path: String,
+        /// What was asked for.
+        wanted: u32,
+        /// What there is.
+        max: u32,
+    },
+    /// The counter of the directory is close to its end, where contenders may get equal numbers.
+    #[error(
+        "lock {path:?}: sequence {sequence} is beyond {max}; let the directory be deleted when \
+         nobody waits, its counter starts anew then"
+    )]
+    SequenceExhausted {
+        /// The lock.
+        path: String,
+        /// The number that was given.
+        sequence: i64,
+        /// The last one that is used.
+        max: u32,
+    },
+    /// The client could not do what it was asked for.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+/// What became of a lock that was given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Released {
+    /// The next one has it.
+    Done,
+    /// It is still held: another guard of the same owner is there.
+    StillHeld,
+    /// It had been lost before: its znode was gone.
+    AlreadyGone,
+}

@@ -1,0 +1,189 @@
+//! The mutex: one holder at a time, first come, first served.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{Error, ZnodePath};
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    guard::{FencingToken, Guard, Held, Status},
+    options::LockOptions,
+    order::Claim,
+    owner::{Holds, Owner},
+    queue::{Queue, Wait},
+};
+
+/// A mutex that processes share, Java processes with Curator's class of the same name included.
+///
+/// Contenders are served in the order in which they came. The lock is held as long as the session
+/// lives; see [`Guard::status`] for what that means when the connection is lost.
+///
+/// Cheap to clone; clones are the same lock object, to which owners belong.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::InterProcessMutex;
+///
+/// let client = Client::connect(&address).await?;
+/// let printer = InterProcessMutex::new(client, "/locks/printer")?;
+/// let guard = printer.acquire().await?;
+/// println!("printing with token {}", guard.token());
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+pub struct InterProcessMutex<C: ZooKeeper> {
+    queue: Queue<C>,
+    holds: Arc<Holds<C>>,
+}
+
+impl<C: ZooKeeper> Clone for InterProcessMutex<C> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            holds: Arc::clone(&self.holds),
+        }
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterProcessMutex")
+            .field("path", &self.queue.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ZooKeeper> InterProcessMutex<C> {
+    /// The mutex at this path. Nothing is asked of a server before it is acquired.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        Self::with_options(client, path, LockOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        Ok(Self {
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(options),
+            },
+            holds: Arc::default(),
+        })
+    }
+
+    /// Waits for the lock for as long as it takes, as somebody no other call is: within one task a
+    /// second call waits for the first.
+    ///
+    /// Dropping the future gives the place in the queue back.
+    ///
+    /// # Errors
+    /// When a server refuses, the client is closed, or the session is lost too often.
+    pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
+        self.take(Wait::FOR_EVER).await
+    }
+
+    /// Waits for the lock for so long at most. Zero is a try: the lock is taken if it is free.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire`].
+    pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
+        self.take(Wait::within(within)).await
+    }
+
+    /// Takes the lock if it is free. `None` if it is not.
+    ///
+    /// # Errors
+    /// Those of [`InterProcessMutex::acquire`].
+    pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
+        if self.queue.options.peek && !self.participants().await?.is_empty() {
+            return Ok(None);
+        }
+        match self.acquire_within(Duration::ZERO).await {
+            Err(LockError::TimedOut { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Waits for the lock as this owner, who may have it already: then it is entered again, and
+    /// the lock is free when the last of the owner's guards is gone.
+    ///
+    /// # Errors
+    /// [`LockError::HoldLost`] if the owner's hold is lost, and those of
+    /// [`InterProcessMutex::acquire`].
+    pub async fn acquire_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
+        self.take_as(owner, Wait::FOR_EVER).await
+    }
+
+    /// As [`InterProcessMutex::acquire_as`], for so long at most.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire_as`].
+    pub async fn acquire_as_within(
+        &self,
+        owner: &Owner,
+        within: Duration,
+    ) -> Result<Guard<C>, LockError> {
+        self.take_as(owner, Wait::within(within)).await
+    }
+
+    /// Whether this owner holds the lock by this object.
+    #[must_use]
+    pub fn is_held_by(&self, owner: &Owner) -> bool {
+        self.holds
+            .held_by(owner)
+            .is_some_and(|held| !matches!(held.status(), Status::Lost(_)))
+    }
+
+    /// The paths of all contenders' znodes, the holder's first.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    pub async fn participants(&self) -> Result<Vec<String>, Error> {
+        self.queue.participants(Claim::Mutex).await
+    }
+
+    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        let place = self.queue.acquire(Claim::Mutex, wait).await?;
+        let token = FencingToken::from(place.czxid);
+        Ok(Guard::new(Held::new(
+            self.queue.client.clone(),
+            place,
+            token,
+        )))
+    }
+
+    async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
+        let hold = self.holds.of(owner);
+        let mut weak = match wait.until {
+            None => hold.lock().await,
+            Some(until) => tokio::time::timeout_at(until, hold.lock())
+                .await
+                .map_err(|_| self.queue.timed_out(wait))?,
+        };
+        if let Some(held) = weak.upgrade() {
+            if let Status::Lost(_) = held.status() {
+                return Err(LockError::HoldLost {
+                    path: self.queue.path.to_string(),
+                });
+            }
+            return Ok(Guard { held });
+        }
+        let guard = self.take(wait).await?;
+        *weak = Arc::downgrade(&guard.held);
+        Ok(guard)
+    }
+}

@@ -1,0 +1,167 @@
+//! Names of lock znodes: how they are made, and what they say about the order.
+//!
+//! Pure, and normative: a Java contender on the same path computes the same.
+//!
+//! Source: curator-recipes reference sections 1.2 to 1.5; Curator's `ProtectedUtils`,
+//! `LockInternalsSorter`, `StandardLockInternalsDriver`.
+
+use uuid::Uuid;
+
+/// The length of a protection prefix: `_c_`, a UUID, `-`.
+pub const PROTECTION_BYTES: usize = 40;
+
+/// Digits beyond this are not taken part with: close to the counter's end two contenders may get
+/// the same digits (hazard H19).
+pub const SEQUENCE_MAX: u32 = 2_147_000_000;
+
+/// The kinds of lock znodes, by the name behind the prefix.
+pub mod lock_name {
+    /// A mutex, and the inner lock of a semaphore.
+    pub const MUTEX: &str = "lock-";
+    /// A lease of a semaphore.
+    pub const LEASE: &str = "lease-";
+    /// A reader.
+    pub const READ: &str = "__READ__";
+    /// A writer.
+    pub const WRITE: &str = "__WRIT__";
+    /// A contender for leadership by latch.
+    pub const LATCH: &str = "latch-";
+}
+
+/// The prefix that makes a znode findable whose creation was not answered.
+#[must_use]
+pub fn protection(uuid: Uuid) -> String {
+    format!("_c_{}-", uuid.hyphenated())
+}
+
+/// Whether a name carries a protection prefix.
+#[must_use]
+pub fn is_protected(name: &str) -> bool {
+    name.len() > PROTECTION_BYTES
+        && name.starts_with("_c_")
+        && name.as_bytes()[PROTECTION_BYTES - 1] == b'-'
+        && name
+            .get(3..PROTECTION_BYTES - 1)
+            .is_some_and(|uuid| Uuid::try_parse(uuid).is_ok())
+}
+
+/// The name without its protection prefix, if it has one.
+#[must_use]
+pub fn without_protection(name: &str) -> &str {
+    if is_protected(name) {
+        &name[PROTECTION_BYTES..]
+    } else {
+        name
+    }
+}
+
+/// What a child is ordered by: everything behind the last occurrence of the lock's name, or all of
+/// it if that does not occur. The prefix plays no part.
+#[must_use]
+pub fn key<'a>(name: &'a str, lock_name: &str) -> &'a str {
+    name.rfind(lock_name)
+        .map_or(name, |at| &name[at + lock_name.len()..])
+}
+
+/// The key in a directory of readers and writers.
+#[must_use]
+pub fn read_write_key(name: &str) -> &str {
+    key(key(name, lock_name::READ), lock_name::WRITE)
+}
+
+/// Whether a child of a read/write lock is a writer.
+#[must_use]
+pub fn is_writer(name: &str) -> bool {
+    name.contains(lock_name::WRITE)
+}
+
+/// The digits that the server has appended; `None` if the name does not end with ten.
+#[must_use]
+pub fn sequence(name: &str) -> Option<i64> {
+    let digits = name.get(name.len().checked_sub(10)?..)?;
+    digits.parse().ok()
+}
+
+/// The parent's path and a child's name, joined.
+#[must_use]
+pub fn join(parent: &str, name: &str) -> String {
+    if parent == "/" {
+        format!("/{name}")
+    } else {
+        format!("{parent}/{name}")
+    }
+}
+
+/// What follows the last slash.
+#[must_use]
+pub fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10";
+
+    #[test]
+    fn protection_is_forty_characters_and_recognised() {
+        let prefix = protection(Uuid::try_parse(UUID).unwrap());
+        assert_eq!(prefix, format!("_c_{UUID}-"));
+        assert_eq!(prefix.len(), PROTECTION_BYTES);
+        let name = format!("{prefix}lock-0000000007");
+        assert!(is_protected(&name));
+        assert_eq!(without_protection(&name), "lock-0000000007");
+        let upper = name.to_uppercase().replacen("_C_", "_c_", 1);
+        for other in [
+            &prefix,
+            "lock-0000000007",
+            "_c_0e6a1a3a-lock-0000000007",
+            &name.replacen("_c_", "_d_", 1),
+            &name.replacen("-lock", "_lock", 1),
+            &name.replacen("0e6a", "0g6a", 1),
+            "_c_ééééééééééééééééééééé",
+        ] {
+            assert!(!is_protected(other), "{other}");
+        }
+        // Java parses both cases.
+        assert!(is_protected(&upper));
+    }
+
+    #[test]
+    fn keys_are_what_follows_the_last_lock_name() {
+        for (name, key) in [
+            ("_c_x-lock-0000000001", "0000000001"),
+            ("lock-lock-0000000002", "0000000002"),
+            ("foreign", "foreign"),
+            ("lock-", ""),
+        ] {
+            assert_eq!(super::key(name, lock_name::MUTEX), key);
+        }
+        for (name, key) in [
+            ("_c_x-__READ__0000000001", "0000000001"),
+            ("_c_x-__WRIT__0000000002", "0000000002"),
+            ("__READ____WRIT__3", "3"),
+            ("__WRIT____READ__4", "4"),
+            ("other", "other"),
+        ] {
+            assert_eq!(read_write_key(name), key);
+        }
+    }
+
+    #[test]
+    fn sequences() {
+        assert_eq!(sequence("lock-0000000012"), Some(12));
+        assert_eq!(sequence("lock--000000005"), Some(-5));
+        assert_eq!(sequence("lock-2147483647"), Some(i64::from(i32::MAX)));
+        assert_eq!(sequence("short"), None);
+        assert_eq!(sequence("lock-00000000x2"), None);
+    }
+
+    #[test]
+    fn joining() {
+        assert_eq!(join("/", "a"), "/a");
+        assert_eq!(join("/l", "a"), "/l/a");
+        assert_eq!(name_of("/l/a"), "a");
+    }
+}

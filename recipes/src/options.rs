@@ -1,0 +1,88 @@
+//! How locks go about their work.
+
+/// Which savings a lock makes. None of them shows to others in the queue.
+///
+/// Source: curator-recipes reference section 14.5, which has the proofs.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::LockOptions;
+/// let thrifty = LockOptions::default();
+/// let exact = LockOptions::curator_exact();
+/// assert!(thrifty.create_and_list_together && !exact.create_and_list_together);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct LockOptions {
+    /// What the own znode holds: whoever it belongs to, for those who look. A successor downloads
+    /// it, so it is to be short.
+    ///
+    /// Default: empty. Curator's is the IP address of the host.
+    pub data: Vec<u8>,
+    /// S1: creating and listing leave together. Requests of a session are served in order, so the
+    /// list shows the own znode.
+    ///
+    /// Default: true.
+    pub create_and_list_together: bool,
+    /// S4 and S5: how many of those ahead are watched; with none of them left and the own znode
+    /// watched, the lock is granted without another list. Contenders never come in ahead, so
+    /// those ahead only become fewer. 0: the one that Curator watches, and a list after each event.
+    ///
+    /// Default: 2: while the one directly ahead holds the lock, one that was before it can be
+    /// seen to go.
+    pub look_ahead: usize,
+    /// S6: a reader watches the nearest writer ahead instead of the first, which wakes it once.
+    ///
+    /// Default: true.
+    pub nearest_writer: bool,
+    /// S11: a try looks before it writes. It never says yes wrongly; it may say no although the
+    /// last holder has just left.
+    ///
+    /// Default: false.
+    pub peek: bool,
+    /// Whether the own znode is watched from the start, so that [`status`](crate::Guard::status)
+    /// knows of its deletion by others. A lock that had to be waited for is watched anyway;
+    /// [`lost`](crate::Guard::lost) watches for itself.
+    ///
+    /// Default: false.
+    pub watch_own: bool,
+    /// How often a lost session or znode is put up with while waiting; each time the wait begins
+    /// anew, at the end of the queue.
+    ///
+    /// Default: 10.
+    pub attempts_max: u32,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            data: Vec::new(),
+            create_and_list_together: true,
+            look_ahead: 2,
+            nearest_writer: true,
+            peek: false,
+            watch_own: false,
+            attempts_max: 10,
+        }
+    }
+}
+
+impl LockOptions {
+    /// Every request as Curator makes it.
+    #[must_use]
+    pub fn curator_exact() -> Self {
+        Self {
+            create_and_list_together: false,
+            look_ahead: 0,
+            nearest_writer: false,
+            ..Self::default()
+        }
+    }
+
+    /// What the own znode holds.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = data.into();
+        self
+    }
+}

@@ -1,0 +1,48 @@
+//! Directories on the way to a znode.
+//!
+//! Source: curator-recipes reference sections 1.7 and 2.4.
+
+use minikeeper_client::{CreateMode, Error, ErrorCode};
+
+use crate::client::ZooKeeper;
+
+/// Creates a directory and all above it, as containers: they go by themselves once they are
+/// empty. What is there already is left as it is.
+///
+/// # Errors
+/// When a server refuses, or does not answer: what was made until then stays.
+pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+    // Up, until there is something to stand on; then down again (saving S2).
+    let mut missing = vec![path];
+    while let Some(lowest) = missing.last().copied() {
+        match create(client, lowest).await {
+            Ok(()) => {
+                missing.pop();
+            }
+            Err(error) if error.is(ErrorCode::NoNode) => {
+                let parent = lowest
+                    .rfind('/')
+                    .map_or("/", |slash| &lowest[..slash.max(1)]);
+                missing.push(parent);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+    let mut result = client.create(path, b"", CreateMode::Container, false).await;
+    if let Err(error) = &result
+        && error.is(ErrorCode::Unimplemented)
+    {
+        // Servers before 3.5 know no containers.
+        result = client
+            .create(path, b"", CreateMode::Persistent, false)
+            .await;
+    }
+    match result {
+        Err(error) if !error.is(ErrorCode::NodeExists) => Err(error),
+        _ => Ok(()),
+    }
+}

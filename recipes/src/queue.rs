@@ -1,0 +1,288 @@
+//! The queue at a lock: getting in, waiting, getting out.
+//!
+//! Source: curator-recipes reference sections 4.2 and 4.4; Curator's `LockInternals`. The names of
+//! the steps (A2 to A10) are those of section 4.4.
+
+use std::{sync::Arc, time::Duration};
+
+use minikeeper_client::{Cause, CreateMode, Created, Epoch, Error, ErrorCode, Stamped};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    clock,
+    error::LockError,
+    naming,
+    options::LockOptions,
+    order::Claim,
+    parents,
+    place::{Place, Unanswered},
+    waiting::{self, Outcome},
+};
+
+/// What a request may take beyond the deadline of the lock while there is a connection. Where the
+/// deadline falls into a round trip, its reply still counts.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often the directory may go away between being made and being used.
+const PARENTS_MAX: u32 = 10;
+
+/// Until when a lock is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) until: Option<Instant>,
+    /// As it was asked for, for the error.
+    pub(crate) within: Duration,
+}
+
+impl Wait {
+    pub(crate) const FOR_EVER: Self = Self {
+        until: None,
+        within: Duration::MAX,
+    };
+
+    pub(crate) fn within(within: Duration) -> Self {
+        Self {
+            until: clock::now().checked_add(within),
+            within,
+        }
+    }
+
+    /// A limit for what has to be answered before anything can be decided.
+    fn with_grace(self) -> Option<Instant> {
+        self.until.map(|until| until.max(clock::now() + GRACE))
+    }
+}
+
+/// A directory in which contenders queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue<C> {
+    pub(crate) client: C,
+    pub(crate) path: Arc<str>,
+    pub(crate) options: Arc<LockOptions>,
+}
+
+/// The list of contenders, as asked for together with the own znode.
+pub(crate) type Listing =
+    std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Vec<String>>, Error>> + Send>>;
+
+impl<C: ZooKeeper> Queue<C> {
+    pub(crate) fn timed_out(&self, wait: Wait) -> LockError {
+        LockError::TimedOut {
+            path: self.path.to_string(),
+            within: wait.within,
+        }
+    }
+
+    /// Waits in the queue until the claim is granted.
+    pub(crate) async fn acquire(&self, claim: Claim, wait: Wait) -> Result<Place<C>, LockError> {
+        for _ in 0..self.options.attempts_max.max(1) {
+            let epoch = self.connected(wait).await?;
+            let Some((place, listing)) = self.enter(claim, epoch, wait).await? else {
+                continue;
+            };
+            match waiting::wait(self, claim, place, listing, wait).await? {
+                Outcome::Granted(place) => return Ok(place),
+                Outcome::Gone => {}
+                Outcome::TimedOut => return Err(self.timed_out(wait)),
+            }
+        }
+        Err(LockError::Lost {
+            path: self.path.to_string(),
+            attempts: self.options.attempts_max.max(1),
+        })
+    }
+
+    /// A2: waits for a session.
+    pub(crate) async fn connected(&self, wait: Wait) -> Result<Epoch, LockError> {
+        if let Standing::Connected { epoch, .. } = self.client.standing() {
+            return Ok(epoch);
+        }
+        let connected = async {
+            let mut states = self.client.states();
+            let mut standing = self.client.standing();
+            loop {
+                match standing {
+                    Standing::Connected { epoch, .. } => return Ok(epoch),
+                    Standing::Closed => return Err(closed(&self.path)),
+                    _ => {}
+                }
+                standing = states.next().await.unwrap_or(Standing::Closed);
+            }
+        };
+        match wait.until {
+            Some(until) => timeout_at(until, connected)
+                .await
+                .map_err(|_| self.timed_out(wait))?,
+            None => connected.await,
+        }
+    }
+
+    /// A3 to A5: creates the own znode. `None` if the session went meanwhile.
+    async fn enter(
+        &self,
+        claim: Claim,
+        epoch: Epoch,
+        wait: Wait,
+    ) -> Result<Option<(Place<C>, Option<Listing>)>, LockError> {
+        let prefix = naming::protection(self.client.new_id());
+        let path = naming::join(&self.path, &format!("{prefix}{}", claim.lock_name()));
+        let mode = CreateMode::EphemeralSequential;
+        for _ in 0..PARENTS_MAX {
+            let create = self.client.create(&path, &self.options.data, mode, true);
+            let listing = self.options.create_and_list_together.then(|| self.list());
+            match self.limited(wait, create).await? {
+                Ok(created) => {
+                    let place = self.place(created);
+                    self.check_sequence(place.name())?;
+                    let is_same = place.epoch == epoch;
+                    return Ok(is_same.then_some((place, listing)));
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    let made = parents::make(&self.client, &self.path);
+                    match self.limited(wait, made).await? {
+                        Err(error) if !error.is_retryable() => return Err(error.into()),
+                        _ => {}
+                    }
+                }
+                Err(error) if error.is_outcome_unknown() => {
+                    match self.recover(epoch, &prefix, wait).await? {
+                        Recovered::Found(place) => return Ok(Some((place, None))),
+                        Recovered::SessionLost => return Ok(None),
+                        Recovered::NotCreated => {}
+                    }
+                }
+                Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(LockError::Client(Error::Refused {
+            op: "create2",
+            path,
+            code: ErrorCode::NoNode,
+        }))
+    }
+
+    fn place(&self, created: Stamped<Created>) -> Place<C> {
+        let Created { path, stat } = created.value;
+        Place::new(self.client.clone(), path, stat.czxid, created.epoch)
+    }
+
+    fn check_sequence(&self, name: &str) -> Result<(), LockError> {
+        match naming::sequence(name) {
+            Some(sequence) if !(0..i64::from(naming::SEQUENCE_MAX)).contains(&sequence) => {
+                Err(LockError::SequenceExhausted {
+                    path: self.path.to_string(),
+                    sequence,
+                    max: naming::SEQUENCE_MAX,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A5: finds out whether a znode was created whose creation was not answered.
+    async fn recover(
+        &self,
+        epoch: Epoch,
+        prefix: &str,
+        wait: Wait,
+    ) -> Result<Recovered<C>, LockError> {
+        let mut unanswered = Unanswered {
+            client: &self.client,
+            epoch,
+            directory: &self.path,
+            prefix,
+            is_due: true,
+        };
+        loop {
+            if self.connected(wait).await? != epoch {
+                return Ok(Recovered::SessionLost);
+            }
+            // A server that was not asked before may not have applied the create yet: after a
+            // sync it has, or never will (section 14.6).
+            let sync = self.client.sync(&self.path);
+            let list = self.list();
+            let both = async {
+                sync.await?;
+                list.await
+            };
+            let found = match self.limited(wait, both).await? {
+                Ok(list) if list.epoch != epoch => return Ok(Recovered::SessionLost),
+                Ok(list) => list.value.into_iter().find(|name| name.starts_with(prefix)),
+                Err(error) if error.is(ErrorCode::NoNode) => None,
+                Err(error) if error.is_retryable() => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let Some(name) = found else {
+                unanswered.is_due = false;
+                return Ok(Recovered::NotCreated);
+            };
+            let path = naming::join(&self.path, &name);
+            match self.limited(wait, self.client.exists(&path)).await? {
+                Ok(Stamped {
+                    value: Some(stat),
+                    epoch: seen_in,
+                    ..
+                }) => {
+                    unanswered.is_due = false;
+                    let place = Place::new(self.client.clone(), path, stat.czxid, seen_in);
+                    let is_ours = Some(stat.ephemeral_owner) == self.client.session();
+                    if seen_in != epoch || !is_ours {
+                        return Ok(Recovered::SessionLost);
+                    }
+                    self.check_sequence(place.name())?;
+                    return Ok(Recovered::Found(place));
+                }
+                Ok(_) => {}
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(crate) fn list(&self) -> Listing {
+        Box::pin(self.client.children(&self.path))
+    }
+
+    /// Waits for an answer, but not longer than the lock may take.
+    pub(crate) async fn limited<T>(
+        &self,
+        wait: Wait,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
+        match wait.with_grace() {
+            Some(limit) => timeout_at(limit, answer)
+                .await
+                .map_err(|_| self.timed_out(wait)),
+            None => Ok(answer.await),
+        }
+    }
+
+    /// Every contender's path, the first one first.
+    pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
+        let names = match self.client.children(&self.path).await {
+            Ok(list) => list.value,
+            Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let names = crate::order::sorted(claim, names);
+        let path = |name: &String| naming::join(&self.path, name);
+        Ok(names.iter().map(path).collect())
+    }
+}
+
+enum Recovered<C: ZooKeeper> {
+    Found(Place<C>),
+    /// It was not, and will not be.
+    NotCreated,
+    SessionLost,
+}
+
+pub(crate) fn closed(path: &str) -> LockError {
+    LockError::Client(Error::NotSent {
+        op: "create2",
+        path: path.to_owned(),
+        cause: Cause::Closed,
+    })
+}

@@ -1,0 +1,292 @@
+//! Waiting in the queue: what is watched, and when it is one's turn.
+//!
+//! Contenders never come in ahead of a znode that is there, apart from a writer who reads on
+//! ([`Claim::may_be_replaced`]). So those who were ahead in one list only become fewer: it is
+//! enough to see them go, nearest first, and no further list is needed as long as the own znode is
+//! seen not to have gone. That holds within one connection, because events come in the order of
+//! changes there; after a reconnect the list is asked for again.
+//!
+//! Source: curator-recipes reference sections 4.2, 4.4 and 14.5 (S4 to S6).
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::Poll,
+};
+
+use minikeeper_client::{Epoch, Error, ErrorCode, EventKind, Fired};
+use tokio::time::sleep_until;
+
+use crate::{
+    client::{Standing, ZooKeeper},
+    error::LockError,
+    naming,
+    order::{self, Claim},
+    place::Place,
+    queue::{Listing, Queue, Wait},
+};
+
+/// How waiting ends.
+pub(crate) enum Outcome<C: ZooKeeper> {
+    Granted(Place<C>),
+    /// The session or the own znode is gone.
+    Gone,
+    TimedOut,
+}
+
+/// One contender's view of those ahead.
+struct Waiting<'a, C: ZooKeeper> {
+    queue: &'a Queue<C>,
+    claim: Claim,
+    place: Place<C>,
+    wait: Wait,
+    /// Those in the way, the first one first: all of them, and perhaps some that have gone.
+    way: Vec<String>,
+    watched: Vec<(String, C::Watch)>,
+    /// How many connections there were when the list was asked for.
+    connections: u64,
+}
+
+/// What an event means.
+enum News {
+    /// A contender in the way has gone.
+    Gone(String),
+    /// A watch was used up by something else.
+    Changed,
+    OwnGone,
+    TimedOut,
+}
+
+/// Waits until the place is the first that counts.
+pub(crate) async fn wait<C: ZooKeeper>(
+    queue: &Queue<C>,
+    claim: Claim,
+    place: Place<C>,
+    listing: Option<Listing>,
+    wait: Wait,
+) -> Result<Outcome<C>, LockError> {
+    let mut waiting = Waiting {
+        queue,
+        claim,
+        place,
+        wait,
+        way: Vec::new(),
+        watched: Vec::new(),
+        connections: queue.client.connections(),
+    };
+    if queue.options.watch_own && queue.options.look_ahead > 0 && !waiting.watch_own().await? {
+        waiting.place.forget();
+        return Ok(Outcome::Gone);
+    }
+    let mut listing = Some(listing.unwrap_or_else(|| queue.list()));
+    loop {
+        if let Some(listing) = listing.take()
+            && !waiting.look(listing).await?
+        {
+            return Ok(Outcome::Gone);
+        }
+        if waiting.way.is_empty() {
+            return Ok(Outcome::Granted(waiting.place));
+        }
+        let seen = waiting.watch_ahead().await?;
+        let news = match seen {
+            Some(news) => news,
+            None => waiting.next().await,
+        };
+        let is_list_needed = match news {
+            News::OwnGone => {
+                waiting.place.forget();
+                return Ok(Outcome::Gone);
+            }
+            News::TimedOut => return Ok(Outcome::TimedOut),
+            News::Changed => queue.options.look_ahead == 0,
+            News::Gone(name) => waiting.has_gone(&name),
+        };
+        if is_list_needed || waiting.queue.client.connections() != waiting.connections {
+            listing = Some(waiting.ask());
+        }
+    }
+}
+
+impl<C: ZooKeeper> Waiting<'_, C> {
+    /// Asks for the list.
+    fn ask(&mut self) -> Listing {
+        self.connections = self.queue.client.connections();
+        self.queue.list()
+    }
+
+    /// A6: takes in the list. False if the own znode is not among the contenders of this session.
+    async fn look(&mut self, mut listing: Listing) -> Result<bool, LockError> {
+        let list = loop {
+            match self.queue.limited(self.wait, listing).await? {
+                Ok(list) => break list,
+                // The directory is gone, and the own znode with it.
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    self.place.forget();
+                    return Ok(false);
+                }
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+            if self.queue.connected(self.wait).await? != self.place.epoch {
+                return Ok(false);
+            }
+            listing = self.ask();
+        };
+        // A list of another session may still show the znode of the one before (hazard H5).
+        if list.epoch != self.place.epoch {
+            return Ok(false);
+        }
+        let names: Vec<_> = list.value.iter().map(String::as_str).collect();
+        let Some(way) = order::in_the_way(self.claim, &names, self.place.name()) else {
+            self.place.forget();
+            return Ok(false);
+        };
+        self.way = way;
+        self.watched.retain(|(name, _)| self.way.contains(name));
+        Ok(true)
+    }
+
+    /// Those that are to be watched, nearest first.
+    fn targets(&self) -> Vec<String> {
+        let options = &self.queue.options;
+        if options.look_ahead == 0 || self.claim == Claim::Read && !options.nearest_writer {
+            let watched = order::watched_by_curator(self.claim, &self.way);
+            return watched.cloned().into_iter().collect();
+        }
+        self.way
+            .iter()
+            .rev()
+            .take(options.look_ahead)
+            .cloned()
+            .collect()
+    }
+
+    /// A7: sees to it that those who matter are watched, and the own znode. `Some` if one of them
+    /// has gone already.
+    async fn watch_ahead(&mut self) -> Result<Option<News>, LockError> {
+        let targets = self.targets();
+        self.watched.retain(|(name, _)| targets.contains(name));
+        let missing: Vec<_> = targets
+            .into_iter()
+            .filter(|target| self.watched.iter().all(|(name, _)| name != target))
+            .collect();
+        // All in one flush: each request is made before the first is waited for.
+        let queue = self.queue;
+        let client = &queue.client;
+        let paths: Vec<_> = missing
+            .iter()
+            .map(|name| naming::join(&queue.path, name))
+            .collect();
+        let reads: Vec<_> = paths.iter().map(|path| client.watch_data(path)).collect();
+        let own = (queue.options.look_ahead > 0 && self.place.watch.is_none())
+            .then(|| client.watch_data(self.place.path()));
+        let mut news = None;
+        for (name, read) in missing.into_iter().zip(reads) {
+            match queue.limited(self.wait, read).await? {
+                Ok((_, watch)) => self.watched.push((name, watch)),
+                Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::Gone(name)),
+                Err(error) => news = Some(self.unanswered(error).await?),
+            }
+        }
+        if let Some(own) = own {
+            match queue.limited(self.wait, own).await? {
+                Ok((_, watch)) => self.place.watch = Some(watch),
+                Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::OwnGone),
+                Err(error) => news = Some(self.unanswered(error).await?),
+            }
+        }
+        Ok(news)
+    }
+
+    /// Watches the own znode; false if it has gone.
+    async fn watch_own(&mut self) -> Result<bool, LockError> {
+        let read = self.queue.client.watch_data(self.place.path());
+        match self.queue.limited(self.wait, read).await? {
+            Ok((_, watch)) => self.place.watch = Some(watch),
+            Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
+            Err(error) if error.is_retryable() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// A read was not answered: goes on once there is a connection.
+    async fn unanswered(&self, error: Error) -> Result<News, LockError> {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        if self.queue.connected(self.wait).await? == self.place.epoch {
+            Ok(News::Changed)
+        } else {
+            Ok(News::OwnGone)
+        }
+    }
+
+    /// Someone in the way has gone; says whether only a list can tell what that means.
+    fn has_gone(&mut self, name: &str) -> bool {
+        self.way.retain(|other| other != name);
+        self.queue.options.look_ahead == 0
+            || self.place.watch.is_none()
+            || self.claim.may_be_replaced(name)
+    }
+
+    /// Waits for the first event that matters.
+    async fn next(&mut self) -> News {
+        let Self {
+            watched,
+            place,
+            queue,
+            wait,
+            ..
+        } = self;
+        let event = poll_fn(|cx| {
+            // The own znode first: if it went before another, that is no grant.
+            if let Some(watch) = &mut place.watch
+                && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
+            {
+                place.watch = None;
+                return Poll::Ready(match fired {
+                    Fired::Event {
+                        kind: EventKind::Deleted,
+                        ..
+                    } => News::OwnGone,
+                    _ if is_over(queue, place.epoch) => News::OwnGone,
+                    _ => News::Changed,
+                });
+            }
+            for at in 0..watched.len() {
+                if let Poll::Ready(fired) = Pin::new(&mut watched[at].1).poll(cx) {
+                    let (name, _) = watched.remove(at);
+                    return Poll::Ready(match fired {
+                        Fired::EpochOver => News::OwnGone,
+                        fired if fired.is_deleted() => News::Gone(name),
+                        // Somebody asks for its revocation: it is still there.
+                        _ => News::Changed,
+                    });
+                }
+            }
+            Poll::Pending
+        });
+        match wait.until {
+            None => event.await,
+            Some(until) => {
+                // What has happened by then counts.
+                let sleep = sleep_until(until);
+                tokio::select! {
+                    biased;
+                    news = event => news,
+                    () = sleep => News::TimedOut,
+                }
+            }
+        }
+    }
+}
+
+fn is_over<C: ZooKeeper>(queue: &Queue<C>, epoch: Epoch) -> bool {
+    match queue.client.standing() {
+        Standing::Lost { epoch: lost } => lost >= epoch,
+        Standing::Closed => true,
+        standing => standing.epoch().is_some_and(|other| other != epoch),
+    }
+}

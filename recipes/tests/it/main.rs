@@ -1,0 +1,27 @@
+//! The recipes against a server in the same process, over links that can be made to misbehave, on
+//! time that only passes when everybody waits.
+//!
+//! Tests that come from the catalogue of the curator-recipes reference (section 15) carry its
+//! names; those about a hazard of its register (section 11) begin with the hazard's number.
+//!
+//! | module | what belongs there |
+//! | --- | --- |
+//! | `link`, `kit` | the link and its faults; servers, clients, helpers |
+//! | `mutex` | the catalogue's tests of the mutex |
+//! | `loss` | guards that lose their lock; tokens |
+//! | `cancelling` | dropping at every await point, lost replies at every step |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests are not tests to the lint; time is paused here"
+)]
+
+mod cancelling;
+#[path = "../../client/tests/it/clock.rs"]
+mod clock;
+mod kit;
+#[path = "../../client/tests/it/link.rs"]
+mod link;
+mod loss;
+mod mutex;

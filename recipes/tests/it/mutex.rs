@@ -1,0 +1,436 @@
+//! The catalogue's tests of the mutex (sections 15.1, 15.2 and 15.6), each in both ways: with the
+//! savings, and as Curator does it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper_client::{Client, CreateMode, ErrorCode};
+use minikeeper_recipes::{InterProcessMutex, LockError, LockOptions, Owner, Released, Status};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    clock,
+    kit::{self, PATH, both_ways, contender, contender_with, queue, soon, start, until},
+    link::{Link, Mode},
+};
+
+#[tokio::test(start_paused = true)]
+async fn test_locker() {
+    for options in both_ways() {
+        let server = start().await;
+        let holder = contender_with(&server, 1, options).await;
+        let owner = Owner::new();
+        let within = Duration::from_secs(1);
+        let guard = holder.lock.acquire_as_within(&owner, within).await.unwrap();
+        assert!(holder.lock.is_held_by(&owner));
+        assert_eq!(guard.status(), Status::Held);
+        drop(guard);
+        assert!(!holder.lock.is_held_by(&owner));
+        until("the znode goes", || queue(&server).is_empty()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_2_clients() {
+    for options in both_ways() {
+        let server = start().await;
+        let first = contender_with(&server, 1, options.clone()).await;
+        let second = contender_with(&server, 2, options).await;
+        let guard = first.lock.acquire().await.unwrap();
+        assert!(second.lock.try_acquire().await.unwrap().is_none());
+        let waiting = tokio::spawn({
+            let lock = second.lock.clone();
+            async move { lock.acquire().await }
+        });
+        until("the second waits", || queue(&server).len() == 2).await;
+        sleep(Duration::from_secs(60)).await;
+        assert!(!waiting.is_finished());
+        let first_token = guard.token();
+        assert_eq!(guard.release().await.unwrap(), Released::Done);
+        let guard = soon(waiting).await.unwrap().unwrap();
+        assert!(guard.token() > first_token);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_reentrant() {
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    let owner = Owner::new();
+    let first = holder.lock.acquire_as(&owner).await.unwrap();
+    let second = holder.lock.acquire_as(&owner).await.unwrap();
+    let third = holder.lock.acquire_as(&owner).await.unwrap();
+    assert_eq!(queue(&server).len(), 1);
+    assert_eq!(
+        (second.token(), third.path()),
+        (first.token(), first.path())
+    );
+    assert_eq!(first.release().await.unwrap(), Released::StillHeld);
+    drop(third);
+    assert!(holder.lock.is_held_by(&owner));
+    assert_eq!(second.release().await.unwrap(), Released::Done);
+    assert!(!holder.lock.is_held_by(&owner));
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_reentrant_2_threads() {
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    let (one, other) = (Owner::new(), Owner::new());
+    let _outer = holder.lock.acquire_as(&one).await.unwrap();
+    let within = Duration::from_secs(5);
+    let (inner, stranger) = tokio::join!(
+        holder.lock.acquire_as(&one),
+        holder.lock.acquire_as_within(&other, within),
+    );
+    drop(inner.unwrap());
+    assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_reentrant_single_lock() {
+    // Ten owners on one object: never two inside.
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    let inside = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..10)
+        .map(|_| {
+            let (lock, inside) = (holder.lock.clone(), Arc::clone(&inside));
+            tokio::spawn(async move {
+                let owner = Owner::new();
+                let outer = lock.acquire_as(&owner).await.unwrap();
+                let inner = lock.acquire_as(&owner).await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                sleep(Duration::from_millis(5)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop((outer, inner));
+            })
+        })
+        .collect();
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    until("nothing is left", || queue(&server).is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_calls_of_one_owner_are_one_hold() {
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    let owner = Owner::new();
+    let (first, second) = tokio::join!(
+        holder.lock.acquire_as(&owner),
+        holder.lock.acquire_as(&owner),
+    );
+    assert_eq!(first.unwrap().path(), second.unwrap().path());
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_killed_session() {
+    // The common session of a holder and a waiter is expired: a second lock object gets the lock.
+    for options in both_ways() {
+        let server = start().await;
+        let shared = contender_with(&server, 1, options.clone()).await;
+        let guard = shared.lock.acquire().await.unwrap();
+        let waiting = tokio::spawn({
+            let lock =
+                InterProcessMutex::with_options(shared.client.clone(), PATH, options).unwrap();
+            async move { lock.acquire().await }
+        });
+        until("it waits", || queue(&server).len() == 2).await;
+        server.expire_session(shared.client.session_id().unwrap());
+        let second = soon(waiting).await.unwrap().unwrap();
+        assert!(matches!(guard.status(), Status::Lost(_)));
+        assert_eq!(second.status(), Status::Held);
+        assert!(second.token() > guard.token());
+        assert_eq!(queue(&server).len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_waiting_process_killed_server() {
+    // Two contenders; every connection is cut while one holds, and comes back.
+    for options in both_ways() {
+        let server = start().await;
+        let first = contender_with(&server, 1, options.clone()).await;
+        let second = contender_with(&server, 2, options).await;
+        let guard = first.lock.acquire().await.unwrap();
+        let waiting = tokio::spawn({
+            let lock = second.lock.clone();
+            async move { lock.acquire().await }
+        });
+        until("it waits", || queue(&server).len() == 2).await;
+        let before = queue(&server);
+        for link in [&first.link, &second.link] {
+            link.set(Mode::Cut);
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert!(matches!(guard.status(), Status::Suspended { .. }));
+        for link in [&first.link, &second.link] {
+            link.set(Mode::Pass);
+        }
+        until("it is back", || guard.status() == Status::Held).await;
+        assert_eq!(
+            queue(&server),
+            before,
+            "no znode was made anew (hazard H42)"
+        );
+        assert_eq!(guard.release().await.unwrap(), Released::Done);
+        drop(soon(waiting).await.unwrap().unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_container_cleanup() {
+    let server = start().await;
+    let contenders: Vec<_> = {
+        let mut all = Vec::new();
+        for seed in 0..10 {
+            all.push(contender(&server, seed).await);
+        }
+        all
+    };
+    let tasks: Vec<_> = contenders
+        .iter()
+        .map(|contender| {
+            let lock = contender.lock.clone();
+            tokio::spawn(async move { drop(lock.acquire().await.unwrap()) })
+        })
+        .collect();
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    until("the directory goes", || server.get(PATH).is_none()).await;
+    drop(contenders[0].lock.acquire().await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_with_namespace() {
+    let server = start().await;
+    let link = Link::to(&server);
+    let (root, _) = kit::client(&server, 1).await;
+    root.create("/ns", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let builder = Client::builder("server/ns").unwrap().transport(link);
+    let client = builder.connect().await.unwrap();
+    let lock = InterProcessMutex::new(client, PATH).unwrap();
+    let guard = lock.acquire_within(Duration::from_secs(5)).await.unwrap();
+    assert!(guard.path().starts_with("/locks/a/_c_"), "{}", guard.path());
+    assert_eq!(server.children("/ns/locks/a").unwrap().len(), 1);
+    assert_eq!(lock.participants().await.unwrap(), [guard.path()]);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_interrupted_during_acquire() {
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    holder.link.delay_replies(Duration::from_millis(300));
+    let owner = Owner::new();
+    let acquire = holder.lock.acquire_as(&owner);
+    assert!(timeout(Duration::from_millis(100), acquire).await.is_err());
+    assert!(!holder.lock.is_held_by(&owner));
+    holder.link.delay_replies(Duration::ZERO);
+    let guard = soon(holder.lock.acquire_as(&owner)).await.unwrap();
+    until("only this one is left", || queue(&server).len() == 1).await;
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn contenders_are_served_in_the_order_in_which_they_came() {
+    for options in both_ways() {
+        let server = start().await;
+        let (mut tasks, mut contenders) = (Vec::new(), Vec::new());
+        let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let first = contender_with(&server, 0, options.clone()).await;
+        let guard = first.lock.acquire().await.unwrap();
+        for number in 1..=20 {
+            let contender = contender_with(&server, number, options.clone()).await;
+            let (lock, order) = (contender.lock.clone(), Arc::clone(&order));
+            tasks.push(tokio::spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                order.lock().push((number, guard.token()));
+                sleep(Duration::from_millis(3)).await;
+                guard.release().await.unwrap();
+            }));
+            let waiting = usize::try_from(number).unwrap() + 1;
+            until("it waits", || queue(&server).len() == waiting).await;
+            contenders.push(contender);
+        }
+        guard.release().await.unwrap();
+        for task in tasks {
+            soon(task).await.unwrap();
+        }
+        let order = order.lock();
+        assert!(order.windows(2).all(|two| two[0] < two[1]), "{order:?}");
+        assert_eq!(order.len(), 20);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_in_the_middle_that_leaves_wakes_nobody_wrongly() {
+    for options in both_ways() {
+        let server = start().await;
+        let holder = contender_with(&server, 0, options.clone()).await;
+        let guard = holder.lock.acquire().await.unwrap();
+        let mut waiting = Vec::new();
+        let mut contenders = Vec::new();
+        for number in 1..=4 {
+            let contender = contender_with(&server, number, options.clone()).await;
+            let lock = contender.lock.clone();
+            waiting.push(tokio::spawn(async move { lock.acquire().await.unwrap() }));
+            let count = usize::try_from(number).unwrap() + 1;
+            until("it waits", || queue(&server).len() == count).await;
+            contenders.push(contender);
+        }
+        // The second and third go, one by giving up, one by losing its session.
+        waiting[1].abort();
+        until("it is gone", || queue(&server).len() == 4).await;
+        server.expire_session(contenders[2].client.session_id().unwrap());
+        until("it is at the end", || queue(&server).len() == 4).await;
+        sleep(Duration::from_secs(1)).await;
+        assert!(
+            [0, 2, 3]
+                .iter()
+                .all(|at: &usize| !waiting[*at].is_finished())
+        );
+        drop(guard);
+        for at in [0, 3, 2] {
+            let guard = soon(&mut waiting[at]).await.unwrap();
+            assert_eq!(queue(&server)[0], guard.path()[PATH.len() + 1..]);
+            drop(guard);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h38_waits_of_no_length_are_one_attempt() {
+    for options in both_ways() {
+        let server = start().await;
+        let first = contender_with(&server, 1, options.clone()).await;
+        let second = contender_with(&server, 2, options).await;
+        let guard = first.lock.acquire_within(Duration::ZERO).await.unwrap();
+        let error = second
+            .lock
+            .acquire_within(Duration::ZERO)
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "lock \"/locks/a\": not free within 0 ms");
+        until("its znode goes", || queue(&server).len() == 1).await;
+        drop(guard);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h27_deadline_is_not_overrun() {
+    let server = start().await;
+    let first = contender(&server, 1).await;
+    let second = contender(&server, 2).await;
+    let _guard = first.lock.acquire().await.unwrap();
+    second.link.delay_replies(Duration::from_millis(40));
+    let begun = clock::now();
+    let within = Duration::from_millis(500);
+    second.lock.acquire_within(within).await.unwrap_err();
+    let took = begun.elapsed();
+    assert!(
+        (within..within + Duration::from_millis(40)).contains(&took),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadline_holds_without_a_connection() {
+    let server = start().await;
+    let holder = contender(&server, 1).await;
+    holder.link.set(Mode::Cut);
+    sleep(Duration::from_millis(50)).await;
+    let begun = clock::now();
+    let within = Duration::from_secs(2);
+    let error = holder.lock.acquire_within(within).await.unwrap_err();
+    assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
+    assert_eq!(begun.elapsed().as_secs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn peek_writes_nothing() {
+    let server = start().await;
+    let first = contender(&server, 1).await;
+    let _guard = first.lock.acquire().await.unwrap();
+    let mut options = LockOptions::default();
+    options.peek = true;
+    let second = contender_with(&server, 2, options).await;
+    let zxid = || server.get(PATH).unwrap().1.pzxid;
+    let before = zxid();
+    assert!(second.lock.try_acquire().await.unwrap().is_none());
+    assert_eq!(zxid(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn h19_counter_close_to_its_end_is_refused() {
+    let server = start().await;
+    let contender = contender(&server, 1).await;
+    // The counter cannot be brought there in a test; the name can, by a znode that has it.
+    let (client, _) = kit::client(&server, 2).await;
+    for path in ["/locks", PATH] {
+        client
+            .create(path, b"", CreateMode::Persistent)
+            .await
+            .unwrap();
+    }
+    let stray = format!("{PATH}/_c_0e6a1a3a-6c1e-4b0d-9f0a-2f6a3b1c9d10-lock--000000001");
+    client
+        .create(&stray, b"", CreateMode::Ephemeral)
+        .await
+        .unwrap();
+    // It sorts before all others, as it does in Java, and blocks.
+    assert!(contender.lock.try_acquire().await.unwrap().is_none());
+    client.delete(&stray, None).await.unwrap();
+    drop(contender.lock.acquire().await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ephemeral_parent_is_told() {
+    let server = start().await;
+    let contender = contender(&server, 1).await;
+    let client = &contender.client;
+    client
+        .create("/locks", b"", CreateMode::Ephemeral)
+        .await
+        .unwrap();
+    let error = contender.lock.acquire().await.unwrap_err();
+    let LockError::Client(error) = error else {
+        panic!("{error}");
+    };
+    assert!(error.is(ErrorCode::NoChildrenForEphemerals), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn h46_closed_client_is_told() {
+    let server = start().await;
+    let contender = contender(&server, 1).await;
+    let waiter = kit::contender(&server, 2).await;
+    let guard = contender.lock.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = waiter.lock.clone();
+        async move { lock.acquire().await }
+    });
+    until("it waits", || queue(&server).len() == 2).await;
+    waiter.client.close().await;
+    let error = soon(waiting).await.unwrap().unwrap_err();
+    assert!(
+        error.to_string().contains("the client is closed"),
+        "{error}"
+    );
+    let error = waiter.lock.acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains("the client is closed"),
+        "{error}"
+    );
+    drop(guard);
+}
