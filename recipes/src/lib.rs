@@ -11,7 +11,7 @@
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
 //! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
-//! | `mutex.rs` | one recipe a file |
+//! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 pub mod client;
 mod clock;
@@ -25,6 +25,8 @@ mod owner;
 mod parents;
 mod place;
 mod queue;
+mod read_write;
+mod revoke;
 mod waiting;
 
 pub use self::{
@@ -33,4 +35,6 @@ pub use self::{
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,
+    read_write::{InterProcessReadWriteLock, WriteGuard},
+    revoke::{REVOKE, Revoker},
 };

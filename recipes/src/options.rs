@@ -46,6 +46,11 @@ pub struct LockOptions {
     ///
     /// Default: false.
     pub watch_own: bool,
+    /// Whether a reader who wants to write is told at once that he would wait for himself;
+    /// otherwise he does, until his time is over.
+    ///
+    /// Default: true. Curator's: false.
+    pub refuse_upgrade: bool,
     /// How often a lost session or znode is put up with while waiting; each time the wait begins
     /// anew, at the end of the queue.
     ///
@@ -62,6 +67,7 @@ impl Default for LockOptions {
             nearest_writer: true,
             peek: false,
             watch_own: false,
+            refuse_upgrade: true,
             attempts_max: 10,
         }
     }
@@ -75,6 +81,7 @@ impl LockOptions {
             create_and_list_together: false,
             look_ahead: 0,
             nearest_writer: false,
+            refuse_upgrade: false,
             ..Self::default()
         }
     }

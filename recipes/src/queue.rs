@@ -78,7 +78,9 @@ impl<C: ZooKeeper> Queue<C> {
     pub(crate) async fn acquire(&self, claim: Claim, wait: Wait) -> Result<Place<C>, LockError> {
         for _ in 0..self.options.attempts_max.max(1) {
             let epoch = self.connected(wait).await?;
-            let Some((place, listing)) = self.enter(claim, epoch, wait).await? else {
+            let mode = CreateMode::EphemeralSequential;
+            let entered = self.enter(claim.lock_name(), mode, epoch, wait).await?;
+            let Some((place, listing)) = entered else {
                 continue;
             };
             match waiting::wait(self, claim, place, listing, wait).await? {
@@ -119,18 +121,19 @@ impl<C: ZooKeeper> Queue<C> {
     }
 
     /// A3 to A5: creates the own znode. `None` if the session went meanwhile.
-    async fn enter(
+    pub(crate) async fn enter(
         &self,
-        claim: Claim,
+        name: &str,
+        mode: CreateMode,
         epoch: Epoch,
         wait: Wait,
     ) -> Result<Option<(Place<C>, Option<Listing>)>, LockError> {
         let prefix = naming::protection(self.client.new_id());
-        let path = naming::join(&self.path, &format!("{prefix}{}", claim.lock_name()));
-        let mode = CreateMode::EphemeralSequential;
+        let path = naming::join(&self.path, &format!("{prefix}{name}"));
+        let is_listed = self.options.create_and_list_together && mode.is_sequential();
         for _ in 0..PARENTS_MAX {
             let create = self.client.create(&path, &self.options.data, mode, true);
-            let listing = self.options.create_and_list_together.then(|| self.list());
+            let listing = is_listed.then(|| self.list());
             match self.limited(wait, create).await? {
                 Ok(created) => {
                     let place = self.place(created);

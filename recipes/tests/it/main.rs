@@ -7,6 +7,7 @@
 //! | module | what belongs there |
 //! | --- | --- |
 //! | `link`, `kit` | the link and its faults; servers, clients, helpers |
+//! | `read_write` | the same of the read/write lock, and revoking |
 //! | `mutex` | the catalogue's tests of the mutex |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
@@ -25,3 +26,4 @@ mod kit;
 mod link;
 mod loss;
 mod mutex;
+mod read_write;

@@ -1,0 +1,352 @@
+//! The read/write lock: many readers or one writer, first come, first served.
+//!
+//! Source: curator-recipes reference section 5; Curator's `InterProcessReadWriteLock`.
+
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+
+use minikeeper_client::{CreateMode, Error, ZnodePath};
+use tokio::time::timeout_at;
+
+use crate::{
+    client::ZooKeeper,
+    error::{LockError, Released},
+    guard::{FencingToken, Guard, Held, Status},
+    naming,
+    options::LockOptions,
+    order::Claim,
+    owner::{Holds, Owner},
+    queue::{Queue, Wait},
+};
+
+/// A lock for many readers or one writer, shared with Java processes that use Curator's class of
+/// the same name.
+///
+/// Readers and writers are served in the order in which they came: a reader who comes after a
+/// waiting writer waits for it. A writer may read too and go on as a reader
+/// ([`WriteGuard::downgrade`]); a reader cannot become a writer.
+///
+/// A Java contender with Curator 5.4 or older that goes on as a reader can be overtaken by a waiting
+/// writer (hazard H9): two such processes are not safe from each other, this one is.
+///
+/// Cheap to clone; clones are the same lock object, to which owners belong.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::InterProcessReadWriteLock;
+///
+/// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+/// let reader = catalogue.acquire_read().await?;
+/// let another = catalogue.acquire_read().await?;
+/// drop((reader, another));
+/// let writer = catalogue.acquire_write().await?;
+/// // Nobody writes in between.
+/// let reader = writer.downgrade().await?;
+/// # drop(reader);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+pub struct InterProcessReadWriteLock<C: ZooKeeper> {
+    queue: Queue<C>,
+    writers: Arc<Holds<C>>,
+    readers: Arc<Holds<C>>,
+}
+
+impl<C: ZooKeeper> Clone for InterProcessReadWriteLock<C> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            writers: Arc::clone(&self.writers),
+            readers: Arc::clone(&self.readers),
+        }
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterProcessReadWriteLock")
+            .field("path", &self.queue.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
+    /// The lock at this path. Nothing is asked of a server before it is acquired.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        Self::with_options(client, path, LockOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        Ok(Self {
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(options),
+            },
+            writers: Arc::default(),
+            readers: Arc::default(),
+        })
+    }
+
+    /// Waits until there is no writer ahead.
+    ///
+    /// # Errors
+    /// When a server refuses, the client is closed, or the session is lost too often.
+    pub async fn acquire_read(&self) -> Result<Guard<C>, LockError> {
+        self.take(Claim::Read, Wait::FOR_EVER).await
+    }
+
+    /// The same, for so long at most. Zero is a try.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
+    pub async fn acquire_read_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
+        self.take(Claim::Read, Wait::within(within)).await
+    }
+
+    /// Waits until there is nobody ahead.
+    ///
+    /// # Errors
+    /// Those of [`InterProcessReadWriteLock::acquire_read`].
+    pub async fn acquire_write(&self) -> Result<WriteGuard<C>, LockError> {
+        let guard = self.take(Claim::Write, Wait::FOR_EVER).await?;
+        Ok(self.write_guard(guard))
+    }
+
+    /// The same, for so long at most. Zero is a try.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
+    pub async fn acquire_write_within(&self, within: Duration) -> Result<WriteGuard<C>, LockError> {
+        let guard = self.take(Claim::Write, Wait::within(within)).await?;
+        Ok(self.write_guard(guard))
+    }
+
+    /// Reads as this owner: again, if it reads already; at once, if it writes.
+    ///
+    /// # Errors
+    /// [`LockError::HoldLost`] if what the owner holds is lost, and those of
+    /// [`InterProcessReadWriteLock::acquire_read`].
+    pub async fn acquire_read_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
+        self.read_as(owner, Wait::FOR_EVER).await
+    }
+
+    /// The same, for so long at most.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read_as`].
+    pub async fn acquire_read_as_within(
+        &self,
+        owner: &Owner,
+        within: Duration,
+    ) -> Result<Guard<C>, LockError> {
+        self.read_as(owner, Wait::within(within)).await
+    }
+
+    /// Writes as this owner: again, if it writes already.
+    ///
+    /// # Errors
+    /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, [`LockError::HoldLost`] if what it
+    /// holds is lost, and those of [`InterProcessReadWriteLock::acquire_read`].
+    pub async fn acquire_write_as(&self, owner: &Owner) -> Result<WriteGuard<C>, LockError> {
+        self.write_as(owner, Wait::FOR_EVER).await
+    }
+
+    /// The same, for so long at most.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_write_as`].
+    pub async fn acquire_write_as_within(
+        &self,
+        owner: &Owner,
+        within: Duration,
+    ) -> Result<WriteGuard<C>, LockError> {
+        self.write_as(owner, Wait::within(within)).await
+    }
+
+    /// The paths of all readers' znodes, the first one's first.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    pub async fn readers(&self) -> Result<Vec<String>, Error> {
+        self.participants(naming::lock_name::READ).await
+    }
+
+    /// The paths of all writers' znodes, the first one's first.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    pub async fn writers(&self) -> Result<Vec<String>, Error> {
+        self.participants(naming::lock_name::WRITE).await
+    }
+
+    async fn participants(&self, lock_name: &str) -> Result<Vec<String>, Error> {
+        let mut paths = self.queue.participants(Claim::Write).await?;
+        paths.retain(|path| naming::name_of(path).contains(lock_name));
+        Ok(paths)
+    }
+
+    async fn take(&self, claim: Claim, wait: Wait) -> Result<Guard<C>, LockError> {
+        let place = self.queue.acquire(claim, wait).await?;
+        let token = FencingToken::from(place.czxid);
+        Ok(Guard::new(Held::new(
+            self.queue.client.clone(),
+            place,
+            token,
+        )))
+    }
+
+    fn write_guard(&self, guard: Guard<C>) -> WriteGuard<C> {
+        WriteGuard {
+            guard,
+            queue: self.queue.clone(),
+        }
+    }
+
+    async fn read_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
+        let hold = self.readers.of(owner);
+        let mut weak = self.locked(&hold, wait).await?;
+        if let Some(held) = weak.upgrade() {
+            self.check(&held)?;
+            return Ok(Guard { held });
+        }
+        let guard = match self.writers.held_by(owner) {
+            Some(writer) => behind(&self.queue, &writer, wait).await?,
+            None => self.take(Claim::Read, wait).await?,
+        };
+        *weak = Arc::downgrade(&guard.held);
+        Ok(guard)
+    }
+
+    async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<WriteGuard<C>, LockError> {
+        let hold = self.writers.of(owner);
+        let mut weak = self.locked(&hold, wait).await?;
+        if let Some(held) = weak.upgrade() {
+            self.check(&held)?;
+            return Ok(self.write_guard(Guard { held }));
+        }
+        if self.queue.options.refuse_upgrade && self.readers.held_by(owner).is_some() {
+            return Err(LockError::UpgradeWouldDeadlock {
+                path: self.queue.path.to_string(),
+            });
+        }
+        let guard = self.take(Claim::Write, wait).await?;
+        *weak = Arc::downgrade(&guard.held);
+        Ok(self.write_guard(guard))
+    }
+
+    async fn locked<'a, T>(
+        &self,
+        hold: &'a tokio::sync::Mutex<T>,
+        wait: Wait,
+    ) -> Result<tokio::sync::MutexGuard<'a, T>, LockError> {
+        match wait.until {
+            None => Ok(hold.lock().await),
+            Some(until) => timeout_at(until, hold.lock())
+                .await
+                .map_err(|_| self.queue.timed_out(wait)),
+        }
+    }
+
+    fn check(&self, held: &Held<C>) -> Result<(), LockError> {
+        check(&self.queue, held)
+    }
+}
+
+fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<(), LockError> {
+    match held.status() {
+        Status::Lost(_) => Err(LockError::HoldLost {
+            path: queue.path.to_string(),
+        }),
+        Status::Held | Status::Suspended { .. } => Ok(()),
+    }
+}
+
+/// Reads under a write lock: the znode gets the writer's digits and so stands directly beside it,
+/// ahead of everybody who waits for the writer.
+///
+/// Only a living writer may do so: in a later session the digits would jump the queue (hazard
+/// H34). So the writer is looked at before, and after the znode is there.
+async fn behind<C: ZooKeeper>(
+    queue: &Queue<C>,
+    writer: &Held<C>,
+    wait: Wait,
+) -> Result<Guard<C>, LockError> {
+    check(queue, writer)?;
+    let digits = &writer.path[writer.path.len() - 10..];
+    let name = format!("{}{digits}", naming::lock_name::READ);
+    let entered = queue
+        .enter(&name, CreateMode::Ephemeral, writer.epoch, wait)
+        .await?;
+    let Some((place, _)) = entered else {
+        return Err(LockError::HoldLost {
+            path: queue.path.to_string(),
+        });
+    };
+    if queue.options.look_ahead == 0 {
+        // Curator lists, whatever it may see.
+        let _ = queue.limited(wait, queue.list()).await?;
+    }
+    check(queue, writer)?;
+    // The own czxid is larger than those of writers that wait already, and would lock them out.
+    Ok(Guard::new(Held::new(
+        queue.client.clone(),
+        place,
+        writer.token,
+    )))
+}
+
+/// A write lock that is held. Dropping it gives it back without waiting.
+#[must_use = "a guard that is dropped gives its lock back"]
+pub struct WriteGuard<C: ZooKeeper> {
+    guard: Guard<C>,
+    queue: Queue<C>,
+}
+
+impl<C: ZooKeeper> WriteGuard<C> {
+    /// Goes on as a reader: no writer comes in between, and other readers may come in. The
+    /// fencing token stays the same.
+    ///
+    /// If the future is dropped, the lock is given back.
+    ///
+    /// # Errors
+    /// [`LockError::HoldLost`] if the lock is lost, and what servers refuse; it is given back then.
+    pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
+        let reader = behind(&self.queue, &self.guard.held, Wait::FOR_EVER).await?;
+        drop(self.guard);
+        Ok(reader)
+    }
+
+    /// See [`Guard::release`].
+    ///
+    /// # Errors
+    /// Those of [`Guard::release`].
+    pub async fn release(self) -> Result<Released, Error> {
+        self.guard.release().await
+    }
+}
+
+impl<C: ZooKeeper> Deref for WriteGuard<C> {
+    type Target = Guard<C>;
+
+    fn deref(&self) -> &Guard<C> {
+        &self.guard
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for WriteGuard<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.guard.fmt(f)
+    }
+}

@@ -1,0 +1,85 @@
+//! Asking a holder to give its lock back. Nobody is forced.
+//!
+//! Source: curator-recipes reference section 4.8; Curator's `Revoker`, `Revocable`.
+
+use minikeeper_client::{Error, ErrorCode, Fired};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    guard::{Guard, Loss, Status},
+};
+
+/// What a lock's znode holds once its holder is asked to give it back.
+pub const REVOKE: &[u8] = b"__REVOKE__";
+
+/// Asks holders of locks, Java's too if they listen, to give them back.
+#[derive(Clone, Copy, Debug)]
+pub struct Revoker;
+
+impl Revoker {
+    /// Asks the contender with this path: the first of a lock's participants is its holder. A
+    /// contender that is gone needs not be asked.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessMutex, Revoker};
+    ///
+    /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// let holder = &lock.participants().await?[0];
+    /// Revoker::attempt_revoke(&client, holder).await?;
+    /// guard.revocation_requested().await.unwrap();
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+    /// ```
+    pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+        match client.set_data(path, REVOKE, None).await {
+            Err(error) if !error.is(ErrorCode::NoNode) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Guard<C> {
+    /// Resolves when somebody asks for the lock to be given back, be it before this was called.
+    ///
+    /// # Errors
+    /// Why the lock was lost: then there is nothing to give back.
+    pub async fn revocation_requested(&self) -> Result<(), Loss> {
+        let client = &self.held.client;
+        let mut states = client.states();
+        loop {
+            if let Status::Lost(loss) = self.status() {
+                return Err(loss);
+            }
+            match client.watch_data(self.path()).await {
+                Ok((data, watch)) => {
+                    if data.as_bytes() == REVOKE {
+                        return Ok(());
+                    }
+                    if watch.await == Fired::EpochOver {
+                        return Err(self.lost().await);
+                    }
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => return Err(self.lost().await),
+                Err(_) => {
+                    while !matches!(client.standing(), Standing::Connected { .. }) {
+                        if states.next().await.is_none() {
+                            return Err(Loss::Closed);
+                        }
+                        if let Status::Lost(loss) = self.status() {
+                            return Err(loss);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
