@@ -24,12 +24,13 @@ pub struct LockOptions {
     ///
     /// Default: true.
     pub create_and_list_together: bool,
-    /// S4 and S5: how many of those ahead are watched; with none of them left and the own znode
-    /// watched, the lock is granted without another list. Contenders never come in ahead, so
-    /// those ahead only become fewer. 0: the one that Curator watches, and a list after each event.
+    /// S4 and S5: how many of those ahead are watched. When the last one ahead is seen to go and
+    /// the own znode is watched, the lock is granted without another list: contenders never come
+    /// in ahead, so those ahead only become fewer. 0: the one that Curator watches, and a list
+    /// after each event.
     ///
-    /// Default: 2: while the one directly ahead holds the lock, one that was before it can be
-    /// seen to go.
+    /// Default: 2: when the one before the nearest goes, a list shows, while the nearest holds
+    /// the lock, that it is the last.
     pub look_ahead: usize,
     /// S6: a reader watches the nearest writer ahead instead of the first, which wakes it once.
     ///

@@ -2,9 +2,10 @@
 //!
 //! Contenders never come in ahead of a znode that is there, apart from a writer who reads on
 //! ([`Claim::may_be_replaced`]). So those who were ahead in one list only become fewer: it is
-//! enough to see them go, nearest first, and no further list is needed as long as the own znode is
-//! seen not to have gone. That holds within one connection, because events come in the order of
-//! changes there; after a reconnect the list is asked for again.
+//! enough to see the last of them go, and no list is needed then as long as the own znode is seen not
+//! to have gone. That holds within one connection, because events come in the order of changes
+//! there; after a reconnect the list is asked for again. To know in time who the last one is, the
+//! one before the nearest is watched too: when it goes, the list is asked for at leisure.
 //!
 //! Source: curator-recipes reference sections 4.2, 4.4 and 14.5 (S4 to S6).
 
@@ -224,9 +225,14 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 
     /// Someone in the way has gone; says whether only a list can tell what that means.
+    ///
+    /// The last one in the way that is seen to go leaves nobody. If others are left they may have
+    /// gone before, unwatched: the queue empties from its front. Asking for each of them costs
+    /// more than a list, and mostly there is time for it: the one directly ahead holds the lock.
     fn has_gone(&mut self, name: &str) -> bool {
         self.way.retain(|other| other != name);
-        self.queue.options.look_ahead == 0
+        !self.way.is_empty()
+            || self.queue.options.look_ahead == 0
             || self.place.watch.is_none()
             || self.claim.may_be_replaced(name)
     }
