@@ -24,11 +24,15 @@ pub mod order;
 mod owner;
 mod parents;
 mod place;
+#[cfg(feature = "planted")]
+mod planted;
 mod queue;
 mod read_write;
 mod revoke;
 mod waiting;
 
+#[cfg(feature = "planted")]
+pub use self::planted::Planted;
 pub use self::{
     error::{LockError, Released},
     guard::{FencingToken, Guard, Loss, Status},

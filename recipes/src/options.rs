@@ -57,6 +57,9 @@ pub struct LockOptions {
     ///
     /// Default: 10.
     pub attempts_max: u32,
+    /// The bug that tests switched on.
+    #[cfg(feature = "planted")]
+    pub planted: Option<crate::planted::Planted>,
 }
 
 impl Default for LockOptions {
@@ -70,6 +73,8 @@ impl Default for LockOptions {
             watch_own: false,
             refuse_upgrade: true,
             attempts_max: 10,
+            #[cfg(feature = "planted")]
+            planted: None,
         }
     }
 }

@@ -148,6 +148,11 @@ impl<C: ZooKeeper> Queue<C> {
                         _ => {}
                     }
                 }
+                #[cfg(feature = "planted")]
+                Err(error)
+                    if error.is_outcome_unknown()
+                        && self.options.planted
+                            == Some(crate::planted::Planted::LostReplyIgnored) => {}
                 Err(error) if error.is_outcome_unknown() => {
                     match self.recover(epoch, &prefix, wait).await? {
                         Recovered::Found(place) => return Ok(Some((place, None))),

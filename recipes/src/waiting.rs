@@ -110,6 +110,11 @@ pub(crate) async fn wait<C: ZooKeeper>(
 }
 
 impl<C: ZooKeeper> Waiting<'_, C> {
+    #[cfg(feature = "planted")]
+    fn is_planted(&self, bug: crate::planted::Planted) -> bool {
+        self.queue.options.planted == Some(bug)
+    }
+
     /// Asks for the list.
     fn ask(&mut self) -> Listing {
         self.connections = self.queue.client.connections();
@@ -230,6 +235,12 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     /// gone before, unwatched: the queue empties from its front. Asking for each of them costs
     /// more than a list, and mostly there is time for it: the one directly ahead holds the lock.
     fn has_gone(&mut self, name: &str) -> bool {
+        #[cfg(feature = "planted")]
+        if self.is_planted(crate::planted::Planted::OthersForgotten)
+            && self.way.last().is_some_and(|last| last == name)
+        {
+            self.way.clear();
+        }
         self.way.retain(|other| other != name);
         !self.way.is_empty()
             || self.queue.options.look_ahead == 0

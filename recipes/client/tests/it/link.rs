@@ -98,6 +98,7 @@ impl Transport for Link {
             tokio::spawn(async move {
                 // Either end's end is the other's.
                 tokio::select! {
+                    biased;
                     () = pump(from_client, to_server, requests, Mode::SwallowRequests, writes) => {}
                     () = pump(from_server, to_client, replies, Mode::SwallowReplies, None) => {}
                 }
@@ -120,6 +121,7 @@ async fn pump(
     let mut buffer = [0; 4096];
     loop {
         let read = tokio::select! {
+            biased;
             _ = state.wait_for(is_cut) => return,
             read = from.read(&mut buffer) => read,
         };
