@@ -204,10 +204,10 @@ impl Contender {
         let lock = InterProcessReadWriteLock::with_options(self.client.clone(), path, options)?;
         let mut seen = Seen::default();
         for round in 0..rounds {
-            if (round + number) % 4 == 0 {
+            if (round + number).is_multiple_of(4) {
                 let guard = patiently(|| lock.acquire_write()).await?;
                 self.write(&guard, &mut seen).await?;
-                if round % 8 == 0 {
+                if round.is_multiple_of(8) {
                     match guard.downgrade().await {
                         Ok(reader) => self.read(&reader, &mut seen).await?,
                         Err(LockError::HoldLost { .. }) => seen.losses += 1,
