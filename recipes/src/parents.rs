@@ -19,16 +19,19 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
             Ok(()) => {
                 missing.pop();
             }
-            Err(error) if error.is(ErrorCode::NoNode) => {
-                let parent = lowest
-                    .rfind('/')
-                    .map_or("/", |slash| &lowest[..slash.max(1)]);
-                missing.push(parent);
+            // Above the client's root nothing can be made from here.
+            Err(error) if error.is(ErrorCode::NoNode) && lowest != "/" => {
+                missing.push(of(lowest));
             }
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// The path of a znode's parent.
+pub(crate) fn of(path: &str) -> &str {
+    path.rfind('/').map_or("/", |slash| &path[..slash.max(1)])
 }
 
 async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
