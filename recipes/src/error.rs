@@ -77,3 +77,26 @@ pub enum Released {
     /// It had been lost before: its znode was gone.
     AlreadyGone,
 }
+
+/// Why a shared value was not got or not set.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// What is there is no count: it is shorter than four bytes.
+    #[error("shared count {path:?}: {bytes} bytes are no count; 4 are")]
+    NotACount {
+        /// The count.
+        path: String,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// The znode has been set 2^32 times less one, and its version means "any" to a server.
+    #[error("shared value {path:?}: version -1 cannot be asked for; set it whatever its version")]
+    Unversioned {
+        /// The value.
+        path: String,
+    },
+    /// The client could not do what it was asked for.
+    #[error(transparent)]
+    Client(#[from] Error),
+}

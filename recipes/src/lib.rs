@@ -12,6 +12,7 @@
 //! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 
 pub mod client;
 mod clock;
@@ -29,16 +30,20 @@ mod planted;
 mod queue;
 mod read_write;
 mod revoke;
+mod shared_count;
+mod shared_value;
 mod waiting;
 
 #[cfg(feature = "planted")]
 pub use self::planted::Planted;
 pub use self::{
-    error::{LockError, Released},
+    error::{LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,
     read_write::{InterProcessReadWriteLock, WriteGuard},
     revoke::{REVOKE, Revoker},
+    shared_count::{CountChanges, SharedCount},
+    shared_value::{SharedValue, ValueChanges, VersionedValue},
 };

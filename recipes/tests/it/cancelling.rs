@@ -18,9 +18,15 @@ use crate::{
 };
 
 /// Polls a future so often, and no more.
-struct Polls<F> {
+pub(crate) struct Polls<F> {
     future: F,
     left: usize,
+}
+
+impl<F> Polls<F> {
+    pub(crate) const fn new(future: F, left: usize) -> Self {
+        Self { future, left }
+    }
 }
 
 impl<F: Future + Unpin> Future for Polls<F> {
@@ -51,10 +57,7 @@ async fn drop_after(polls: usize, is_contended: bool, options: &LockOptions) -> 
     let dropper = contender_with(&server, 2, options.clone()).await;
     let limited = {
         let acquire = pin!(dropper.lock.acquire());
-        let limited = Polls {
-            future: acquire,
-            left: polls,
-        };
+        let limited = Polls::new(acquire, polls);
         // A contended acquire waits for ever at its last await point.
         tokio::time::timeout(Duration::from_secs(1), limited).await
     };

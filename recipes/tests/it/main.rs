@@ -9,6 +9,7 @@
 //! | `link`, `kit` | the link and its faults; servers, clients, helpers |
 //! | `read_write` | the same of the read/write lock, and revoking |
 //! | `mutex` | the catalogue's tests of the mutex |
+//! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -27,3 +28,4 @@ mod link;
 mod loss;
 mod mutex;
 mod read_write;
+mod shared_count;

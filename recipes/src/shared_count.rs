@@ -1,0 +1,150 @@
+//! The shared count: a number that processes read, set, and wait for changes of.
+//!
+//! Source: curator-recipes reference section 7; Curator's `SharedCount`.
+
+use minikeeper_client::{Bytes, Error};
+
+use crate::{
+    client::ZooKeeper,
+    error::ValueError,
+    shared_value::{SharedValue, ValueChanges, VersionedValue},
+};
+
+/// A number that processes share, Java processes with Curator's class of the same name included.
+///
+/// A [`SharedValue`] of four bytes, the highest first. As in Java, bytes behind the fourth are not
+/// looked at. A semaphore can take its maximum from it.
+///
+/// Cheap to clone; clones know the same.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::SharedCount;
+///
+/// let tickets = SharedCount::start(client, "/tickets", 250).await?;
+/// loop {
+///     let before = tickets.get().await?;
+///     if tickets.try_set(&before, before.value - 1).await?.is_some() {
+///         break;
+///     }
+/// }
+/// assert_eq!(tickets.get().await?.value, 249);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct SharedCount<C: ZooKeeper> {
+    value: SharedValue<C>,
+}
+
+impl<C: ZooKeeper> Clone for SharedCount<C> {
+    fn clone(&self) -> Self {
+        Self {
+            value: self.value.clone(),
+        }
+    }
+}
+
+impl<C: ZooKeeper> SharedCount<C> {
+    /// The count at this path; if there is none yet, it is made, and is the seed. See
+    /// [`SharedValue::start`].
+    ///
+    /// # Errors
+    /// When the path breaks a rule, a server refuses, or the client is closed.
+    pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
+        let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
+        Ok(Self { value })
+    }
+
+    /// The count as far as this object knows it; see [`SharedValue::current`].
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`].
+    pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
+        count(self.value.path(), &self.value.current())
+    }
+
+    /// The count; see [`SharedValue::get`].
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`], and those of [`SharedValue::get`].
+    pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
+        count(self.value.path(), &self.value.get().await?)
+    }
+
+    /// Sets the count, whatever it was; see [`SharedValue::set`].
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::set`].
+    pub async fn set(&self, new: i32) -> Result<VersionedValue<i32>, ValueError> {
+        let set = self.value.set(&new.to_be_bytes()).await?;
+        Ok(set.with(new))
+    }
+
+    /// Sets the count if it still is what it was; see [`SharedValue::try_set`].
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::try_set`].
+    pub async fn try_set(
+        &self,
+        previous: &VersionedValue<i32>,
+        new: i32,
+    ) -> Result<Option<VersionedValue<i32>>, ValueError> {
+        let current = self.value.current();
+        let is_current = current.mzxid == previous.mzxid
+            && count(self.value.path(), &current).is_ok_and(|count| count == *previous);
+        if !is_current {
+            return Ok(None);
+        }
+        let set = self.value.try_set(&current, &new.to_be_bytes()).await?;
+        Ok(set.map(|set| set.with(new)))
+    }
+
+    /// Every change from here on; see [`SharedValue::changes`].
+    #[must_use]
+    pub fn changes(&self) -> CountChanges<C> {
+        CountChanges {
+            path: self.value.path().to_owned(),
+            changes: self.value.changes(),
+        }
+    }
+
+    /// The path of the znode.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.value.path()
+    }
+}
+
+fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32>, ValueError> {
+    match value.value.first_chunk() {
+        Some(bytes) => Ok(value.with(i32::from_be_bytes(*bytes))),
+        None => Err(ValueError::NotACount {
+            path: path.to_owned(),
+            bytes: value.value.len(),
+        }),
+    }
+}
+
+/// The changes of a shared count. Made by [`SharedCount::changes`].
+#[derive(Debug)]
+pub struct CountChanges<C: ZooKeeper> {
+    path: String,
+    changes: ValueChanges<C>,
+}
+
+impl<C: ZooKeeper> CountChanges<C> {
+    /// The next count; see [`ValueChanges::next`].
+    ///
+    /// Cancel safe: a change is either given or still to come.
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`], and those of [`ValueChanges::next`].
+    pub async fn next(&mut self) -> Result<VersionedValue<i32>, ValueError> {
+        count(&self.path, &self.changes.next().await?)
+    }
+}
