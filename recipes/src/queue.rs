@@ -128,40 +128,73 @@ impl<C: ZooKeeper> Queue<C> {
         epoch: Epoch,
         wait: Wait,
     ) -> Result<Option<(Place<C>, Option<Listing>)>, LockError> {
-        let prefix = naming::protection(self.client.new_id());
-        let path = naming::join(&self.path, &format!("{prefix}{name}"));
         let is_listed = self.options.create_and_list_together && mode.is_sequential();
+        let list = || is_listed.then(|| self.list());
+        let entered = self.enter_many(name, mode, 1, epoch, wait, list).await?;
+        Ok(entered.and_then(|(mut places, listing)| Some((places.pop()?, listing))))
+    }
+
+    /// The same for several own znodes, created together with a list that is asked for behind them.
+    pub(crate) async fn enter_many<L>(
+        &self,
+        name: &str,
+        mode: CreateMode,
+        count: usize,
+        epoch: Epoch,
+        wait: Wait,
+        list: impl Fn() -> Option<L> + Send,
+    ) -> Result<Option<(Vec<Place<C>>, Option<L>)>, LockError> {
+        let mut places = Vec::new();
+        let mut path = String::new();
         for _ in 0..PARENTS_MAX {
-            let create = self.client.create(&path, &self.options.data, mode, true);
-            let listing = is_listed.then(|| self.list());
-            match self.limited(wait, create).await? {
-                Ok(created) => {
-                    let place = self.place(created);
-                    self.check_sequence(place.name())?;
-                    let is_same = place.epoch == epoch;
-                    return Ok(is_same.then_some((place, listing)));
-                }
-                Err(error) if error.is(ErrorCode::NoNode) => {
-                    let made = parents::make(&self.client, &self.path);
-                    match self.limited(wait, made).await? {
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
+            // All in one flush: each request is made before the first is waited for.
+            let mut creates = Vec::new();
+            for _ in places.len()..count {
+                let prefix = naming::protection(self.client.new_id());
+                path = naming::join(&self.path, &format!("{prefix}{name}"));
+                let create = self.client.create(&path, &self.options.data, mode, true);
+                creates.push((prefix, create));
+            }
+            let mut listing = list();
+            let mut is_parent_missing = false;
+            for (prefix, create) in creates {
+                match self.limited(wait, create).await? {
+                    Ok(created) => {
+                        let place = self.place(created);
+                        self.check_sequence(place.name())?;
+                        if place.epoch != epoch {
+                            return Ok(None);
+                        }
+                        places.push(place);
                     }
-                }
-                #[cfg(feature = "planted")]
-                Err(error)
-                    if error.is_outcome_unknown()
-                        && self.options.planted
-                            == Some(crate::planted::Planted::LostReplyIgnored) => {}
-                Err(error) if error.is_outcome_unknown() => {
-                    match self.recover(epoch, &prefix, wait).await? {
-                        Recovered::Found(place) => return Ok(Some((place, None))),
-                        Recovered::SessionLost => return Ok(None),
-                        Recovered::NotCreated => {}
+                    Err(error) if error.is(ErrorCode::NoNode) => is_parent_missing = true,
+                    #[cfg(feature = "planted")]
+                    Err(error)
+                        if error.is_outcome_unknown()
+                            && self.options.planted
+                                == Some(crate::planted::Planted::LostReplyIgnored) => {}
+                    Err(error) if error.is_outcome_unknown() => {
+                        // It went with the same connection, and would not show the found znode.
+                        listing = None;
+                        match self.recover(epoch, &prefix, wait).await? {
+                            Recovered::Found(place) => places.push(place),
+                            Recovered::SessionLost => return Ok(None),
+                            Recovered::NotCreated => {}
+                        }
                     }
+                    Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
-                Err(error) => return Err(error.into()),
+            }
+            if places.len() == count {
+                return Ok(Some((places, listing)));
+            }
+            if is_parent_missing {
+                let made = parents::make(&self.client, &self.path);
+                match self.limited(wait, made).await? {
+                    Err(error) if !error.is_retryable() => return Err(error.into()),
+                    _ => {}
+                }
             }
         }
         Err(LockError::Client(Error::Refused {
