@@ -49,6 +49,20 @@ pub enum LockError {
         /// What there is.
         max: u32,
     },
+    /// Nothing was asked for.
+    #[error("semaphore {path:?}: no leases wanted; ask for 1 or more")]
+    NothingWanted {
+        /// The semaphore.
+        path: String,
+    },
+    /// The maximum of a semaphore cannot be read.
+    #[error("semaphore {path:?}: its maximum is not known")]
+    NoMaximum {
+        /// The semaphore.
+        path: String,
+        /// Why.
+        source: ValueError,
+    },
     /// The counter of the directory is close to its end, where contenders may get equal numbers.
     #[error(
         "lock {path:?}: sequence {sequence} is beyond {max}; let the directory be deleted when \

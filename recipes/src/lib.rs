@@ -12,12 +12,15 @@
 //! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 
 pub mod client;
 mod clock;
 mod error;
 mod guard;
+mod lease;
+mod max_leases;
 mod mutex;
 pub mod naming;
 mod options;
@@ -30,6 +33,7 @@ mod planted;
 mod queue;
 mod read_write;
 mod revoke;
+mod semaphore;
 mod shared_count;
 mod shared_value;
 mod waiting;
@@ -39,11 +43,14 @@ pub use self::planted::Planted;
 pub use self::{
     error::{LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
+    lease::Lease,
+    max_leases::MaxLeases,
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,
     read_write::{InterProcessReadWriteLock, WriteGuard},
     revoke::{REVOKE, Revoker},
+    semaphore::InterProcessSemaphoreV2,
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},
 };

@@ -52,6 +52,12 @@ pub struct LockOptions {
     ///
     /// Default: true. Curator's: false.
     pub refuse_upgrade: bool,
+    /// Whether several leases of a semaphore are got at once, under one hold of its inner lock;
+    /// otherwise one after the other, so that two who each want several can end with a part each
+    /// and wait for one another (hazard H16).
+    ///
+    /// Default: true. Curator's: false.
+    pub leases_together: bool,
     /// How often a lost session or znode is put up with while waiting; each time the wait begins
     /// anew, at the end of the queue.
     ///
@@ -72,6 +78,7 @@ impl Default for LockOptions {
             peek: false,
             watch_own: false,
             refuse_upgrade: true,
+            leases_together: true,
             attempts_max: 10,
             #[cfg(feature = "planted")]
             planted: None,
@@ -88,6 +95,7 @@ impl LockOptions {
             look_ahead: 0,
             nearest_writer: false,
             refuse_upgrade: false,
+            leases_together: false,
             ..Self::default()
         }
     }

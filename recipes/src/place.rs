@@ -56,6 +56,18 @@ impl<C: ZooKeeper> Place<C> {
         }
     }
 
+    /// Resolves when the own watch sees the znode go; never without one.
+    pub(crate) async fn seen_to_go(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            let fired = watch.await;
+            self.watch = None;
+            if fired.is_deleted() || fired == Fired::EpochOver {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
     /// The znode is known to be gone, or goes by another way.
     pub(crate) const fn forget(&mut self) {
         self.is_due = false;

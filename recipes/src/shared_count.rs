@@ -2,6 +2,8 @@
 //!
 //! Source: curator-recipes reference section 7; Curator's `SharedCount`.
 
+use std::fmt;
+
 use minikeeper_client::{Bytes, Error};
 
 use crate::{
@@ -36,9 +38,16 @@ use crate::{
 /// # }
 /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
 /// ```
-#[derive(Debug)]
 pub struct SharedCount<C: ZooKeeper> {
     value: SharedValue<C>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for SharedCount<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedCount")
+            .field("value", &self.value)
+            .finish()
+    }
 }
 
 impl<C: ZooKeeper> Clone for SharedCount<C> {
@@ -131,10 +140,17 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 }
 
 /// The changes of a shared count. Made by [`SharedCount::changes`].
-#[derive(Debug)]
 pub struct CountChanges<C: ZooKeeper> {
     path: String,
     changes: ValueChanges<C>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for CountChanges<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountChanges")
+            .field("changes", &self.changes)
+            .finish()
+    }
 }
 
 impl<C: ZooKeeper> CountChanges<C> {

@@ -9,6 +9,7 @@
 //! | `link`, `kit` | the link and its faults; servers, clients, helpers |
 //! | `read_write` | the same of the read/write lock, and revoking |
 //! | `mutex` | the catalogue's tests of the mutex |
+//! | `semaphore`, `semaphore_faults` | those of the semaphore; what befalls it, dropping it |
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
@@ -28,4 +29,6 @@ mod link;
 mod loss;
 mod mutex;
 mod read_write;
+mod semaphore;
+mod semaphore_faults;
 mod shared_count;

@@ -1,0 +1,367 @@
+//! What befalls a semaphore: dropped acquires, lost links, sessions and znodes (section 6.6).
+
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use minikeeper::Server;
+use minikeeper_client::{AddWatchMode, EventKind, WatchEvent};
+use minikeeper_recipes::{LockOptions, Loss, SharedCount, Status};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    cancelling::Polls,
+    kit::{PATIENCE, both_ways, client, soon, start, until},
+    link::Mode,
+    semaphore::{Contender, PATH, contender, leases, locks},
+};
+
+async fn clean(server: &Server, one: &Contender) {
+    until("nothing is pending", || one.client.clean_ups_pending() == 0).await;
+    until("nothing waits", || locks(server).is_empty()).await;
+}
+
+/// Drops an acquire after so many polls; false if it was done before.
+async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool {
+    let server = start().await;
+    let other = contender(&server, 1, 2, options.clone()).await;
+    let mut held = Vec::new();
+    if is_full {
+        held.push(other.semaphore.acquire().await.unwrap());
+        until("its inner lock goes", || locks(&server).is_empty()).await;
+    }
+    let dropper = contender(&server, 2, 2, options.clone()).await;
+    let limited = {
+        let acquire = pin!(dropper.semaphore.acquire_many(2));
+        timeout(Duration::from_secs(1), Polls::new(acquire, polls)).await
+    };
+    let is_dropped = match limited {
+        Ok(None) => true,
+        Err(_) => false,
+        Ok(Some(got)) => {
+            drop(got.unwrap());
+            false
+        }
+    };
+    clean(&server, &dropper).await;
+    until("its leases go", || leases(&server).len() == held.len()).await;
+    drop(held);
+    drop(soon(other.semaphore.acquire_many(2)).await.unwrap());
+    drop(soon(dropper.semaphore.acquire_many(2)).await.unwrap());
+    until("no watch is left", || !server.dump().contains("watch")).await;
+    server.check().unwrap();
+    is_dropped
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_interrupt_acquire() {
+    // At every await point (hazards H21 and H24).
+    for options in both_ways() {
+        for is_full in [false, true] {
+            let mut polls = 0;
+            while drop_after(polls, is_full, &options).await {
+                polls += 1;
+                assert!(polls < 100, "it ends some time");
+            }
+            assert!(polls >= 4, "{polls} await points");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_acquire_gives_leases_back_before_the_inner_lock() {
+    let server = start().await;
+    let (looker, _) = client(&server, 9).await;
+    let other = contender(&server, 1, 3, LockOptions::default()).await;
+    let _held = other.semaphore.acquire().await.unwrap();
+    let mut watch = looker
+        .add_watch(PATH, AddWatchMode::PersistentRecursive)
+        .await
+        .unwrap();
+    let dropper = contender(&server, 2, 3, LockOptions::default()).await;
+    let acquire = dropper.semaphore.acquire_many(3);
+    assert!(timeout(Duration::from_secs(1), acquire).await.is_err());
+    let mut deleted = Vec::new();
+    while deleted.len() < 4 {
+        let event = soon(watch.next()).await;
+        let WatchEvent::Event { kind, path, .. } = event else {
+            panic!("{event:?}");
+        };
+        if kind == EventKind::Deleted && !path.ends_with("/locks") {
+            deleted.push(path);
+        }
+    }
+    // The last lease first, the inner lock last.
+    let digits = |path: &String| path[path.len() - 10..].to_owned();
+    assert!(
+        deleted[..3].is_sorted_by(|a, b| digits(a) > digits(b)),
+        "{deleted:?}"
+    );
+    assert!(
+        deleted[3].starts_with("/semaphores/a/locks/"),
+        "{deleted:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_no_orphaned_nodes() {
+    for options in both_ways() {
+        let server = start().await;
+        let one = contender(&server, 1, 1, options.clone()).await;
+        let other = contender(&server, 2, 1, options).await;
+        let held = one.semaphore.acquire().await.unwrap();
+        let waiting = tokio::spawn({
+            let semaphore = other.semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        until("it waits", || leases(&server).len() == 2).await;
+        let of_waiter = leases(&server)
+            .into_iter()
+            .find(|name| !held.path().ends_with(name))
+            .unwrap();
+        let path = format!("{PATH}/leases/{of_waiter}");
+        one.client.delete(&path, None).await.unwrap();
+        until("it starts over", || {
+            leases(&server).len() == 2 && !leases(&server).contains(&of_waiter)
+        })
+        .await;
+        drop(held);
+        let lease = soon(waiting).await.unwrap().unwrap();
+        assert_eq!(leases(&server), [lease.name()]);
+        drop(lease);
+        until("nothing is left", || leases(&server).is_empty()).await;
+        clean(&server, &other).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn inner_lock_deleted_by_somebody_is_got_again() {
+    let server = start().await;
+    let one = contender(&server, 1, 1, LockOptions::default()).await;
+    let other = contender(&server, 2, 1, LockOptions::default()).await;
+    let held = one.semaphore.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let semaphore = other.semaphore.clone();
+        async move { semaphore.acquire().await }
+    });
+    until("it waits", || leases(&server).len() == 2).await;
+    sleep(Duration::from_secs(1)).await;
+    let before = locks(&server);
+    let path = format!("{PATH}/locks/{}", before[0]);
+    one.client.delete(&path, None).await.unwrap();
+    until("it starts over", || {
+        locks(&server).len() == 1 && locks(&server) != before
+    })
+    .await;
+    drop(held);
+    drop(soon(waiting).await.unwrap().unwrap());
+}
+
+/// The link loses everything for a while, from so many writes on.
+async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
+    let server = start().await;
+    let other = contender(&server, 1, 2, options.clone()).await;
+    let held = other.semaphore.acquire().await.unwrap();
+    let victim = contender(&server, 2, 2, options.clone()).await;
+    let writes = Arc::clone(&victim.link.writes);
+    let begun = writes.load(Ordering::Relaxed);
+    let link = victim.link.clone();
+    let saboteur = tokio::spawn(async move {
+        until("the step", || {
+            writes.load(Ordering::Relaxed) - begun >= step
+        })
+        .await;
+        link.set(mode);
+        sleep(Duration::from_millis(200)).await;
+        link.cut();
+    });
+    // A millisecond a reply, so that steps can be told apart.
+    victim.link.delay_replies(Duration::from_millis(2));
+    let waiting = tokio::spawn({
+        let semaphore = victim.semaphore.clone();
+        async move { semaphore.acquire_many(2).await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    saboteur.abort();
+    victim.link.set(Mode::Pass);
+    victim.link.delay_replies(Duration::ZERO);
+    until("it waits", || leases(&server).len() == 3).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(leases(&server).len(), 3, "no lease twice");
+    assert_eq!(locks(&server).len(), 1);
+    assert!(!waiting.is_finished());
+    drop(held);
+    let got = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(got.len(), 2);
+    assert_eq!(leases(&server).len(), 2);
+    drop(got);
+    clean(&server, &victim).await;
+    until("nothing is left", || leases(&server).is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn h24_losing_the_link_at_every_step_leaves_no_lease() {
+    for options in both_ways() {
+        for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
+            for step in 0..8 {
+                lose_at(step, mode, &options).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h15_lost_release_of_the_inner_lock_costs_no_lease() {
+    // The link swallows the request that releases the inner lock: the lease is there at once, and
+    // the lock is released with the next connection.
+    for options in both_ways() {
+        let server = start().await;
+        let one = contender(&server, 1, 2, options.clone()).await;
+        let other = contender(&server, 2, 2, options).await;
+        one.link.delay_replies(Duration::from_millis(5));
+        let mut acquiring = tokio::spawn({
+            let semaphore = one.semaphore.clone();
+            async move { semaphore.acquire().await.unwrap() }
+        });
+        until("the lease is on its way", || leases(&server).len() == 1).await;
+        one.link.set(Mode::SwallowRequests);
+        let at_once = timeout(Duration::from_millis(100), &mut acquiring).await;
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(locks(&server).len(), 1, "it is not released yet");
+        one.link.cut();
+        let lease = match at_once {
+            Ok(lease) => lease.unwrap(),
+            // As Curator does it, the list is yet to be asked for.
+            Err(_) => soon(acquiring).await.unwrap(),
+        };
+        let second = soon(other.semaphore.acquire()).await.unwrap();
+        assert_eq!(leases(&server).len(), 2);
+        assert_eq!(lease.status(), Status::Held);
+        drop(second);
+    }
+}
+
+/// The session expires at each step.
+#[tokio::test(start_paused = true)]
+async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
+    for options in both_ways() {
+        for delay_ms in 0..16 {
+            let server = start().await;
+            let other = contender(&server, 1, 1, options.clone()).await;
+            let held = other.semaphore.acquire().await.unwrap();
+            let victim = contender(&server, 2, 1, options.clone()).await;
+            victim.link.delay_replies(Duration::from_millis(1));
+            let session = victim.client.session_id().unwrap();
+            let waiting = tokio::spawn({
+                let semaphore = victim.semaphore.clone();
+                async move { semaphore.acquire().await }
+            });
+            sleep(Duration::from_millis(delay_ms)).await;
+            server.expire_session(session);
+            drop(held);
+            let lease = soon(waiting).await.unwrap().unwrap();
+            let epoch = victim.client.epoch();
+            assert_eq!(lease.guard().epoch(), epoch, "after {delay_ms} ms");
+            assert_eq!(leases(&server), [lease.name()]);
+            assert!(timeout(PATIENCE / 10, lease.lost()).await.is_err());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_lost_while_waiting_starts_over() {
+    for options in both_ways() {
+        let server = start().await;
+        let one = contender(&server, 1, 1, options.clone()).await;
+        let other = contender(&server, 2, 1, options).await;
+        let held = one.semaphore.acquire().await.unwrap();
+        let waiting = tokio::spawn({
+            let semaphore = other.semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        until("it waits", || leases(&server).len() == 2).await;
+        let session = other.client.session_id().unwrap();
+        // Frozen for longer than the session lives.
+        other.link.set(Mode::Freeze);
+        until("its session ends", || {
+            server.sessions().iter().all(|info| info.id != session)
+        })
+        .await;
+        other.link.cut();
+        until("it waits again", || leases(&server).len() == 2).await;
+        assert!(!waiting.is_finished());
+        drop(held);
+        let lease = soon(waiting).await.unwrap().unwrap();
+        assert_eq!(leases(&server), [lease.name()]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_cut_while_waiting_keeps_the_place() {
+    for options in both_ways() {
+        let server = start().await;
+        let one = contender(&server, 1, 1, options.clone()).await;
+        let other = contender(&server, 2, 1, options).await;
+        let held = one.semaphore.acquire().await.unwrap();
+        let waiting = tokio::spawn({
+            let semaphore = other.semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        until("it waits", || leases(&server).len() == 2).await;
+        let before = (leases(&server), locks(&server));
+        other.link.set(Mode::Cut);
+        sleep(Duration::from_secs(1)).await;
+        // What happens meanwhile is not missed.
+        drop(held);
+        other.link.set(Mode::Pass);
+        let lease = soon(waiting).await.unwrap().unwrap();
+        assert!(before.0.contains(&lease.name().to_owned()), "hazard H42");
+        assert_eq!(before.1.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_lease_is_told() {
+    let server = start().await;
+    let mut options = LockOptions::default();
+    options.watch_own = true;
+    let one = contender(&server, 1, 2, options).await;
+    let leases = one.semaphore.acquire_many(2).await.unwrap();
+    let (looker, _) = client(&server, 9).await;
+    looker.delete(leases[0].path(), None).await.unwrap();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(leases[0].status(), Status::Lost(Loss::NodeDeleted));
+    assert_eq!(leases[1].status(), Status::Held);
+    let (loss, _) = tokio::join!(soon(leases[1].lost()), async {
+        sleep(Duration::from_secs(1)).await;
+        server.expire_session(one.client.session_id().unwrap());
+    });
+    assert!(matches!(loss, Loss::NodeDeleted | Loss::SessionOver));
+    assert!(leases[1].run(std::future::pending::<()>()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_maximum_is_told() {
+    let server = start().await;
+    let (counting, _) = client(&server, 9).await;
+    let count = SharedCount::start(counting.clone(), "/max", 1)
+        .await
+        .unwrap();
+    let one = contender(&server, 1, count, LockOptions::default()).await;
+    let _held = one.semaphore.acquire().await.unwrap();
+    let (waited, _) = tokio::join!(soon(one.semaphore.acquire()), async {
+        sleep(Duration::from_secs(1)).await;
+        counting.set_data("/max", b"1", None).await.unwrap();
+    });
+    let error = waited.unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        error.to_string(),
+        "semaphore \"/semaphores/a\": its maximum is not known"
+    );
+    assert_eq!(source, "shared count \"/max\": 1 bytes are no count; 4 are");
+    clean(&server, &one).await;
+    until("its lease goes", || leases(&server).len() == 1).await;
+}
