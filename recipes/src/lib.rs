@@ -12,6 +12,7 @@
 //! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `semaphore_mutex.rs` | a lock made of a semaphore |
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 
@@ -34,6 +35,7 @@ mod queue;
 mod read_write;
 mod revoke;
 mod semaphore;
+mod semaphore_mutex;
 mod shared_count;
 mod shared_value;
 mod waiting;
@@ -51,6 +53,7 @@ pub use self::{
     read_write::{InterProcessReadWriteLock, WriteGuard},
     revoke::{REVOKE, Revoker},
     semaphore::InterProcessSemaphoreV2,
+    semaphore_mutex::InterProcessSemaphoreMutex,
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},
 };

@@ -10,6 +10,7 @@
 //! | `read_write` | the same of the read/write lock, and revoking |
 //! | `mutex` | the catalogue's tests of the mutex |
 //! | `semaphore`, `semaphore_faults` | those of the semaphore; what befalls it, dropping it |
+//! | `semaphore_mutex` | those of the semaphore mutex |
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
@@ -31,4 +32,5 @@ mod mutex;
 mod read_write;
 mod semaphore;
 mod semaphore_faults;
+mod semaphore_mutex;
 mod shared_count;
