@@ -13,6 +13,8 @@ pub enum Claim {
     Read,
     /// To write: whatever is ahead is in the way.
     Write,
+    /// To lead, among contenders of one kind: whatever is ahead is in the way.
+    Latch,
 }
 
 impl Claim {
@@ -23,6 +25,7 @@ impl Claim {
             Self::Mutex => naming::lock_name::MUTEX,
             Self::Read => naming::lock_name::READ,
             Self::Write => naming::lock_name::WRITE,
+            Self::Latch => naming::lock_name::LATCH,
         }
     }
 
@@ -32,6 +35,7 @@ impl Claim {
         match self {
             Self::Mutex => naming::key(name, naming::lock_name::MUTEX),
             Self::Read | Self::Write => naming::read_write_key(name),
+            Self::Latch => naming::key(name, naming::lock_name::LATCH),
         }
     }
 
@@ -79,7 +83,7 @@ pub fn in_the_way(claim: Claim, children: &[&str], own: &str) -> Option<Vec<Stri
 pub fn watched_by_curator(claim: Claim, in_the_way: &[String]) -> Option<&String> {
     match claim {
         Claim::Read => in_the_way.first(),
-        Claim::Mutex | Claim::Write => in_the_way.last(),
+        Claim::Mutex | Claim::Write | Claim::Latch => in_the_way.last(),
     }
 }
 

@@ -178,7 +178,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             .filter(|target| self.watched.iter().all(|(name, _)| name != target))
             .collect();
         // All in one flush: each request is made before the first is waited for.
-        let queue = self.queue;
+        let (queue, wait, epoch) = (self.queue, self.wait, self.place.epoch);
         let client = &queue.client;
         let paths: Vec<_> = missing
             .iter()
@@ -192,14 +192,14 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             match queue.limited(self.wait, read).await? {
                 Ok((_, watch)) => self.watched.push((name, watch)),
                 Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::Gone(name)),
-                Err(error) => news = Some(self.unanswered(error).await?),
+                Err(error) => news = Some(unanswered(queue, epoch, wait, error).await?),
             }
         }
         if let Some(own) = own {
             match queue.limited(self.wait, own).await? {
                 Ok((_, watch)) => self.place.watch = Some(watch),
                 Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::OwnGone),
-                Err(error) => news = Some(self.unanswered(error).await?),
+                Err(error) => news = Some(unanswered(queue, epoch, wait, error).await?),
             }
         }
         Ok(news)
@@ -215,18 +215,6 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             Err(error) => return Err(error.into()),
         }
         Ok(true)
-    }
-
-    /// A read was not answered: goes on once there is a connection.
-    async fn unanswered(&self, error: Error) -> Result<News, LockError> {
-        if !error.is_retryable() {
-            return Err(error.into());
-        }
-        if self.queue.connected(self.wait).await? == self.place.epoch {
-            Ok(News::Changed)
-        } else {
-            Ok(News::OwnGone)
-        }
     }
 
     /// Someone in the way has gone; says whether only a list can tell what that means.
@@ -297,6 +285,23 @@ impl<C: ZooKeeper> Waiting<'_, C> {
                 }
             }
         }
+    }
+}
+
+/// A read was not answered: goes on once there is a connection.
+async fn unanswered<C: ZooKeeper>(
+    queue: &Queue<C>,
+    epoch: Epoch,
+    wait: Wait,
+    error: Error,
+) -> Result<News, LockError> {
+    if !error.is_retryable() {
+        return Err(error.into());
+    }
+    if queue.connected(wait).await? == epoch {
+        Ok(News::Changed)
+    } else {
+        Ok(News::OwnGone)
     }
 }
 
