@@ -15,11 +15,15 @@
 //! | `semaphore_mutex.rs` | a lock made of a semaphore |
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
+//! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
+//! | `mutex.rs`, `leader_latch.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 pub mod client;
 mod clock;
 mod error;
 mod guard;
+mod leader_latch;
+mod leading;
 mod lease;
 mod max_leases;
 mod mutex;
@@ -28,6 +32,7 @@ mod options;
 pub mod order;
 mod owner;
 mod parents;
+mod participant;
 mod place;
 #[cfg(feature = "planted")]
 mod planted;
@@ -38,6 +43,7 @@ mod semaphore;
 mod semaphore_mutex;
 mod shared_count;
 mod shared_value;
+mod task;
 mod waiting;
 
 #[cfg(feature = "planted")]
@@ -45,11 +51,14 @@ pub use self::planted::Planted;
 pub use self::{
     error::{LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
+    leader_latch::{LatchError, LatchOptions, LeaderLatch},
+    leading::{ErrorPolicy, Leadership, LeadershipChanges},
     lease::Lease,
     max_leases::MaxLeases,
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,
+    participant::Participant,
     read_write::{InterProcessReadWriteLock, WriteGuard},
     revoke::{REVOKE, Revoker},
     semaphore::InterProcessSemaphoreV2,

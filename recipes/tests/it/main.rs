@@ -13,6 +13,7 @@
 //! | `semaphore_mutex` | those of the semaphore mutex |
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
+//! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
 #![allow(
@@ -25,6 +26,8 @@ mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
 mod kit;
+mod latch_faults;
+mod leader_latch;
 #[path = "../../client/tests/it/link.rs"]
 mod link;
 mod loss;

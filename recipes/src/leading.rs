@@ -1,0 +1,332 @@
+//! What a leader latch does by itself: contending, in every session anew, leading, leaving.
+//!
+//! Source: curator-recipes reference section 17; hazards H5, H29, H39 and H42; Curator's
+//! `LeaderLatch`.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Fired};
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    clock,
+    error::LockError,
+    guard::FencingToken,
+    order::Claim,
+    place::Place,
+    queue::{Queue, Wait},
+    waiting::{self, Outcome},
+};
+
+/// What a leader does when there is no connection, and so no knowing.
+///
+/// Source: Curator's `ConnectionStateErrorPolicy`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ErrorPolicy {
+    /// It stops leading at once, and leads on after the reconnect if it is still the first.
+    #[default]
+    Standard,
+    /// It leads on until the session may have ended.
+    Session,
+}
+
+/// Whether a latch leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leadership {
+    /// It does.
+    Leader {
+        /// Grows with every new leader; to be sent along with everything done as the leader. One
+        /// that comes back from a lost connection as the leader has the token it had.
+        token: FencingToken,
+    },
+    /// It does not.
+    Follower,
+}
+
+/// Changes of a latch's leadership; see [`LeaderLatch::changes`](crate::LeaderLatch::changes).
+#[derive(Debug)]
+pub struct LeadershipChanges {
+    state: watch::Receiver<State>,
+    /// The term that was told of, and not yet of its end.
+    told: Option<u64>,
+}
+
+impl LeadershipChanges {
+    /// The next change: to lead and to follow take turns. `None` once the latch contends no more.
+    ///
+    /// Whoever looks too seldom misses terms that came and went, but no end of one that was told.
+    ///
+    /// Cancel safe.
+    pub async fn next(&mut self) -> Option<Leadership> {
+        loop {
+            let state = self.state.borrow_and_update().clone();
+            match (self.told, state) {
+                (None, State::Leader { term, token, .. }) => {
+                    self.told = Some(term);
+                    return Some(Leadership::Leader { token });
+                }
+                (Some(told), State::Leader { term, .. }) if told == term => {}
+                (Some(_), _) => {
+                    self.told = None;
+                    return Some(Leadership::Follower);
+                }
+                (None, State::Follower) => {}
+                (None, State::Closed(_) | State::Failed(_)) => return None,
+            }
+            if self.state.changed().await.is_err() {
+                return self.told.take().map(|_| Leadership::Follower);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Follower,
+    Leader {
+        /// Counts from 1; each begins and ends once.
+        term: u64,
+        token: FencingToken,
+        epoch: Epoch,
+    },
+    /// With what became of the znode.
+    Closed(Result<(), Error>),
+    Failed(LockError),
+}
+
+/// What the latch and its task share.
+pub(crate) struct Contender<C: ZooKeeper> {
+    pub(crate) queue: Queue<C>,
+    pub(crate) error_policy: ErrorPolicy,
+    pub(crate) state: watch::Sender<State>,
+    terms: Mutex<u64>,
+    pub(crate) own_path: Mutex<Option<String>>,
+}
+
+/// How leading ends.
+enum End {
+    /// The own znode has gone.
+    Deleted,
+    /// The own znode is to be looked at again.
+    Changed,
+    /// It is not certain any more.
+    Unsure,
+}
+
+impl<C: ZooKeeper> Contender<C> {
+    pub(crate) fn new(queue: Queue<C>, error_policy: ErrorPolicy) -> Self {
+        Self {
+            queue,
+            error_policy,
+            state: watch::Sender::new(State::Follower),
+            terms: Mutex::new(0),
+            own_path: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn changes(&self) -> LeadershipChanges {
+        LeadershipChanges {
+            state: self.state.subscribe(),
+            told: None,
+        }
+    }
+
+    pub(crate) fn leadership(&self) -> Leadership {
+        match *self.state.borrow() {
+            State::Leader { token, epoch, .. } if self.sure_until(epoch).is_some() => {
+                Leadership::Leader { token }
+            }
+            _ => Leadership::Follower,
+        }
+    }
+
+    /// Until when a leader of this session is one without any further word; `None` if it is not.
+    fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
+        let is_kept = self.error_policy == ErrorPolicy::Session;
+        match self.queue.client.standing() {
+            Standing::Suspended { .. } if !is_kept => None,
+            Standing::Connected {
+                epoch: now,
+                safe_until,
+            }
+            | Standing::Suspended {
+                epoch: now,
+                safe_until,
+            } => (now == epoch && clock::now() < safe_until).then_some(safe_until),
+            _ => None,
+        }
+    }
+
+    pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
+        let end = tokio::select! {
+            biased;
+            _ = closing.wait_for(|is_closing| *is_closing) => None,
+            Err(error) = self.contend() => Some(error),
+        };
+        let end = match end {
+            Some(error) => State::Failed(error),
+            None => State::Closed(self.leave().await),
+        };
+        *self.own_path.lock() = None;
+        self.state.send_replace(end);
+    }
+
+    /// Waits for the deletion that dropping the place has begun.
+    async fn leave(&self) -> Result<(), Error> {
+        let Some(path) = self.own_path.lock().clone() else {
+            return Ok(());
+        };
+        match self.queue.client.delete(&path).await {
+            Err(error) if !error.is(ErrorCode::NoNode) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Contends, in every session anew. Ends with an error, if ever.
+    async fn contend(&self) -> Result<Infallible, LockError> {
+        let wait = Wait::FOR_EVER;
+        loop {
+            *self.own_path.lock() = None;
+            let epoch = self.queue.connected(wait).await?;
+            let entered = self
+                .queue
+                .enter(
+                    Claim::Latch.lock_name(),
+                    CreateMode::EphemeralSequential,
+                    epoch,
+                    wait,
+                )
+                .await?;
+            let Some((mut place, mut listing)) = entered else {
+                continue;
+            };
+            *self.own_path.lock() = Some(place.path().to_owned());
+            // In one session it is one znode, whatever happens to the connection (hazard H42).
+            while let Outcome::Granted(first) =
+                waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?
+            {
+                let Some(still) = self.lead(first).await? else {
+                    break;
+                };
+                if self.queue.connected(wait).await? != still.epoch {
+                    break;
+                }
+                (place, listing) = (still, None);
+            }
+        }
+    }
+
+    /// Leads as long as that is certain. `None` if the znode is gone, or not this session's.
+    async fn lead(&self, mut place: Place<C>) -> Result<Option<Place<C>>, LockError> {
+        let client = &self.queue.client;
+        let connections = client.connections();
+        let mut states = client.states();
+        // Ends before the place is given up, however this future ends.
+        let mut term = None;
+        loop {
+            match client.watch_data(place.path()).await {
+                Ok((data, watch)) => {
+                    // The first in the list may be one's own of a session that is over (H5).
+                    if Some(data.stat.ephemeral_owner) != client.session() {
+                        return Ok(None);
+                    }
+                    place.watch = Some(watch);
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    place.forget();
+                    return Ok(None);
+                }
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(_) if term.is_some() => {}
+                Err(_) => return Ok(Some(place)),
+            }
+            if self.sure_until(place.epoch).is_none() {
+                return Ok(Some(place));
+            }
+            term.get_or_insert_with(|| Term::begin(self, &place));
+            match self
+                .until_unsure(&mut place, &mut states, connections)
+                .await
+            {
+                End::Changed => {}
+                End::Unsure => return Ok(Some(place)),
+                End::Deleted => {
+                    place.forget();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    async fn until_unsure(
+        &self,
+        place: &mut Place<C>,
+        states: &mut C::States,
+        connections: u64,
+    ) -> End {
+        let client = &self.queue.client;
+        loop {
+            let is_interrupted = client.connections() != connections;
+            if is_interrupted && self.error_policy == ErrorPolicy::Standard {
+                return End::Unsure;
+            }
+            let Some(until) = self.sure_until(place.epoch) else {
+                return End::Unsure;
+            };
+            let fired = poll_fn(|cx| match &mut place.watch {
+                Some(watch) => Pin::new(watch).poll(cx),
+                None => Poll::Pending,
+            });
+            tokio::select! {
+                biased;
+                fired = fired => {
+                    place.watch = None;
+                    return match fired {
+                        Fired::EpochOver => End::Unsure,
+                        fired if fired.is_deleted() => End::Deleted,
+                        _ => End::Changed,
+                    };
+                }
+                _ = states.next() => {}
+                () = sleep_until(until) => {}
+            }
+            let is_connected = matches!(client.standing(), Standing::Connected { .. });
+            if place.watch.is_none() && is_connected {
+                return End::Changed;
+            }
+        }
+    }
+}
+
+/// A time of leading. Ends when dropped.
+struct Term<'a>(&'a watch::Sender<State>);
+
+impl<'a> Term<'a> {
+    fn begin<C: ZooKeeper>(contender: &'a Contender<C>, place: &Place<C>) -> Self {
+        let mut terms = contender.terms.lock();
+        *terms += 1;
+        contender.state.send_replace(State::Leader {
+            term: *terms,
+            token: place.czxid.into(),
+            epoch: place.epoch,
+        });
+        Self(&contender.state)
+    }
+}
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(State::Follower);
+    }
+}

@@ -1,0 +1,54 @@
+//! Who contends, by the data of their znodes.
+
+use minikeeper_client::{Error, ErrorCode};
+
+use crate::{
+    client::ZooKeeper,
+    naming,
+    order::{self, Claim},
+    queue::Queue,
+};
+
+/// A contender, as the others see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Participant {
+    /// What it calls itself.
+    pub id: String,
+    /// Its znode.
+    pub path: String,
+    /// Whether it is the first. It may not know that yet, or any more.
+    pub is_leader: bool,
+}
+
+/// The contenders in a directory whose data are ids, the first one first. Those that go meanwhile
+/// are left out.
+pub(crate) async fn participants<C: ZooKeeper>(
+    queue: &Queue<C>,
+    claim: Claim,
+) -> Result<Vec<Participant>, Error> {
+    let names = match queue.list().await {
+        Ok(list) => order::sorted(claim, list.value),
+        Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let paths: Vec<_> = names
+        .iter()
+        .map(|name| naming::join(&queue.path, name))
+        .collect();
+    // All in one flush.
+    let reads: Vec<_> = paths.iter().map(|path| queue.client.data(path)).collect();
+    let mut participants = Vec::new();
+    for (path, read) in paths.into_iter().zip(reads) {
+        match read.await {
+            Ok(data) => participants.push(Participant {
+                id: String::from_utf8_lossy(data.as_bytes()).into_owned(),
+                path,
+                is_leader: participants.is_empty(),
+            }),
+            Err(error) if error.is(ErrorCode::NoNode) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(participants)
+}
