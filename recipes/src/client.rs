@@ -59,6 +59,12 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<Stamped<Option<Stat>>, Error>> + Send + 'static;
 
+    /// The same, and a watch on it, which waits for the creation of a missing znode.
+    fn watch_exists(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Option<Stat>, Self::Watch), Error>> + Send + 'static;
+
     /// The data of a znode.
     fn data(&self, path: &str) -> impl Future<Output = Result<Data, Error>> + Send + 'static;
 

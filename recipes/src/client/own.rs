@@ -51,6 +51,13 @@ impl ZooKeeper for Client {
         Self::exists(self, path).stamped()
     }
 
+    fn watch_exists(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Option<Stat>, OneShot), Error>> + Send + 'static {
+        self.exists_and_watch(path)
+    }
+
     fn data(&self, path: &str) -> impl Future<Output = Result<Data, Error>> + Send + 'static {
         self.get_data(path)
     }
