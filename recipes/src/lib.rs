@@ -16,10 +16,12 @@
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
-//! | `mutex.rs`, `leader_latch.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `mutex.rs`, `leader_latch.rs`, `barrier.rs`, `double_barrier.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
+mod barrier;
 pub mod client;
 mod clock;
+mod double_barrier;
 mod error;
 mod guard;
 mod leader_latch;
@@ -49,6 +51,8 @@ mod waiting;
 #[cfg(feature = "planted")]
 pub use self::planted::Planted;
 pub use self::{
+    barrier::DistributedBarrier,
+    double_barrier::{DistributedDoubleBarrier, Member},
     error::{LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
     leader_latch::{LatchError, LatchOptions, LeaderLatch},

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use minikeeper_client::{Cause, CreateMode, Created, Epoch, Error, ErrorCode, Stamped};
+use minikeeper_client::{Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Stamped};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -45,6 +45,14 @@ impl Wait {
         Self {
             until: clock::now().checked_add(within),
             within,
+        }
+    }
+
+    /// Waits for an event; `None` if none came in time.
+    pub(crate) async fn event(self, watch: impl Future<Output = Fired>) -> Option<Fired> {
+        match self.until {
+            None => Some(watch.await),
+            Some(until) => timeout_at(until, watch).await.ok(),
         }
     }
 

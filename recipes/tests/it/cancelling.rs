@@ -19,8 +19,8 @@ use crate::{
 
 /// Polls a future so often, and no more.
 pub(crate) struct Polls<F> {
-    future: F,
-    left: usize,
+    pub(crate) future: F,
+    pub(crate) left: usize,
 }
 
 impl<F> Polls<F> {
