@@ -16,8 +16,9 @@
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
-//! | `mutex.rs`, `leader_latch.rs`, `barrier.rs`, `double_barrier.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `mutex.rs`, `leader_latch.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
+mod atomic;
 mod barrier;
 pub mod client;
 mod clock;
@@ -51,6 +52,7 @@ mod waiting;
 #[cfg(feature = "planted")]
 pub use self::planted::Planted;
 pub use self::{
+    atomic::{AtomicError, AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
     barrier::DistributedBarrier,
     double_barrier::{DistributedDoubleBarrier, Member},
     error::{LockError, Released, ValueError},

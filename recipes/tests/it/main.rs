@@ -14,6 +14,7 @@
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
+//! | `atomic` | the counter |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -23,6 +24,7 @@
     reason = "helpers of tests are not tests to the lint; time is paused here"
 )]
 
+mod atomic;
 mod barriers;
 mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]

@@ -1,0 +1,457 @@
+//! The counter: a number that many change at once.
+//!
+//! Source: curator-recipes reference section 17; Curator's `DistributedAtomicLong` and
+//! `DistributedAtomicValue`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
+use tokio::time::sleep;
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    mutex::InterProcessMutex,
+    options::LockOptions,
+    parents,
+    queue::{Queue, Wait},
+};
+
+/// What one change made of a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AtomicValue {
+    /// The value before.
+    pub previous: i64,
+    /// The value after.
+    pub current: i64,
+    /// How often it was tried without the mutex, as others were faster.
+    pub optimistic_attempts: u32,
+    /// How often it was tried under the mutex.
+    pub promoted_attempts: u32,
+}
+
+/// How a counter goes about changes that others get ahead of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AtomicOptions {
+    /// How often a change is tried; under the mutex, if there is one, as often again. 0 is no
+    /// optimistic attempt, which is an error without a mutex.
+    ///
+    /// Default: 10.
+    pub attempts_max: u32,
+    /// The wait after the first failed attempt is random up to this; up to twice as long after
+    /// each further one.
+    ///
+    /// Default: 2 ms.
+    pub backoff: Duration,
+    /// What is done when all attempts have failed.
+    ///
+    /// Default: nothing, it is an error.
+    pub promotion: Option<Promotion>,
+}
+
+impl Default for AtomicOptions {
+    fn default() -> Self {
+        Self {
+            attempts_max: 10,
+            backoff: Duration::from_millis(2),
+            promotion: None,
+        }
+    }
+}
+
+/// A mutex that those take who were unlucky too often, so that they compete with fewer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Promotion {
+    /// Where: not at the counter or below.
+    pub path: String,
+    /// For how long it is waited for.
+    pub within: Duration,
+}
+
+/// Why a counter was not read or changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AtomicError {
+    /// Others were faster every time. It was not changed.
+    #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
+    Contended {
+        /// The counter.
+        path: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The znode holds something else.
+    #[error("counter {path:?}: holds {bytes} bytes, but a counter has 8")]
+    Corrupted {
+        /// The counter.
+        path: String,
+        /// What it holds.
+        bytes: usize,
+    },
+    /// The client could not do what it was asked for, or the mutex was not got. If the error below
+    /// is [`Error::OutcomeUnknown`], the counter may or may not have been changed.
+    #[error(transparent)]
+    Failed(#[from] LockError),
+}
+
+impl From<Error> for AtomicError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A number that processes share, Java processes with Curator's class of the same name included.
+///
+/// Changes are made as long as nobody else has changed it since it was read, or tried again. One
+/// whose answer gets lost is made once or not at all: it is looked at afterwards, and where that
+/// does not tell, [`Error::OutcomeUnknown`] is the result. Sums wrap around, as they do in Java.
+/// A missing counter is 0 and is made by the first change.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::DistributedAtomicLong;
+///
+/// let client = Client::connect(&address).await?;
+/// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+/// let change = orders.add(7).await?;
+/// assert_eq!((change.previous, change.current), (0, 7));
+/// assert_eq!(orders.get().await?, 7);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct DistributedAtomicLong<C: ZooKeeper> {
+    queue: Queue<C>,
+    options: AtomicOptions,
+    mutex: Option<(InterProcessMutex<C>, Duration)>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DistributedAtomicLong")
+            .field("path", &self.queue.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was read: the value, and what it is recognised by.
+#[derive(Clone, Copy)]
+struct Seen {
+    value: i64,
+    /// `None` if the znode is missing.
+    stat: Option<Stat>,
+}
+
+impl<C: ZooKeeper> DistributedAtomicLong<C> {
+    /// The counter at this path. Nothing is asked of a server yet.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        Self::with_options(client, path, AtomicOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// When a path breaks a rule.
+    pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let mutex = match &options.promotion {
+            Some(Promotion { path, within }) => {
+                Some((InterProcessMutex::new(client.clone(), path)?, *within))
+            }
+            None => None,
+        };
+        Ok(Self {
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(LockOptions::default()),
+            },
+            options,
+            mutex,
+        })
+    }
+
+    /// The value; 0 if there is none.
+    ///
+    /// # Errors
+    /// [`AtomicError::Corrupted`], and when a server refuses or the client is closed.
+    pub async fn get(&self) -> Result<i64, AtomicError> {
+        Ok(self.read().await?.value)
+    }
+
+    /// Makes the counter with this value, unless it is there; says whether it did.
+    ///
+    /// # Errors
+    /// When a server refuses, the client is closed, or the outcome is unknown.
+    pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
+        loop {
+            let seen = self.read().await?;
+            if seen.stat.is_some() {
+                return Ok(false);
+            }
+            if self.write(seen, value).await? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sets the value, whatever it was.
+    ///
+    /// # Errors
+    /// [`AtomicError::Contended`], [`AtomicError::Corrupted`], and when a server refuses, the
+    /// client is closed, or the outcome is unknown.
+    pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|_| value).await
+    }
+
+    /// Sets the value if it is the one expected; `None` if it is another, or changes just then. A
+    /// missing counter has none.
+    ///
+    /// # Errors
+    /// [`AtomicError::Corrupted`], and when a server refuses, the client is closed, or the outcome
+    /// is unknown.
+    pub async fn compare_and_set(
+        &self,
+        expected: i64,
+        value: i64,
+    ) -> Result<Option<AtomicValue>, AtomicError> {
+        let seen = self.read().await?;
+        if seen.stat.is_none() || seen.value != expected || !self.write(seen, value).await? {
+            return Ok(None);
+        }
+        Ok(Some(AtomicValue {
+            previous: expected,
+            current: value,
+            optimistic_attempts: 1,
+            promoted_attempts: 0,
+        }))
+    }
+
+    /// Adds a number.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|value| value.wrapping_add(number)).await
+    }
+
+    /// Subtracts a number.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|value| value.wrapping_sub(number)).await
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
+        self.add(1).await
+    }
+
+    /// Subtracts one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
+        self.subtract(1).await
+    }
+
+    /// Makes any change; the function may be called several times.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`], and [`LockError::TimedOut`] of the mutex.
+    pub async fn update(
+        &self,
+        change: impl Fn(i64) -> i64 + Send + Sync,
+    ) -> Result<AtomicValue, AtomicError> {
+        let (done, attempts) = self.attempt(&change).await?;
+        if let Some((previous, current)) = done {
+            return Ok(AtomicValue {
+                previous,
+                current,
+                optimistic_attempts: attempts,
+                promoted_attempts: 0,
+            });
+        }
+        let Some((mutex, within)) = &self.mutex else {
+            return Err(self.contended(attempts));
+        };
+        // Others may change it without the mutex still: it only makes them fewer.
+        let guard = mutex.acquire_within(*within).await?;
+        let (done, promoted_attempts) = self.attempt(&change).await?;
+        drop(guard);
+        match done {
+            Some((previous, current)) => Ok(AtomicValue {
+                previous,
+                current,
+                optimistic_attempts: attempts,
+                promoted_attempts,
+            }),
+            None => Err(self.contended(attempts + promoted_attempts)),
+        }
+    }
+
+    fn contended(&self, attempts: u32) -> AtomicError {
+        AtomicError::Contended {
+            path: self.queue.path.to_string(),
+            attempts,
+        }
+    }
+
+    /// The values before and after if it succeeds, and after how many attempts.
+    async fn attempt(
+        &self,
+        change: &(impl Fn(i64) -> i64 + Send + Sync),
+    ) -> Result<(Option<(i64, i64)>, u32), AtomicError> {
+        for attempt in 1..=self.options.attempts_max {
+            let seen = self.read().await?;
+            let current = change(seen.value);
+            if self.write(seen, current).await? {
+                return Ok((Some((seen.value, current)), attempt));
+            }
+            if attempt < self.options.attempts_max {
+                sleep(self.pause(attempt)).await;
+            }
+        }
+        Ok((None, self.options.attempts_max))
+    }
+
+    /// A random wait, longer after more attempts, so that those who failed together part.
+    fn pause(&self, attempt: u32) -> Duration {
+        // The last bits of a random UUID are random.
+        let id = self.queue.client.new_id();
+        let [.., high, low] = *id.as_bytes();
+        let part = u32::from(u16::from_be_bytes([high, low]));
+        let longest = self
+            .options
+            .backoff
+            .saturating_mul(1 << attempt.min(16).saturating_sub(1));
+        longest / (1 << 16) * part
+    }
+
+    async fn read(&self) -> Result<Seen, AtomicError> {
+        let Queue { client, path, .. } = &self.queue;
+        loop {
+            self.queue.connected(Wait::FOR_EVER).await?;
+            match client.data(path).await {
+                Ok(data) => {
+                    let bytes = data.as_bytes();
+                    let value = match bytes.first_chunk() {
+                        Some(value) => i64::from_be_bytes(*value),
+                        None if bytes.is_empty() => 0,
+                        None => {
+                            return Err(AtomicError::Corrupted {
+                                path: path.to_string(),
+                                bytes: bytes.len(),
+                            });
+                        }
+                    };
+                    let stat = Some(data.stat);
+                    return Ok(Seen { value, stat });
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    return Ok(Seen {
+                        value: 0,
+                        stat: None,
+                    });
+                }
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sets the value if the counter is what was seen; false if it is not any more.
+    async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
+        let Queue { client, path, .. } = &self.queue;
+        let bytes = value.to_be_bytes();
+        loop {
+            let epoch = self.queue.connected(Wait::FOR_EVER).await?;
+            let result = match seen.stat {
+                // As a version it would mean any; it comes after 2^32 changes, if ever.
+                Some(stat) if stat.version == -1 => return Ok(false),
+                Some(stat) => {
+                    let set = client.set_data(path, &bytes, Some(stat.version));
+                    set.await.map(drop)
+                }
+                None => {
+                    let create = client.create(path, &bytes, CreateMode::Persistent, false);
+                    create.await.map(drop)
+                }
+            };
+            match result {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
+                    match parents::make(client, parents::of(path)).await {
+                        Err(error) if !error.is_retryable() => return Err(error.into()),
+                        _ => {}
+                    }
+                }
+                Err(error)
+                    if error.is(ErrorCode::BadVersion)
+                        || error.is(ErrorCode::NodeExists)
+                        || error.is(ErrorCode::NoNode) =>
+                {
+                    return Ok(false);
+                }
+                Err(error) if error.is_outcome_unknown() && error.is_retryable() => {
+                    if !self.is_certainly_not_made(epoch, seen, value).await? {
+                        return Err(error.into());
+                    }
+                }
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether a change that was not answered was not made, and never will be.
+    async fn is_certainly_not_made(
+        &self,
+        epoch: Epoch,
+        seen: Seen,
+        value: i64,
+    ) -> Result<bool, AtomicError> {
+        let Queue { client, path, .. } = &self.queue;
+        loop {
+            // The server has ended the connection it came by before it takes the session's next:
+            // after a sync it is made, or never will be (section 14.6).
+            if self.queue.connected(Wait::FOR_EVER).await? != epoch {
+                return Ok(false);
+            }
+            match client.sync(path).await {
+                Ok(()) => {}
+                Err(error) if error.is_retryable() => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let now = self.read().await?;
+            if self.queue.connected(Wait::FOR_EVER).await? != epoch {
+                return Ok(false);
+            }
+            return Ok(match (seen.stat, now.stat) {
+                (None, None) => true,
+                (None, Some(now_stat)) => now_stat.version == 0 && now.value != value,
+                // Deleted since, perhaps with the change.
+                (Some(_), None) => false,
+                (Some(seen_stat), Some(now_stat)) => {
+                    let is_same_znode = seen_stat.czxid == now_stat.czxid;
+                    let changes = now_stat.version.wrapping_sub(seen_stat.version);
+                    is_same_znode && (changes == 0 || changes == 1 && now.value != value)
+                }
+            });
+        }
+    }
+}

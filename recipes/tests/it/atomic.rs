@@ -1,0 +1,276 @@
+//! The counter. Curator's `TestDistributedAtomicLong` gives the names of tests that are also
+//! there.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use minikeeper::Server;
+use minikeeper_client::{Client, CreateMode};
+use minikeeper_recipes::{
+    AtomicError, AtomicOptions, DistributedAtomicLong, InterProcessMutex, LockError, Promotion,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    cancelling::Polls,
+    kit::{client, soon, start, until},
+    link::{Link, Mode},
+};
+
+const COUNTER: &str = "/counters/a";
+
+async fn counter(server: &Arc<Server>, seed: u64) -> (DistributedAtomicLong<Client>, Client, Link) {
+    counter_with(server, seed, AtomicOptions::default()).await
+}
+
+async fn counter_with(
+    server: &Arc<Server>,
+    seed: u64,
+    options: AtomicOptions,
+) -> (DistributedAtomicLong<Client>, Client, Link) {
+    let (client, link) = client(server, seed).await;
+    let counter = DistributedAtomicLong::with_options(client.clone(), COUNTER, options).unwrap();
+    (counter, client, link)
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_basic() {
+    let server = start().await;
+    let (counter, _, _) = counter(&server, 1).await;
+    assert_eq!(counter.get().await.unwrap(), 0);
+    assert!(server.get(COUNTER).is_none(), "reading makes nothing");
+    let change = counter.increment().await.unwrap();
+    assert_eq!((change.previous, change.current), (0, 1));
+    assert_eq!(
+        (change.optimistic_attempts, change.promoted_attempts),
+        (1, 0)
+    );
+    let change = counter.add(9).await.unwrap();
+    assert_eq!((change.previous, change.current), (1, 10));
+    let change = counter.subtract(12).await.unwrap();
+    assert_eq!((change.previous, change.current), (10, -2));
+    assert_eq!(counter.decrement().await.unwrap().current, -3);
+    let change = counter.set(i64::MAX).await.unwrap();
+    assert_eq!((change.previous, change.current), (-3, i64::MAX));
+    assert_eq!(counter.increment().await.unwrap().current, i64::MIN);
+    // As Java's ByteBuffer writes it.
+    counter.set(-3).await.unwrap();
+    let data = server.get(COUNTER).unwrap().0;
+    assert_eq!(data.as_deref(), Some(&(-3_i64).to_be_bytes()[..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_initialize() {
+    let server = start().await;
+    let (counter, _, _) = counter(&server, 1).await;
+    assert!(counter.initialize(10).await.unwrap());
+    assert_eq!(counter.get().await.unwrap(), 10);
+    assert!(!counter.initialize(20).await.unwrap());
+    assert_eq!(counter.get().await.unwrap(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_compare_and_set() {
+    let server = start().await;
+    let (counter, _, _) = counter(&server, 1).await;
+    assert_eq!(counter.compare_and_set(0, 1).await.unwrap(), None);
+    counter.initialize(1).await.unwrap();
+    assert_eq!(counter.compare_and_set(3, 4).await.unwrap(), None);
+    let change = counter.compare_and_set(1, 4).await.unwrap().unwrap();
+    assert_eq!((change.previous, change.current), (1, 4));
+    assert_eq!(counter.get().await.unwrap(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_corrupted_value() {
+    let server = start().await;
+    let (counter, client, _) = counter(&server, 1).await;
+    for path in ["/counters", COUNTER] {
+        client
+            .create(path, b"", CreateMode::Persistent)
+            .await
+            .unwrap();
+    }
+    // Nothing at all is 0, as in Java.
+    assert_eq!(counter.increment().await.unwrap().current, 1);
+    client.set_data(COUNTER, b"foo", None).await.unwrap();
+    let error = counter.get().await.unwrap_err();
+    let text = "counter \"/counters/a\": holds 3 bytes, but a counter has 8";
+    assert_eq!(error.to_string(), text);
+    assert!(counter.increment().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_simulation() {
+    // Ten at once: every change counts once, and previous values are all different.
+    let server = start().await;
+    let mut options = AtomicOptions::default();
+    options.attempts_max = 1000;
+    let mut tasks = Vec::new();
+    for seed in 1..=10 {
+        let (counter, _, _) = counter_with(&server, seed, options.clone()).await;
+        tasks.push(tokio::spawn(async move {
+            let mut seen = Vec::new();
+            for _ in 0..50 {
+                seen.push(counter.increment().await.unwrap().previous);
+            }
+            seen
+        }));
+    }
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(soon(task).await.unwrap());
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..500).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn contention_ends_after_so_many_attempts() {
+    let server = start().await;
+    let mut options = AtomicOptions::default();
+    options.attempts_max = 3;
+    let (counter, client, _) = counter_with(&server, 1, options.clone()).await;
+    counter.initialize(0).await.unwrap();
+    // Somebody else changes it between each look and change.
+    let interfere = |value: i64| {
+        server.check().unwrap();
+        drop(client.set_data(COUNTER, &(value + 100).to_be_bytes(), None));
+        value + 1
+    };
+    let error = counter.update(interfere).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "counter \"/counters/a\": changed by others during each of 3 attempts; try later"
+    );
+    // With a mutex it is tried as often again, alone under it.
+    options.promotion = Some(Promotion {
+        path: "/counters/lock".to_owned(),
+        within: Duration::from_secs(1),
+    });
+    let (counter, client, _) = counter_with(&server, 2, options).await;
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let interfere = |value: i64| {
+        if calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 4 {
+            drop(client.set_data(COUNTER, &(value + 100).to_be_bytes(), None));
+        }
+        value + 1
+    };
+    let change = counter.update(interfere).await.unwrap();
+    assert_eq!(
+        (change.optimistic_attempts, change.promoted_attempts),
+        (3, 2)
+    );
+    until("the mutex is free", || {
+        server
+            .children("/counters/lock")
+            .unwrap_or_default()
+            .is_empty()
+    })
+    .await;
+    // If the mutex is not free either, that is the error.
+    let mutex = InterProcessMutex::new(client.clone(), "/counters/lock").unwrap();
+    let _guard = mutex.acquire().await.unwrap();
+    let interfere = |value: i64| {
+        drop(client.set_data(COUNTER, &(value + 100).to_be_bytes(), None));
+        value + 1
+    };
+    let error = counter.update(interfere).await.unwrap_err();
+    assert!(
+        matches!(error, AtomicError::Failed(LockError::TimedOut { .. })),
+        "{error}"
+    );
+}
+
+/// What a change is worth whose request or reply got lost: made once, or said to be unknown.
+#[tokio::test(start_paused = true)]
+async fn lost_answers_change_nothing_twice() {
+    for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
+        for delay_ms in 0..8 {
+            let server = start().await;
+            let (counter, _, link) = counter(&server, 1).await;
+            counter.initialize(0).await.unwrap();
+            link.delay_replies(Duration::from_millis(1));
+            let (results, ()) = tokio::join!(
+                async {
+                    let mut results = Vec::new();
+                    for _ in 0..4 {
+                        results.push(soon(counter.increment()).await);
+                    }
+                    results
+                },
+                async {
+                    sleep(Duration::from_millis(delay_ms)).await;
+                    link.set(mode);
+                    sleep(Duration::from_millis(200)).await;
+                    link.set(Mode::Pass);
+                    link.cut();
+                }
+            );
+            let made = results.iter().filter(|result| result.is_ok()).count();
+            let unknown = results.len() - made;
+            for error in results.into_iter().filter_map(Result::err) {
+                let AtomicError::Failed(LockError::Client(error)) = error else {
+                    panic!("{error}");
+                };
+                assert!(error.is_outcome_unknown(), "{error}");
+            }
+            let value = usize::try_from(counter.get().await.unwrap()).unwrap();
+            assert!(
+                (made..=made + unknown).contains(&value),
+                "{value} of {made}"
+            );
+            if mode == Mode::SwallowRequests {
+                assert_eq!(unknown, 0, "it was certainly not made");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_go_on_in_a_new_session() {
+    for delay_ms in 0..6 {
+        let server = start().await;
+        let (counter, client, link) = counter(&server, 1).await;
+        link.delay_replies(Duration::from_millis(1));
+        let (change, ()) = tokio::join!(soon(counter.increment()), async {
+            sleep(Duration::from_millis(delay_ms)).await;
+            server.expire_session(client.session_id().unwrap());
+        });
+        let value = counter.get().await.unwrap();
+        match change {
+            Ok(change) => assert_eq!((change.current, value), (1, 1)),
+            Err(AtomicError::Failed(LockError::Client(error))) => {
+                assert!(error.is_outcome_unknown(), "{error}");
+                assert!(value <= 1);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_at_every_await_point_changes_it_once_at_most() {
+    let mut polls = 0;
+    loop {
+        let server = start().await;
+        let (counter, client, _) = counter(&server, 1).await;
+        let limited = {
+            let change = pin!(counter.increment());
+            let limited = Polls {
+                future: change,
+                left: polls,
+            };
+            timeout(Duration::from_secs(1), limited).await
+        };
+        sleep(Duration::from_secs(1)).await;
+        let value = counter.get().await.unwrap();
+        assert!((0..=1).contains(&value));
+        assert_eq!(client.clean_ups_pending(), 0);
+        if limited.unwrap().is_some() {
+            assert_eq!(value, 1);
+            break;
+        }
+        polls += 1;
+    }
+    assert!(polls >= 2, "{polls} await points");
+}
