@@ -16,7 +16,7 @@
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
-//! | `mutex.rs`, `leader_latch.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 mod atomic;
 mod barrier;
@@ -26,6 +26,7 @@ mod double_barrier;
 mod error;
 mod guard;
 mod leader_latch;
+mod leader_selector;
 mod leading;
 mod lease;
 mod max_leases;
@@ -58,6 +59,7 @@ pub use self::{
     error::{LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
     leader_latch::{LatchError, LatchOptions, LeaderLatch},
+    leader_selector::{LeaderSelector, SelectorOptions, Work},
     leading::{ErrorPolicy, Leadership, LeadershipChanges},
     lease::Lease,
     max_leases::MaxLeases,

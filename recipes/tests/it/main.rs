@@ -15,6 +15,7 @@
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `atomic` | the counter |
+//! | `leader_selector` | the leader selector |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -32,6 +33,7 @@ mod clock;
 mod kit;
 mod latch_faults;
 mod leader_latch;
+mod leader_selector;
 #[path = "../../client/tests/it/link.rs"]
 mod link;
 mod loss;

@@ -1,0 +1,318 @@
+//! The leader selector: work that is done by one process at a time.
+//!
+//! Source: curator-recipes reference section 17; Curator's `LeaderSelector`.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use minikeeper_client::{Error, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    guard::{Guard, Held, Status},
+    leading::ErrorPolicy,
+    mutex::InterProcessMutex,
+    options::LockOptions,
+    order::Claim,
+    participant::{Participant, participants},
+    queue::Queue,
+    task::Task,
+};
+
+/// What a selector does as the leader: as long as the future runs, it leads.
+pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// How a selector goes about its work.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct SelectorOptions {
+    /// Whether it queues again after its turn.
+    ///
+    /// Default: no; see [`LeaderSelector::requeue`].
+    pub is_requeued: bool,
+    /// Whether work is dropped as soon as the connection is lost, or only with the session.
+    ///
+    /// Default: [`ErrorPolicy::Standard`].
+    pub error_policy: ErrorPolicy,
+    /// Which savings are made while waiting. The data is replaced by the id; a session that is
+    /// lost while waiting is put up with as often as it happens.
+    ///
+    /// Default: that of [`LockOptions`].
+    pub lock: LockOptions,
+}
+
+/// A contender for leadership at a path, Java processes with Curator's class of the same name
+/// included: each in turn leads for as long as its work runs.
+///
+/// The work is dropped when it is not certain any more that it leads. All happens in a task of its
+/// own; dropping the selector ends it without waiting.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+///
+/// let client = Client::connect(&address).await?;
+/// let options = SelectorOptions::default();
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |guard| {
+///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+/// })?;
+/// selector.done().await?;
+/// selector.close().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+pub struct LeaderSelector<C: ZooKeeper> {
+    shared: Arc<Shared<C>>,
+    orders: watch::Sender<Orders>,
+    stage: watch::Receiver<Stage>,
+    _task: Task,
+}
+
+impl<C: ZooKeeper> fmt::Debug for LeaderSelector<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaderSelector")
+            .field("path", &self.shared.queue.path)
+            .field("stage", &self.stage.borrow().clone())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Shared<C: ZooKeeper> {
+    queue: Queue<C>,
+    mutex: InterProcessMutex<C>,
+    options: SelectorOptions,
+    /// While it leads.
+    held: Mutex<Option<Arc<Held<C>>>>,
+}
+
+/// What a selector was asked for; counts are of all times.
+#[derive(Clone, Copy, Default, Debug)]
+struct Orders {
+    is_closing: bool,
+    requeues: u64,
+    interruptions: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Queued,
+    Leading,
+    /// Its turn is over; or why it had none.
+    Idle(Result<(), LockError>),
+    /// With what became of the znode.
+    Closed(Result<(), Error>),
+}
+
+impl<C: ZooKeeper> LeaderSelector<C> {
+    /// Queues for leadership at this path from now on, under this id, which others may read and
+    /// which may be empty. The work is begun once for each turn. To be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn start(
+        client: C,
+        path: &str,
+        id: &str,
+        options: SelectorOptions,
+        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let mut lock = options.lock.clone().with_data(id);
+        lock.attempts_max = u32::MAX;
+        let shared = Arc::new(Shared {
+            mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?,
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(lock),
+            },
+            options,
+            held: Mutex::new(None),
+        });
+        let orders = watch::Sender::new(Orders::default());
+        let (stage, stages) = watch::channel(Stage::Queued);
+        let task = Task::spawn(Arc::clone(&shared).run(stage, orders.subscribe(), work));
+        Ok(Self {
+            shared,
+            orders,
+            stage: stages,
+            _task: task,
+        })
+    }
+
+    /// Whether its work runs and it leads. Asks nobody: it compares what is known with the time.
+    #[must_use]
+    pub fn has_leadership(&self) -> bool {
+        let held = self.shared.held.lock().clone();
+        held.is_some_and(|held| match held.status() {
+            Status::Held => true,
+            Status::Suspended { .. } => self.shared.options.error_policy == ErrorPolicy::Session,
+            Status::Lost(_) => false,
+        })
+    }
+
+    /// Queues again when its turn is over; false if it queues anyway, or contends no more.
+    pub fn requeue(&self) -> bool {
+        let is_queued = matches!(*self.stage.borrow(), Stage::Queued | Stage::Closed(_));
+        if !is_queued {
+            self.orders.send_modify(|orders| orders.requeues += 1);
+        }
+        !is_queued
+    }
+
+    /// Drops the work if it runs, which ends the turn; false if it does not.
+    pub fn interrupt(&self) -> bool {
+        let is_leading = matches!(*self.stage.borrow(), Stage::Leading);
+        if is_leading {
+            self.orders.send_modify(|orders| orders.interruptions += 1);
+        }
+        is_leading
+    }
+
+    /// Waits until it neither queues nor leads: its turn is over, or it is closed.
+    ///
+    /// # Errors
+    /// When it had no turn: a server refuses or the client is closed.
+    pub async fn done(&self) -> Result<(), LockError> {
+        let mut stage = self.stage.clone();
+        let end = stage.wait_for(|stage| matches!(stage, Stage::Idle(_) | Stage::Closed(_)));
+        match end.await.as_deref() {
+            Ok(Stage::Idle(result)) => result.clone(),
+            // Its work has panicked otherwise, and its lock has gone with it.
+            _ => Ok(()),
+        }
+    }
+
+    /// Every contender there is, the leader first.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
+        participants(&self.shared.queue, Claim::Mutex).await
+    }
+
+    /// Who leads, if there is somebody.
+    ///
+    /// # Errors
+    /// When no server answers or it refuses.
+    pub async fn leader(&self) -> Result<Option<Participant>, Error> {
+        Ok(self.participants().await?.into_iter().next())
+    }
+
+    /// Drops the work if it runs, and waits until the lock is given back. A place in the queue goes
+    /// too, but that is not waited for.
+    ///
+    /// Dropping the future changes nothing: it is closed all the same.
+    ///
+    /// # Errors
+    /// When it is not certain that the lock is given back: it will be, with the next connection or
+    /// with the session's end.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.orders.send_modify(|orders| orders.is_closing = true);
+        let mut stage = self.stage.clone();
+        match stage
+            .wait_for(|stage| matches!(stage, Stage::Closed(_)))
+            .await
+            .as_deref()
+        {
+            Ok(Stage::Closed(result)) => result.clone(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Shared<C> {
+    async fn run(
+        self: Arc<Self>,
+        stage: watch::Sender<Stage>,
+        mut orders: watch::Receiver<Orders>,
+        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+    ) {
+        let mut released = Ok(());
+        let mut requeues = 0;
+        loop {
+            stage.send_replace(Stage::Queued);
+            let acquired = tokio::select! {
+                biased;
+                _ = orders.wait_for(|orders| orders.is_closing) => break,
+                acquired = self.mutex.acquire() => acquired,
+            };
+            let result = match acquired {
+                Ok(guard) => {
+                    stage.send_replace(Stage::Leading);
+                    self.lead(&guard, orders.clone(), &work).await;
+                    let is_closing = orders.borrow().is_closing;
+                    match guard.status() {
+                        Status::Lost(_) => drop(guard),
+                        // Nobody waits for it; it goes with the next connection.
+                        Status::Suspended { .. } if !is_closing => drop(guard),
+                        _ => released = guard.release().await.map(drop),
+                    }
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
+            if result.is_ok() && self.options.is_requeued {
+                continue;
+            }
+            stage.send_replace(Stage::Idle(result));
+            let next = orders
+                .wait_for(|orders| orders.is_closing || orders.requeues > requeues)
+                .await
+                .map(|orders| *orders);
+            match next {
+                Ok(orders) if !orders.is_closing => requeues = orders.requeues,
+                _ => break,
+            }
+        }
+        stage.send_replace(Stage::Closed(released));
+    }
+
+    /// Runs the work until it is done, or is not to run any more.
+    async fn lead(
+        &self,
+        guard: &Guard<C>,
+        mut orders: watch::Receiver<Orders>,
+        work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
+    ) {
+        let before = orders.borrow().interruptions;
+        // Cleared before the guard is given back, however this future ends.
+        let _leading = Leading::begin(&self.held, guard);
+        let doubt = async {
+            match self.options.error_policy {
+                ErrorPolicy::Standard => drop(guard.unsure().await),
+                ErrorPolicy::Session => drop(guard.lost().await),
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => {}
+            () = doubt => {}
+            () = work(guard) => {}
+        }
+    }
+}
+
+/// Shows that it leads, until dropped.
+struct Leading<'a, C: ZooKeeper>(&'a Mutex<Option<Arc<Held<C>>>>);
+
+impl<'a, C: ZooKeeper> Leading<'a, C> {
+    fn begin(held: &'a Mutex<Option<Arc<Held<C>>>>, guard: &Guard<C>) -> Self {
+        *held.lock() = Some(Arc::clone(&guard.held));
+        Self(held)
+    }
+}
+
+impl<C: ZooKeeper> Drop for Leading<'_, C> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}
