@@ -16,7 +16,7 @@
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
-//! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
+//! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 mod atomic;
 mod barrier;
@@ -37,6 +37,7 @@ pub mod order;
 mod owner;
 mod parents;
 mod participant;
+mod persistent_node;
 mod place;
 #[cfg(feature = "planted")]
 mod planted;
@@ -67,6 +68,7 @@ pub use self::{
     options::LockOptions,
     owner::Owner,
     participant::Participant,
+    persistent_node::PersistentNode,
     read_write::{InterProcessReadWriteLock, WriteGuard},
     revoke::{REVOKE, Revoker},
     semaphore::InterProcessSemaphoreV2,

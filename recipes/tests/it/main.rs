@@ -16,6 +16,7 @@
 //! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `atomic` | the counter |
 //! | `leader_selector` | the leader selector |
+//! | `persistent_node` | the znode that comes back |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -38,6 +39,7 @@ mod leader_selector;
 mod link;
 mod loss;
 mod mutex;
+mod persistent_node;
 mod read_write;
 mod semaphore;
 mod semaphore_faults;
