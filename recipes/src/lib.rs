@@ -16,6 +16,7 @@
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
+//! | [`simple`] | locks written by hand, for comparison: weak |
 //! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 mod atomic;
@@ -48,6 +49,7 @@ mod semaphore;
 mod semaphore_mutex;
 mod shared_count;
 mod shared_value;
+pub mod simple;
 mod task;
 mod waiting;
 

@@ -17,6 +17,7 @@
 //! | `atomic` | the counter |
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the znode that comes back |
+//! | `simple` | locks written by hand |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -45,3 +46,4 @@ mod semaphore;
 mod semaphore_faults;
 mod semaphore_mutex;
 mod shared_count;
+mod simple;

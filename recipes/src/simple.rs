@@ -1,0 +1,324 @@
+//! Locks as they are written by hand on a plain client, for comparison and for measuring.
+//!
+//! They exclude, but have the weaknesses their authors live with; each says which. Use
+//! [`InterProcessMutex`](crate::InterProcessMutex) for anything else. What they do not have is
+//! defects that can be avoided without becoming another algorithm: a wake-up that is lost between
+//! looking and waiting, or a znode left behind by a future that is dropped.
+//!
+//! Source: curator-recipes reference sections 13.1 to 13.3.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{CreateMode, Error, ErrorCode, Stamped, ZnodePath};
+use tokio::time::{sleep, sleep_until};
+
+use crate::{
+    client::ZooKeeper,
+    clock,
+    error::LockError,
+    guard::{FencingToken, Guard, Held},
+    options::LockOptions,
+    order::Claim,
+    parents,
+    place::Place,
+    queue::{Queue, Wait},
+    waiting::{self, Outcome},
+};
+
+/// What one who finds the lock taken does.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Sleep(Duration),
+    Watch,
+}
+
+/// The lock is one ephemeral znode: who can create it has it, and the others try again after a
+/// while.
+///
+/// Weak: it is got up to the interval after it was free; everybody who waits makes a failed write
+/// per interval; whoever asks at the right moment gets it, and some may never; the path cannot
+/// have children; and who gives it back after losing the session may delete the znode of the next
+/// holder, whose path is the same. Good: one write if nobody else wants it.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use std::time::Duration;
+///
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::simple::PollingLock;
+///
+/// let client = Client::connect(&address).await?;
+/// let lock = PollingLock::new(client, "/locks/printer", Duration::from_secs(1))?;
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
+
+/// As [`PollingLock`], but those who find it taken watch it.
+///
+/// Weak: everybody who waits is woken each time it is given back, tries, and watches again, all
+/// but one in vain; the order is any. Otherwise as [`PollingLock`]. Good: with few who wait the
+/// next one has it soon.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::simple::HerdLock;
+///
+/// let client = Client::connect(&address).await?;
+/// let lock = HerdLock::new(client, "/locks/printer")?;
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct HerdLock<C: ZooKeeper>(OneNode<C>);
+
+/// A queue of ephemeral sequential znodes whose names are nothing but their numbers.
+///
+/// Weak: a znode whose creation is not answered cannot be told from others', so it stays in the
+/// queue until the session ends, and the call fails.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::simple::SequentialLock;
+///
+/// let client = Client::connect(&address).await?;
+/// let lock = SequentialLock::new(client, "/locks/printer")?;
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct SequentialLock<C: ZooKeeper>(Queue<C>);
+
+macro_rules! shown {
+    ($($lock:ident $path:ident,)+) => {$(
+        impl<C: ZooKeeper> fmt::Debug for $lock<C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($lock)).field(&$path(&self.0)).finish()
+            }
+        }
+
+        impl<C: ZooKeeper> $lock<C> {
+            /// Waits for the lock for as long as it takes. Dropping the future leaves nothing
+            /// behind.
+            ///
+            /// # Errors
+            /// When a server refuses or the client is closed; with [`SequentialLock`] also when the
+            /// outcome of the creation is unknown or the session is lost.
+            pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
+                self.take(Wait::FOR_EVER).await
+            }
+
+            /// The same, for so long at most. Zero is one attempt.
+            ///
+            /// # Errors
+            /// [`LockError::TimedOut`], and those of `acquire`.
+            pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
+                self.take(Wait::within(within)).await
+            }
+        }
+    )+};
+}
+
+shown!(PollingLock path_of_one, HerdLock path_of_one, SequentialLock path_of_queue,);
+
+fn path_of_one<C: ZooKeeper>(one: &OneNode<C>) -> Arc<str> {
+    Arc::clone(&one.queue.path)
+}
+
+fn path_of_queue<C: ZooKeeper>(queue: &Queue<C>) -> Arc<str> {
+    Arc::clone(&queue.path)
+}
+
+fn queue<C: ZooKeeper>(client: C, path: &str) -> Result<Queue<C>, Error> {
+    ZnodePath::new(path)?;
+    Ok(Queue {
+        client,
+        path: path.into(),
+        options: Arc::new(LockOptions::curator_exact()),
+    })
+}
+
+fn guard<C: ZooKeeper>(client: C, place: Place<C>) -> Guard<C> {
+    let token = FencingToken::from(place.czxid);
+    Guard::new(Held::new(client, place, token))
+}
+
+impl<C: ZooKeeper> PollingLock<C> {
+    /// The lock at this path, which is tried so often. Nothing is asked of a server yet.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str, interval: Duration) -> Result<Self, Error> {
+        let queue = queue(client, path)?;
+        let then = Then::Sleep(interval);
+        Ok(Self(OneNode { queue, then }))
+    }
+
+    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        self.0.take(wait).await
+    }
+}
+
+impl<C: ZooKeeper> HerdLock<C> {
+    /// The lock at this path. Nothing is asked of a server yet.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        let queue = queue(client, path)?;
+        let then = Then::Watch;
+        Ok(Self(OneNode { queue, then }))
+    }
+
+    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        self.0.take(wait).await
+    }
+}
+
+impl<C: ZooKeeper> SequentialLock<C> {
+    /// The lock at this path. Nothing is asked of a server yet.
+    ///
+    /// # Errors
+    /// When the path breaks a rule.
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        Ok(Self(queue(client, path)?))
+    }
+
+    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        self.0.connected(wait).await?;
+        let path = format!("{}/", self.0.path);
+        let create = create(self.0.clone(), path, CreateMode::EphemeralSequential);
+        let Some(place) = self.0.limited(wait, detached(create)).await?? else {
+            return Err(self.lost());
+        };
+        // Bare numbers are their own keys.
+        match waiting::wait(&self.0, Claim::Mutex, place, None, wait).await? {
+            Outcome::Granted(place) => Ok(guard(self.0.client.clone(), place)),
+            Outcome::Gone => Err(self.lost()),
+            Outcome::TimedOut => Err(self.0.timed_out(wait)),
+        }
+    }
+
+    fn lost(&self) -> LockError {
+        LockError::Lost {
+            path: self.0.path.to_string(),
+            attempts: 1,
+        }
+    }
+}
+
+/// One znode for everybody.
+#[derive(Clone)]
+struct OneNode<C: ZooKeeper> {
+    queue: Queue<C>,
+    then: Then,
+}
+
+impl<C: ZooKeeper> OneNode<C> {
+    async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        let queue = &self.queue;
+        loop {
+            queue.connected(wait).await?;
+            let path = queue.path.to_string();
+            let create = create(queue.clone(), path, CreateMode::Ephemeral);
+            if let Some(place) = queue.limited(wait, detached(create)).await?? {
+                return Ok(guard(queue.client.clone(), place));
+            }
+            if wait.until.is_some_and(|until| until <= clock::now()) {
+                return Err(queue.timed_out(wait));
+            }
+            match self.then {
+                Then::Sleep(interval) => match wait.until {
+                    Some(until) => tokio::select! {
+                        () = sleep(interval) => {}
+                        () = sleep_until(until) => {}
+                    },
+                    None => sleep(interval).await,
+                },
+                Then::Watch => {
+                    let look = queue.client.watch_data(&queue.path);
+                    match queue.limited(wait, look).await? {
+                        Ok((_, watch)) => drop(wait.event(watch).await),
+                        Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Goes on when its caller does not: a place that nobody takes is given up.
+async fn detached<C: ZooKeeper>(
+    work: impl Future<Output = Result<Option<Place<C>>, LockError>> + Send + 'static,
+) -> Result<Option<Place<C>>, LockError> {
+    // It does not panic; its runtime may be shutting down.
+    tokio::spawn(work).await.unwrap_or(Ok(None))
+}
+
+/// Creates an ephemeral znode; `None` if another has created it.
+async fn create<C: ZooKeeper>(
+    queue: Queue<C>,
+    path: String,
+    mode: CreateMode,
+) -> Result<Option<Place<C>>, LockError> {
+    let client = &queue.client;
+    let mut is_unanswered = false;
+    loop {
+        let epoch = queue.connected(Wait::FOR_EVER).await?;
+        match client.create(&path, b"", mode, false).await {
+            Ok(created) => {
+                let (made, made_in) = (created.value, created.epoch);
+                let czxid = made.stat.czxid;
+                return Ok(Some(Place::new(client.clone(), made.path, czxid, made_in)));
+            }
+            Err(error) if error.is(ErrorCode::NodeExists) && is_unanswered => {
+                // It may be the own one.
+                match client.exists(&path).await {
+                    Ok(Stamped {
+                        value: Some(stat),
+                        epoch: seen_in,
+                        ..
+                    }) if seen_in == epoch => {
+                        let is_own = Some(stat.ephemeral_owner) == client.session();
+                        let own = || Place::new(client.clone(), path, stat.czxid, epoch);
+                        return Ok(is_own.then(own));
+                    }
+                    Err(error) if !error.is_retryable() => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            Err(error) if error.is(ErrorCode::NodeExists) => return Ok(None),
+            Err(error) if error.is(ErrorCode::NoNode) => {
+                let made = parents::make(client, parents::of(&path)).await;
+                match made {
+                    Err(error) if !error.is_retryable() => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            Err(error) if error.is_outcome_unknown() && mode.is_sequential() => {
+                return Err(error.into());
+            }
+            Err(error) if error.is_retryable() => is_unanswered = true,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
