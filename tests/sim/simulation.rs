@@ -2,8 +2,7 @@
 //! replies, delays, expired sessions, cancelled waits. At no time do two hold the lock, tokens
 //! grow, and once the links behave everybody is served.
 //!
-//! `SIMULATION_SEED` runs one seed alone and tells what happens; `SIMULATION_SEEDS` sets how many
-//! are run.
+//! `SIMULATION_SEED` runs one seed alone; `SIMULATION_SEEDS` sets how many are run.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -52,16 +51,9 @@ struct History {
     grants: u64,
     violations: Vec<String>,
     faults: BTreeMap<&'static str, u64>,
-    is_told: bool,
 }
 
 impl History {
-    fn note(&mut self, began: Instant, text: &str) {
-        if self.is_told {
-            println!("{:?} {text}", clock::now() - began);
-        }
-    }
-
     fn granted(&mut self, number: usize, guard: &Arc<Guard<Client>>) {
         self.grants += 1;
         for (other, holder) in self.holders.iter().enumerate() {
@@ -188,7 +180,7 @@ async fn disturb(
 }
 
 /// One run; what went wrong, how many grants, which faults.
-fn simulate(seed: u64, options: &LockOptions, is_told: bool) -> History {
+fn simulate(seed: u64, options: &LockOptions) -> History {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -201,7 +193,6 @@ fn simulate(seed: u64, options: &LockOptions, is_told: bool) -> History {
         let history = Arc::new(Mutex::new(History {
             holders: (0..CONTENDERS).map(|_| None).collect(),
             expired: (0..CONTENDERS).map(|_| Epoch(0)).collect(),
-            is_told,
             ..History::default()
         }));
         let (mut tasks, mut clients) = (Vec::new(), Vec::new());
@@ -229,7 +220,6 @@ fn simulate(seed: u64, options: &LockOptions, is_told: bool) -> History {
             end,
         )
         .await;
-        history.lock().note(began, "the links behave");
         for task in tasks {
             let ended = timeout(PATIENCE, task).await;
             if !matches!(ended, Ok(Ok(()))) {
@@ -252,11 +242,11 @@ fn simulate(seed: u64, options: &LockOptions, is_told: bool) -> History {
     })
 }
 
-fn seeds() -> (std::ops::Range<u64>, bool) {
+fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     match number("SIMULATION_SEED") {
-        Some(seed) => (seed..seed + 1, true),
-        None => (0..number("SIMULATION_SEEDS").unwrap_or(200), false),
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SIMULATION_SEEDS").unwrap_or(200),
     }
 }
 
@@ -264,12 +254,11 @@ fn seeds() -> (std::ops::Range<u64>, bool) {
 fn first_violation(
     seeds: std::ops::Range<u64>,
     options: &[LockOptions],
-    is_told: bool,
 ) -> Result<Total, (u64, Vec<String>)> {
     let mut total = Total::default();
     for seed in seeds {
         let way = usize::try_from(seed).unwrap() % options.len();
-        let history = simulate(seed, &options[way], is_told);
+        let history = simulate(seed, &options[way]);
         if !history.violations.is_empty() {
             return Err((seed, history.violations));
         }
@@ -291,8 +280,7 @@ struct Total {
 
 #[test]
 fn no_two_hold_the_lock_whatever_happens_to_the_links() {
-    let (seeds, is_told) = seeds();
-    let total = first_violation(seeds, &kit::both_ways(), is_told);
+    let total = first_violation(seeds(), &kit::both_ways());
     let Total {
         runs,
         grants,
@@ -310,7 +298,7 @@ fn no_two_hold_the_lock_whatever_happens_to_the_links() {
 #[test]
 fn seed_repeats_exactly() {
     let run = || {
-        let history = simulate(7, &LockOptions::default(), false);
+        let history = simulate(7, &LockOptions::default());
         (history.grants, history.last_token, history.faults)
     };
     assert_eq!(run(), run());
@@ -321,7 +309,7 @@ fn planted_bugs_are_found() {
     for planted in Planted::ALL {
         let mut options = LockOptions::default();
         options.planted = Some(planted);
-        let found = first_violation(0..200, &[options], false);
+        let found = first_violation(0..200, &[options]);
         let (seed, violations) = found
             .err()
             .unwrap_or_else(|| panic!("{planted:?} is not found"));
