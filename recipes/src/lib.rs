@@ -13,6 +13,7 @@
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 //! | `semaphore_mutex.rs` | a lock made of a semaphore |
+//! | `multi_lock.rs` | several locks as one |
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
 //! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
@@ -31,6 +32,7 @@ mod leader_selector;
 mod leading;
 mod lease;
 mod max_leases;
+mod multi_lock;
 mod mutex;
 pub mod naming;
 mod options;
@@ -66,6 +68,7 @@ pub use self::{
     leading::{ErrorPolicy, Leadership, LeadershipChanges},
     lease::Lease,
     max_leases::MaxLeases,
+    multi_lock::{InterProcessMultiLock, MultiGuard, MultiMember},
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,

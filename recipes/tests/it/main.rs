@@ -11,6 +11,7 @@
 //! | `mutex` | the catalogue's tests of the mutex |
 //! | `semaphore`, `semaphore_faults` | those of the semaphore; what befalls it, dropping it |
 //! | `semaphore_mutex` | those of the semaphore mutex |
+//! | `multi_lock` | those of the multi-lock |
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
@@ -39,6 +40,7 @@ mod leader_selector;
 #[path = "../../client/tests/it/link.rs"]
 mod link;
 mod loss;
+mod multi_lock;
 mod mutex;
 mod persistent_node;
 mod read_write;

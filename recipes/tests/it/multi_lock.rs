@@ -1,0 +1,444 @@
+//! The catalogue's tests of the multi-lock (sections 15.1 and 15.3), and what section 8 says.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use minikeeper::Server;
+use minikeeper_client::{AddWatchMode, Client, CreateMode, EventKind, WatchEvent};
+use minikeeper_recipes::{
+    InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
+    InterProcessSemaphoreMutex, LockError, MultiGuard, MultiMember, Owner, Released, Status,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    cancelling::Polls,
+    clock,
+    kit::{client, soon, start, until},
+    link::{Link, Mode},
+};
+
+const PATHS: [&str; 3] = ["/multi/a", "/multi/b", "/multi/c"];
+
+const WITHIN: Duration = Duration::from_secs(5);
+
+struct Contender {
+    client: Client,
+    link: Link,
+    lock: InterProcessMultiLock<Client>,
+}
+
+async fn contender(server: &Arc<Server>, seed: u64) -> Contender {
+    let (client, link) = client(server, seed).await;
+    let lock = InterProcessMultiLock::from_paths(client.clone(), PATHS).unwrap();
+    Contender { client, link, lock }
+}
+
+/// How many contend for each member.
+fn queues(server: &Server) -> [usize; 3] {
+    PATHS.map(|path| server.children(path).unwrap_or_default().len())
+}
+
+fn mutex(client: &Client, path: &str) -> InterProcessMutex<Client> {
+    InterProcessMutex::new(client.clone(), path).unwrap()
+}
+
+fn paths(guard: &MultiGuard<Client>) -> Vec<&str> {
+    let path = |path: &'_ str| path.rfind('/').unwrap();
+    let guards = guard.guards().iter();
+    guards
+        .map(|guard| &guard.path()[..path(guard.path())])
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_locker() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let guard = one.lock.acquire_within(WITHIN).await.unwrap();
+    assert_eq!(guard.status(), Status::Held);
+    assert_eq!(paths(&guard), PATHS);
+    // Members are taken one after the other, each with its own token.
+    assert!(guard.tokens().is_sorted_by(|a, b| a < b));
+    drop(guard);
+    until("nothing is left", || queues(&server) == [0; 3]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_2_clients() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let other = contender(&server, 2).await;
+    let guard = one.lock.acquire().await.unwrap();
+    assert!(other.lock.try_acquire().await.unwrap().is_none());
+    let waiting = tokio::spawn({
+        let lock = other.lock.clone();
+        async move { lock.acquire().await }
+    });
+    sleep(Duration::from_secs(60)).await;
+    assert!(!waiting.is_finished());
+    assert_eq!(queues(&server), [2, 1, 1]);
+    let tokens = guard.tokens();
+    assert_eq!(guard.release().await.unwrap(), Released::Done);
+    let guard = soon(waiting).await.unwrap().unwrap();
+    assert!(
+        guard
+            .tokens()
+            .iter()
+            .zip(&tokens)
+            .all(|(new, old)| new > old)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_reentrant() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let (owner, stranger) = (Owner::new(), Owner::new());
+    let first = one.lock.acquire_as(&owner).await.unwrap();
+    let second = one.lock.acquire_as_within(&owner, WITHIN).await.unwrap();
+    assert_eq!(queues(&server), [1; 3]);
+    let refused = one.lock.acquire_as_within(&stranger, WITHIN).await;
+    assert!(matches!(refused, Err(LockError::TimedOut { .. })));
+    assert_eq!(first.release().await.unwrap(), Released::StillHeld);
+    assert_eq!(second.status(), Status::Held);
+    assert_eq!(second.release().await.unwrap(), Released::Done);
+    drop(one.lock.acquire_as(&stranger).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_killed_session() {
+    let server = start().await;
+    let shared = contender(&server, 1).await;
+    let guard = shared.lock.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = shared.lock.clone();
+        async move { lock.acquire().await }
+    });
+    until("it waits", || queues(&server) == [2, 1, 1]).await;
+    server.expire_session(shared.client.session_id().unwrap());
+    soon(guard.lost()).await;
+    assert!(matches!(guard.status(), Status::Lost(_)));
+    let second = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(second.status(), Status::Held);
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+    assert_eq!(queues(&server), [1; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_waiting_process_killed_server() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let other = contender(&server, 2).await;
+    let guard = one.lock.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = other.lock.clone();
+        async move { lock.acquire().await }
+    });
+    until("it waits", || queues(&server) == [2, 1, 1]).await;
+    for link in [&one.link, &other.link] {
+        link.set(Mode::Cut);
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert!(matches!(guard.status(), Status::Suspended { .. }));
+    for link in [&one.link, &other.link] {
+        link.set(Mode::Pass);
+    }
+    until("it is back", || guard.status() == Status::Held).await;
+    assert_eq!(guard.release().await.unwrap(), Released::Done);
+    drop(soon(waiting).await.unwrap().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_container_cleanup() {
+    let server = start().await;
+    let mut tasks = Vec::new();
+    for seed in 0..10 {
+        let one = contender(&server, seed).await;
+        tasks.push(tokio::spawn(async move {
+            drop(one.lock.acquire().await.unwrap());
+        }));
+    }
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    until("the directories go", || server.get("/multi").is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_with_namespace() {
+    let server = start().await;
+    let (root, _) = client(&server, 1).await;
+    root.create("/ns", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    let builder = Client::builder("server/ns").unwrap();
+    let below = builder
+        .transport(Link::to(&server))
+        .connect()
+        .await
+        .unwrap();
+    let lock = InterProcessMultiLock::from_paths(below, PATHS).unwrap();
+    let guard = lock.acquire_within(WITHIN).await.unwrap();
+    assert_eq!(paths(&guard), PATHS);
+    assert_eq!(server.children("/ns/multi/c").unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_some_releases_fail() {
+    // The members are of two clients, one of which is closed: the others are given back.
+    let server = start().await;
+    let (one, _) = client(&server, 1).await;
+    let (other, _) = client(&server, 2).await;
+    let lock = InterProcessMultiLock::new([
+        mutex(&one, PATHS[0]),
+        mutex(&other, PATHS[1]),
+        mutex(&one, PATHS[2]),
+    ]);
+    let guard = lock.acquire().await.unwrap();
+    other.close().await;
+    assert!(matches!(guard.status(), Status::Lost(_)));
+    let error = guard.release().await.unwrap_err();
+    assert!(
+        error.to_string().contains("the client is closed"),
+        "{error}"
+    );
+    assert_eq!(queues(&server), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_some_locks_fail_to_lock() {
+    let server = start().await;
+    let (one, _) = client(&server, 1).await;
+    let (other, _) = client(&server, 2).await;
+    other.close().await;
+    let lock = InterProcessMultiLock::new([
+        mutex(&one, PATHS[0]),
+        mutex(&other, PATHS[1]),
+        mutex(&one, PATHS[2]),
+    ]);
+    let error = lock.acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains("the client is closed"),
+        "{error}"
+    );
+    until("the one before is given back", || queues(&server) == [0; 3]).await;
+    // Hazard H18: the one behind was not asked for.
+    assert!(server.get(PATHS[2]).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn h18_all_members_have_one_deadline() {
+    let server = start().await;
+    let (blocker, _) = client(&server, 1).await;
+    let one = contender(&server, 2).await;
+    let first = mutex(&blocker, PATHS[0]).acquire().await.unwrap();
+    let _last = mutex(&blocker, PATHS[2]).acquire().await.unwrap();
+    let begun = clock::now();
+    let (waited, ()) = tokio::join!(one.lock.acquire_within(WITHIN), async {
+        // Most of the time goes with the first member.
+        sleep(Duration::from_secs(4)).await;
+        drop(first);
+    });
+    assert_eq!(begun.elapsed().as_secs(), WITHIN.as_secs());
+    // The member is named, with the time there was for all.
+    assert_eq!(
+        waited.unwrap_err().to_string(),
+        "lock \"/multi/c\": not free within 5000 ms"
+    );
+    until("the ones before are given back", || {
+        queues(&server) == [0, 0, 1]
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn partial_acquire_goes_in_reverse_order() {
+    let server = start().await;
+    let (looker, _) = client(&server, 9).await;
+    let (blocker, _) = client(&server, 1).await;
+    let one = contender(&server, 2).await;
+    let last = mutex(&blocker, PATHS[2]).acquire().await.unwrap();
+    let recursive = AddWatchMode::PersistentRecursive;
+    let mut watch = looker.add_watch("/multi", recursive).await.unwrap();
+    let mut deleted = async |count: usize| {
+        let mut deleted = Vec::new();
+        while deleted.len() < count {
+            match soon(watch.next()).await {
+                WatchEvent::Event { kind, path, .. } => {
+                    // Not the directories, which are swept later.
+                    if kind == EventKind::Deleted && path.contains("lock-") {
+                        deleted.push(path["/multi/".len()..][..1].to_owned());
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        deleted.concat()
+    };
+    // Dropped while it waits for the last one.
+    let dropped = timeout(Duration::from_secs(1), one.lock.acquire()).await;
+    assert!(dropped.is_err());
+    assert_eq!(deleted(3).await, "cba");
+    // Timed out.
+    assert!(one.lock.try_acquire().await.unwrap().is_none());
+    assert_eq!(deleted(3).await, "cba");
+    // Held, and given back in both ways.
+    drop(last);
+    assert_eq!(deleted(1).await, "c");
+    drop(one.lock.acquire().await.unwrap());
+    assert_eq!(deleted(3).await, "cba");
+    one.lock.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(deleted(3).await, "cba");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sorted_paths_are_taken_in_one_order_and_but_once() {
+    let server = start().await;
+    let (one, _) = client(&server, 1).await;
+    let given = ["/multi/c", "/multi/a", "/multi/c", "/multi/b", "/multi/a"];
+    let sorted = InterProcessMultiLock::from_paths_sorted(one.clone(), given).unwrap();
+    let guard = soon(sorted.acquire()).await.unwrap();
+    assert_eq!(paths(&guard), PATHS);
+    drop(guard);
+    let unsorted = InterProcessMultiLock::from_paths(one.clone(), ["/multi/b", "/multi/a"]);
+    let guard = soon(unsorted.unwrap().acquire()).await.unwrap();
+    assert_eq!(paths(&guard), ["/multi/b", "/multi/a"]);
+    assert!(InterProcessMultiLock::from_paths(one, ["/multi/a", "multi"]).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn overlapping_sorted_sets_never_wait_for_one_another() {
+    let server = start().await;
+    let mut tasks = Vec::new();
+    for seed in 0..3 {
+        let (one, _) = client(&server, seed as u64).await;
+        // Each leaves another one out, and names the two others in a circle.
+        let two = [PATHS[(seed + 2) % 3], PATHS[seed]];
+        let lock = InterProcessMultiLock::from_paths_sorted(one, two).unwrap();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..30 {
+                lock.acquire().await.unwrap().release().await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_of_any_kind_are_members() {
+    let server = start().await;
+    let (one, _) = client(&server, 1).await;
+    let shelf = InterProcessReadWriteLock::new(one.clone(), "/multi/shelf").unwrap();
+    let book = InterProcessReadWriteLock::new(one.clone(), "/multi/book").unwrap();
+    let desk = InterProcessSemaphoreMutex::new(one.clone(), "/multi/desk").unwrap();
+    let members: [MultiMember<Client>; 4] = [
+        MultiMember::Read(shelf.clone()),
+        MultiMember::Write(book.clone()),
+        desk.clone().into(),
+        mutex(&one, PATHS[0]).into(),
+    ];
+    let lock = InterProcessMultiLock::new(members);
+    let guard = lock.acquire_within(WITHIN).await.unwrap();
+    assert_eq!(guard.guards().len(), 4);
+    drop(shelf.acquire_read().await.unwrap());
+    let now = Duration::ZERO;
+    assert!(shelf.acquire_write_within(now).await.is_err());
+    assert!(book.acquire_read_within(now).await.is_err());
+    assert!(desk.acquire_within(now).await.is_err());
+    assert_eq!(guard.release().await.unwrap(), Released::Done);
+    drop(soon(book.acquire_read()).await.unwrap());
+    let owner = Owner::new();
+    let guard = soon(lock.acquire_as(&owner)).await.unwrap();
+    assert_eq!(guard.status(), Status::Held);
+    drop(soon(book.acquire_write_as(&owner)).await.unwrap());
+    drop(guard);
+    // No member at all is no lock.
+    let none = InterProcessMultiLock::new([] as [MultiMember<Client>; 0]);
+    let guard = none.acquire().await.unwrap();
+    assert_eq!(guard.status(), Status::Held);
+    assert!(timeout(WITHIN, guard.lost()).await.is_err());
+    assert_eq!(guard.run(async { 7 }).await, Ok(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn loss_of_one_member_is_loss_of_all() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let guard = one.lock.acquire().await.unwrap();
+    let (looker, _) = client(&server, 2).await;
+    let (run, ()) = tokio::join!(soon(guard.run(std::future::pending::<()>())), async {
+        sleep(Duration::from_secs(1)).await;
+        let path = guard.guards()[1].path();
+        looker.delete(path, None).await.unwrap();
+    });
+    let loss = run.unwrap_err();
+    assert_eq!(guard.status(), Status::Lost(loss));
+    assert_eq!(guard.guards()[0].status(), Status::Held);
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+    assert_eq!(queues(&server), [0; 3]);
+}
+
+/// Drops an acquire after so many polls; false if it was done before.
+async fn drop_after(polls: usize, is_contended: bool) -> bool {
+    let server = start().await;
+    let (blocker, _) = client(&server, 1).await;
+    let held = if is_contended {
+        Some(mutex(&blocker, PATHS[1]).acquire().await.unwrap())
+    } else {
+        None
+    };
+    let one = contender(&server, 2).await;
+    let limited = {
+        let acquire = pin!(one.lock.acquire());
+        timeout(Duration::from_secs(1), Polls::new(acquire, polls)).await
+    };
+    let is_dropped = matches!(limited, Ok(None));
+    drop(limited);
+    until("nothing is pending", || one.client.clean_ups_pending() == 0).await;
+    let others = [0, usize::from(is_contended), 0];
+    until("its znodes go", || queues(&server) == others).await;
+    drop(held);
+    // So does a release that is dropped.
+    let guard = soon(one.lock.acquire()).await.unwrap();
+    let release = Box::pin(guard.release());
+    drop(timeout(WITHIN, Polls::new(release, polls)).await);
+    until("its znodes go", || queues(&server) == [0; 3]).await;
+    until("no watch is left", || !server.dump().contains("watch")).await;
+    server.check().unwrap();
+    is_dropped
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_at_every_await_point_leaves_nothing() {
+    for is_contended in [false, true] {
+        let mut polls = 0;
+        while drop_after(polls, is_contended).await {
+            polls += 1;
+            assert!(polls < 100, "it ends some time");
+        }
+        assert!(polls >= 4, "{polls} await points");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h5_session_lost_between_members_is_no_grant() {
+    // The member that waits gets its lock in the new session; the one before is gone.
+    let server = start().await;
+    let (blocker, _) = client(&server, 1).await;
+    let one = contender(&server, 2).await;
+    let held = mutex(&blocker, PATHS[1]).acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = one.lock.clone();
+        async move { lock.acquire().await }
+    });
+    until("it waits", || queues(&server) == [1, 2, 0]).await;
+    server.expire_session(one.client.session_id().unwrap());
+    until("it waits again", || queues(&server) == [0, 2, 0]).await;
+    drop(held);
+    let error = soon(waiting).await.unwrap().unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+    until("nothing is left", || queues(&server) == [0; 3]).await;
+    drop(soon(one.lock.acquire()).await.unwrap());
+}
