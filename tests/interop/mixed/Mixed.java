@@ -11,7 +11,11 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.RetryNTimes;
+import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
 
@@ -19,6 +23,7 @@ import org.apache.zookeeper.data.Stat;
 public final class Mixed {
   private static final int TIMEOUT_MS = 4_000;
   private static final int PATIENCE_S = 180;
+  private static final int LEASES = 3;
 
   private final CuratorFramework client;
   private final String ledger;
@@ -63,10 +68,18 @@ public final class Mixed {
           client.create().forPath(path + "-ready");
         }
         Mixed mixed = new Mixed(client, path + "-ledger");
-        if (kind.equals("mutex")) {
-          mixed.mutex(path, rounds);
-        } else {
-          mixed.readWrite(path, number, rounds);
+        switch (kind) {
+          case "mutex":
+            mixed.mutex(path, rounds);
+            break;
+          case "semaphore-mutex":
+            mixed.semaphoreMutex(path, rounds);
+            break;
+          case "semaphore":
+            mixed.semaphore(path, rounds);
+            break;
+          default:
+            mixed.readWrite(path, number, rounds);
         }
         return mixed.violations;
       }
@@ -82,6 +95,43 @@ public final class Mixed {
         write(lock.getParticipantNodes().iterator().next());
       } finally {
         lock.release();
+      }
+    }
+  }
+
+  private void semaphoreMutex(String path, int rounds) throws Exception {
+    InterProcessSemaphoreMutex lock = new InterProcessSemaphoreMutex(client, path);
+    for (int round = 0; round < rounds; round++) {
+      lock.acquire();
+      try {
+        // The next one may have its lease there already; the holder's is the older one.
+        String oldest = null;
+        for (String name : client.getChildren().forPath(path + "/leases")) {
+          String digits = name.substring(name.length() - 10);
+          if (oldest == null || digits.compareTo(oldest.substring(oldest.length() - 10)) < 0) {
+            oldest = name;
+          }
+        }
+        write(path + "/leases/" + oldest);
+      } finally {
+        lock.release();
+      }
+    }
+  }
+
+  private void semaphore(String path, int rounds) throws Exception {
+    InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, LEASES);
+    String gauge = path + "-ready";
+    for (int round = 0; round < rounds; round++) {
+      Lease lease = semaphore.acquire();
+      try {
+        String mark = client.create().withMode(CreateMode.EPHEMERAL_SEQUENTIAL).forPath(gauge + "/");
+        if (client.getChildren().forPath(gauge).size() > LEASES) {
+          violations++;
+        }
+        client.delete().forPath(mark);
+      } finally {
+        semaphore.returnLease(lease);
       }
     }
   }

@@ -16,7 +16,8 @@ use std::{process::ExitCode, time::Duration};
 use clap::{Parser, ValueEnum};
 use minikeeper_client::{Client, CreateMode, Error, ErrorCode};
 use minikeeper_recipes::{
-    Guard, InterProcessMutex, InterProcessReadWriteLock, LockError, LockOptions, Status,
+    Guard, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreMutex,
+    InterProcessSemaphoreV2, LockError, LockOptions, Status,
 };
 
 /// Takes locks beside others, and checks that nobody else holds them.
@@ -55,7 +56,13 @@ struct Args {
 enum Kind {
     Mutex,
     ReadWrite,
+    SemaphoreMutex,
+    /// With three leases.
+    Semaphore,
 }
+
+/// How many of a semaphore's leases there are.
+const LEASES: u32 = 3;
 
 /// Longer than a whole run takes.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -141,6 +148,8 @@ async fn run(args: &Args) -> Result<Report, Box<dyn std::error::Error + Send + S
             let seen = match kind {
                 Kind::Mutex => contender.mutex(&path, options, rounds).await,
                 Kind::ReadWrite => contender.read_write(&path, options, rounds, number).await,
+                Kind::SemaphoreMutex => contender.semaphore_mutex(&path, options, rounds).await,
+                Kind::Semaphore => contender.semaphore(&path, options, rounds).await,
             };
             contender.client.close().await;
             seen
@@ -190,6 +199,47 @@ impl Contender {
             let guard = patiently(|| lock.acquire()).await?;
             self.write(&guard, &mut seen).await?;
             let _ = guard.release().await;
+        }
+        Ok(seen)
+    }
+
+    async fn semaphore_mutex(
+        &self,
+        path: &str,
+        options: LockOptions,
+        rounds: u32,
+    ) -> Result<Seen, LockError> {
+        let client = self.client.clone();
+        let lock = InterProcessSemaphoreMutex::with_options(client, path, options)?;
+        let mut seen = Seen::default();
+        for _ in 0..rounds {
+            let guard = patiently(|| lock.acquire()).await?;
+            self.write(&guard, &mut seen).await?;
+            let _ = guard.release().await;
+        }
+        Ok(seen)
+    }
+
+    /// Those inside mark themselves, and count the marks.
+    async fn semaphore(
+        &self,
+        path: &str,
+        options: LockOptions,
+        rounds: u32,
+    ) -> Result<Seen, LockError> {
+        let client = self.client.clone();
+        let semaphore = InterProcessSemaphoreV2::with_options(client, path, LEASES, options)?;
+        let gauge = format!("{path}-ready");
+        let mut seen = Seen::default();
+        for _ in 0..rounds {
+            let lease = patiently(|| semaphore.acquire()).await?;
+            let mode = CreateMode::EphemeralSequential;
+            let mark = self.client.create(&format!("{gauge}/"), b"", mode).await?;
+            let inside = self.client.children(&gauge).await?.len();
+            seen.violations += u32::from(inside > LEASES as usize);
+            tokio::time::sleep(self.hold).await;
+            self.client.delete(&mark.path, None).await?;
+            let _ = lease.release().await;
         }
         Ok(seen)
     }
