@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
-//! | `queue.rs`, `waiting.rs`, `place.rs`, `parents.rs` | getting in, waiting, getting out |
+//! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 //! | `semaphore_mutex.rs` | a lock made of a semaphore |
@@ -20,6 +20,7 @@
 //! | [`simple`] | locks written by hand, for comparison: weak |
 //! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
+mod acquire;
 mod atomic;
 mod barrier;
 pub mod client;

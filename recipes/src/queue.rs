@@ -17,7 +17,6 @@ use crate::{
     order::Claim,
     parents,
     place::{Place, Unanswered},
-    waiting::{self, Outcome},
 };
 
 /// What a request may take beyond the deadline of the lock while there is a connection. Where the
@@ -80,27 +79,6 @@ impl<C: ZooKeeper> Queue<C> {
             path: self.path.to_string(),
             within: wait.within,
         }
-    }
-
-    /// Waits in the queue until the claim is granted.
-    pub(crate) async fn acquire(&self, claim: Claim, wait: Wait) -> Result<Place<C>, LockError> {
-        for _ in 0..self.options.attempts_max.max(1) {
-            let epoch = self.connected(wait).await?;
-            let mode = CreateMode::EphemeralSequential;
-            let entered = self.enter(claim.lock_name(), mode, epoch, wait).await?;
-            let Some((place, listing)) = entered else {
-                continue;
-            };
-            match waiting::wait(self, claim, place, listing, wait).await? {
-                Outcome::Granted(place) => return Ok(place),
-                Outcome::Gone => {}
-                Outcome::TimedOut => return Err(self.timed_out(wait)),
-            }
-        }
-        Err(LockError::Lost {
-            path: self.path.to_string(),
-            attempts: self.options.attempts_max.max(1),
-        })
     }
 
     /// A2: waits for a session.

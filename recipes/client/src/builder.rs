@@ -167,3 +167,32 @@ impl ClientBuilder {
         (Client::new(shared), driver)
     }
 }
+
+impl Client {
+    /// Connects with the default settings, see [`ClientBuilder::connect`].
+    ///
+    /// # Errors
+    /// When the connect string makes no sense, or no server answers.
+    pub async fn connect(connect_string: &str) -> Result<Self, ConnectError> {
+        Ok(Self::builder(connect_string)?.connect().await?)
+    }
+
+    /// Starts to set up a client for `host:port,host:port/chroot`.
+    ///
+    /// # Errors
+    /// When the connect string makes no sense.
+    pub fn builder(connect_string: &str) -> Result<ClientBuilder, ConnectStringError> {
+        ClientBuilder::new(connect_string)
+    }
+}
+
+/// Why there is no client.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The connect string makes no sense.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// No server has answered.
+    #[error(transparent)]
+    Connect(#[from] Error),
+}

@@ -6,18 +6,15 @@ use minikeeper_protocol::{Request, SessionId, Ustring};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    builder::ClientBuilder,
     call::{About, Call, FromReply},
-    core::{
-        hosts::ConnectStringError, input::Submission, outcome::Epoch, requests::IfAbandoned,
-        watches::WatchKind,
-    },
+    core::{input::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
     multi::{self},
     news::Slot,
     paths,
     shared::Shared,
-    states::{ConnectionState, States},
+    state::ConnectionState,
+    states::States,
     watch::{OneShot, Place},
 };
 
@@ -79,22 +76,6 @@ impl Client {
             timeout: None,
             epoch: None,
         }
-    }
-
-    /// Connects with the default settings, see [`ClientBuilder::connect`].
-    ///
-    /// # Errors
-    /// When the connect string makes no sense, or no server answers.
-    pub async fn connect(connect_string: &str) -> Result<Self, ConnectError> {
-        Ok(Self::builder(connect_string)?.connect().await?)
-    }
-
-    /// Starts to set up a client for `host:port,host:port/chroot`.
-    ///
-    /// # Errors
-    /// When the connect string makes no sense.
-    pub fn builder(connect_string: &str) -> Result<ClientBuilder, ConnectStringError> {
-        ClientBuilder::new(connect_string)
     }
 
     // The session.
@@ -304,15 +285,4 @@ impl Client {
         let watch = token.map(|token| OneShot::new(Place::new(Arc::clone(&self.shared), token)));
         Call::made(Arc::clone(&self.shared), slot, about, watch)
     }
-}
-
-/// Why there is no client.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The connect string makes no sense.
-    #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// No server has answered.
-    #[error(transparent)]
-    Connect(#[from] Error),
 }

@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
 //! | `client.rs`, `operations.rs`, `create.rs`, `multi.rs`, `builder.rs` | the handle: one method an operation; settings |
-//! | `call.rs`, `results.rs`, `watch.rs`, `states.rs`, `error.rs` | what its users wait for and get |
+//! | `call.rs`, `results.rs`, `watch.rs`, `state.rs`, `states.rs`, `error.rs` | what its users wait for and get |
 //! | `shared.rs`, `news.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
@@ -44,6 +44,7 @@ mod operations;
 mod paths;
 mod results;
 mod shared;
+mod state;
 mod states;
 mod transport;
 mod watch;
@@ -55,9 +56,9 @@ pub use minikeeper_protocol::{
 };
 
 pub use self::{
-    builder::ClientBuilder,
+    builder::{ClientBuilder, ConnectError},
     call::{Call, Stamped},
-    client::{Client, ConnectError},
+    client::Client,
     core::{
         hosts::{ConnectString, ConnectStringError, PORT_DEFAULT},
         outcome::{Cause, Epoch, LostReason},
@@ -67,7 +68,8 @@ pub use self::{
     error::Error,
     multi::Multi,
     results::{Children, Created, Data},
-    states::{ConnectionState, States},
+    state::ConnectionState,
+    states::States,
     transport::{Connecting, Reader, Tcp, Transport, Writer},
     watch::{Fired, OneShot, Persistent, WatchEvent},
 };

@@ -11,7 +11,7 @@ use crate::{
         outcome::{Change, Effects, Epoch, Outcome, WatchEnd},
         watches::{WatchKind, WatchToken},
     },
-    states::{ConnectionState, StateQueue},
+    state::{ConnectionState, StateQueue},
 };
 
 /// A request somebody waits for.

@@ -1,0 +1,110 @@
+//! The state of the connection, and its changes that wait for one subscriber.
+
+use std::{collections::VecDeque, task::Waker};
+
+use minikeeper_protocol::SessionId;
+use tokio::time::Instant;
+
+use crate::core::outcome::{Epoch, LostReason};
+
+/// How client and servers are with each other.
+///
+/// The names are Curator's; Lost is final for the epoch it names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConnectionState {
+    /// There was no connection yet.
+    Connecting,
+    /// The first connection, with a new session.
+    Connected {
+        /// The number of the session.
+        epoch: Epoch,
+        /// Its name on the servers.
+        session: SessionId,
+    },
+    /// The connection is gone. The session may live: locks are held, but nobody can be asked.
+    Suspended {
+        /// The number of the session.
+        epoch: Epoch,
+        /// When it will be presumed lost.
+        until: Instant,
+    },
+    /// There is a connection again: with the same epoch the session has lived on, with a new one
+    /// it has not.
+    Reconnected {
+        /// The number of the session.
+        epoch: Epoch,
+        /// Its name on the servers.
+        session: SessionId,
+    },
+    /// There is a connection, to a server that takes no changes.
+    ReadOnly {
+        /// The number of the session.
+        epoch: Epoch,
+        /// Its name on the servers.
+        session: SessionId,
+    },
+    /// The session is over, and its ephemeral znodes with it. A new one is asked for at once.
+    Lost {
+        /// The number of the session.
+        epoch: Epoch,
+        /// Why.
+        reason: LostReason,
+    },
+    /// The client is closed.
+    Closed,
+}
+
+impl ConnectionState {
+    /// Whether requests can be sent.
+    #[must_use]
+    pub const fn is_connected(&self) -> bool {
+        matches!(
+            self,
+            Self::Connected { .. } | Self::Reconnected { .. } | Self::ReadOnly { .. }
+        )
+    }
+
+    /// The session it is about.
+    #[must_use]
+    pub const fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Self::Connected { epoch, .. }
+            | Self::Suspended { epoch, .. }
+            | Self::Reconnected { epoch, .. }
+            | Self::ReadOnly { epoch, .. }
+            | Self::Lost { epoch, .. } => Some(*epoch),
+            Self::Connecting | Self::Closed => None,
+        }
+    }
+}
+
+/// The most changes that wait for one subscriber. A connection that comes and goes every second
+/// fills it in a quarter of an hour; then the oldest are dropped.
+const WAITING_MAX: usize = 1024;
+
+/// The changes that wait for one subscriber.
+#[derive(Debug, Default)]
+pub(crate) struct StateQueue {
+    waiting: VecDeque<ConnectionState>,
+    waker: Option<Waker>,
+}
+
+impl StateQueue {
+    pub(crate) fn push(&mut self, state: ConnectionState) -> Option<Waker> {
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(state);
+        self.waker.take()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<ConnectionState> {
+        self.waiting.pop_front()
+    }
+
+    /// Whom to wake about the next one.
+    pub(crate) fn wake(&mut self, waker: &Waker) {
+        self.waker = Some(waker.clone());
+    }
+}
