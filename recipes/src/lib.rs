@@ -11,14 +11,12 @@
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
 //! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
-//! | `mutex.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
-//! | `semaphore_mutex.rs` | a lock made of a semaphore |
-//! | `multi_lock.rs` | several locks as one |
+//! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
-//! | `shared_value.rs`, `shared_count.rs` | values that processes share: one recipe a file |
-//! | `task.rs`, `leading.rs`, `participant.rs` | recipes that work by themselves; who contends |
+//! | `shared_value.rs`, `shared_count.rs` | values that processes share |
+//! | `leader_latch.rs`, `leader_selector.rs`, `leading.rs`, `participant.rs`, `task.rs` | leaders |
+//! | `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs` | the others |
 //! | [`simple`] | locks written by hand, for comparison: weak |
-//! | `mutex.rs`, `leader_latch.rs`, `leader_selector.rs`, `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs`, `read_write.rs`, `revoke.rs` | one recipe a file |
 
 mod acquire;
 mod atomic;

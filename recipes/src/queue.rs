@@ -313,3 +313,35 @@ pub(crate) fn closed(path: &str) -> LockError {
         cause: Cause::Closed,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use minikeeper_client::Client;
+
+    use super::*;
+
+    #[test]
+    fn h19_numbers_close_to_the_counters_end_are_refused() {
+        let (client, _driver) = Client::builder("nowhere").unwrap().build();
+        let queue = Queue {
+            client,
+            path: "/locks/a".into(),
+            options: Arc::default(),
+        };
+        let max = i64::from(naming::SEQUENCE_MAX);
+        for (name, refused) in [
+            ("lock-0000000000", None),
+            ("lock-2146999999", None),
+            ("lock-2147000000", Some(max)),
+            ("lock-2147483647", Some(i64::from(i32::MAX))),
+            ("lock--000000001", Some(-1)),
+        ] {
+            let error = queue.check_sequence(name).err();
+            let sequence = error.map(|error| match error {
+                LockError::SequenceExhausted { sequence, .. } => sequence,
+                other => panic!("{other}"),
+            });
+            assert_eq!(sequence, refused, "{name}");
+        }
+    }
+}

@@ -170,7 +170,7 @@ async fn h7_guarded_write_happens_only_under_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h4_tokens_grow_though_sequences_start_anew() {
+async fn tokens_grow_though_sequences_start_anew() {
     // The directory is swept between two grants: the second gets the same digits.
     let server = start().await;
     let holder = contender(&server, 1).await;

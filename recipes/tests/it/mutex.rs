@@ -372,10 +372,10 @@ async fn peek_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h19_counter_close_to_its_end_is_refused() {
+async fn h19_negative_number_sorts_before_all_others_and_blocks() {
     let server = start().await;
     let contender = contender(&server, 1).await;
-    // The counter cannot be brought there in a test; the name can, by a znode that has it.
+    // The counter cannot be brought there from here; the name can, by a znode that has it.
     let (client, _) = kit::client(&server, 2).await;
     for path in ["/locks", PATH] {
         client
