@@ -2,6 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
+//! | [`awake`] | keeps cores from going to sleep |
 //! | [`client`] | one blocking connection: handshake, one request at a time |
 //! | [`clock`] | the only module that reads the clock; deadlines with a reason |
 //! | [`connects`] | the loop that times new sessions |
@@ -17,6 +18,7 @@
 //!
 //! How the numbers are taken is told in `README.md`.
 
+pub mod awake;
 pub mod client;
 pub mod clock;
 pub mod connects;

@@ -50,6 +50,20 @@ impl Spread {
     }
 }
 
+/// The values a quarter, a half and three quarters of which lie below; `None` of none.
+#[must_use]
+pub fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some([1, 2, 3].map(|quarter| {
+        let (low, rest) = (last * quarter / 4, last * quarter % 4);
+        let high = (low + 1).min(last);
+        let share = as_f64(rest as u64) / 4.0;
+        sorted[low] + (sorted[high] - sorted[low]) * share
+    }))
+}
+
 /// A histogram of latencies in nanoseconds, three significant digits.
 #[must_use]
 pub fn latencies() -> Histogram<u64> {
@@ -115,6 +129,16 @@ mod tests {
         assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).unwrap().median, 2.0);
         assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
         assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn quartiles_of_odd_and_even_counts() {
+        assert_eq!(
+            quartiles(&[5.0, 1.0, 3.0, 2.0, 4.0]).unwrap(),
+            [2.0, 3.0, 4.0]
+        );
+        assert_eq!(quartiles(&[1.0, 2.0]).unwrap(), [1.25, 1.5, 1.75]);
+        assert_eq!(quartiles(&[]), None);
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! Many sessions want one lock: from giving it back to the next one's having it.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper_benches::{Error, clock::now_ns, stats};
+use minikeeper_client::Client;
+use minikeeper_recipes::{InterProcessMutex, LockOptions};
+
+use crate::{
+    measure::Measure,
+    through_client::{connect, text},
+};
+
+/// How long a holder keeps the lock.
+#[derive(Clone, Copy)]
+pub(crate) enum Hold {
+    Nothing,
+    /// Others of this process run meanwhile.
+    Busy(Duration),
+    Asleep(Duration),
+}
+
+impl Hold {
+    pub(crate) const ALL: [Self; 3] = [
+        Self::Nothing,
+        Self::Busy(Duration::from_micros(10)),
+        Self::Asleep(Duration::from_millis(1)),
+    ];
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Nothing => "0".into(),
+            Self::Busy(time) | Self::Asleep(time) => format!("{time:?}"),
+        }
+    }
+
+    async fn pass(self) {
+        match self {
+            Self::Nothing => {}
+            Self::Busy(time) => {
+                let until = now_ns() + minikeeper_benches::clock::nanos(time);
+                while now_ns() < until {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Self::Asleep(time) => tokio::time::sleep(time).await,
+        }
+    }
+}
+
+/// The contenders, a session each: so many wait, and one more holds.
+pub(crate) struct HandOver {
+    locks: Vec<InterProcessMutex<Client>>,
+    hold: Hold,
+    _clients: Vec<Client>,
+}
+
+impl HandOver {
+    pub(crate) async fn new(
+        addr: SocketAddr,
+        path: &str,
+        waiting: u32,
+        options: &LockOptions,
+        hold: Hold,
+    ) -> Result<Self, Error> {
+        let mut clients = Vec::new();
+        let mut locks = Vec::new();
+        for _ in 0..=waiting {
+            let client = connect(addr).await?;
+            let lock = InterProcessMutex::with_options(client.clone(), path, options.clone());
+            locks.push(lock.map_err(text)?);
+            clients.push(client);
+        }
+        Ok(Self {
+            locks,
+            hold,
+            _clients: clients,
+        })
+    }
+
+    /// So many hand-overs with a full queue.
+    pub(crate) async fn block(&mut self, count: u32) -> Result<Measure, Error> {
+        let waiting = u32::try_from(self.locks.len()).expect("they were counted in 32 bits") - 1;
+        let released_at = Arc::new(AtomicU64::new(0));
+        let grants = Arc::new(AtomicU32::new(0));
+        let mut tasks = Vec::new();
+        for lock in &self.locks {
+            let (lock, hold) = (lock.clone(), self.hold);
+            let (released_at, grants) = (Arc::clone(&released_at), Arc::clone(&grants));
+            tasks.push(tokio::spawn(async move {
+                let mut times = Vec::new();
+                loop {
+                    let guard = lock.acquire().await.map_err(text)?;
+                    let now = now_ns();
+                    let grant = grants.fetch_add(1, Ordering::Relaxed);
+                    // The queue fills before, and empties after.
+                    if (2 * waiting..2 * waiting + count).contains(&grant) {
+                        times.push(now - released_at.load(Ordering::Relaxed));
+                    }
+                    if grant == 0 {
+                        // Until everybody waits.
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    hold.pass().await;
+                    released_at.store(now_ns(), Ordering::Relaxed);
+                    guard.release().await.map_err(text)?;
+                    if grant + waiting + 1 >= 2 * waiting + count {
+                        return Ok::<_, Error>(times);
+                    }
+                }
+            }));
+        }
+        let mut histogram = stats::latencies();
+        for task in tasks {
+            for time in task.await.map_err(text)?? {
+                histogram.saturating_record(time.max(1));
+            }
+        }
+        Ok(Measure {
+            p50_ns: stats::interpolated(&histogram, 0.5),
+            cpu_ns: 0.0,
+        })
+    }
+}
