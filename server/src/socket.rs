@@ -23,6 +23,12 @@ use crate::{
     stream::Stream,
 };
 
+/// Up to so many others hear of what a turn did before its own answer is written.
+const GO_FIRST_MAX: usize = 4;
+
+/// Up to so many bytes of answer are kept for that; more are not worth a copy. Unit: bytes.
+const KEPT_OUT_BYTES_MAX: usize = 4 << 10;
+
 /// What a waiting connection costs is mostly this, so what is rarely there lies behind a pointer.
 #[derive(Debug)]
 pub(crate) struct SocketTask {
@@ -179,8 +185,29 @@ impl SocketTask {
         self.stream.poll_read(cx, buffer)
     }
 
-    /// Writes the output, then wakes whoever the turn has to wake: the own reply first.
+    /// Leaves the output for the next time.
+    fn keep(&mut self, out: &[u8]) {
+        let bytes = out.to_vec();
+        self.unsent = Some(Box::new(Unsent { bytes, sent: 0 }));
+    }
+
+    /// Writes the output, and wakes whoever the turn has to wake.
+    ///
+    /// A few of them go first: whoever waits for an event mostly has more to do with it than who
+    /// caused it has with the answer, the next holder of a lock above all. Many of them go after
+    /// the own reply, which would otherwise wait for all their writes.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
+        if (1..=GO_FIRST_MAX).contains(&scratch.wakes.len())
+            && self.unsent.is_none()
+            && (1..=KEPT_OUT_BYTES_MAX).contains(&scratch.out.len())
+        {
+            self.keep(&scratch.out);
+            scratch.out.clear();
+            scratch.wake_all();
+            // Behind them in the scheduler's queue.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         while let Some(Unsent { bytes, sent }) = self.unsent.as_deref_mut() {
             *sent += ready!(self.stream.poll_write(cx, &bytes[*sent..]))?;
             if *sent == bytes.len() {
@@ -197,8 +224,7 @@ impl SocketTask {
                     result = Err(error);
                 }
                 Poll::Pending => {
-                    let bytes = scratch.out[written..].to_vec();
-                    self.unsent = Some(Box::new(Unsent { bytes, sent: 0 }));
+                    self.keep(&scratch.out[written..]);
                     scratch.out.clear();
                     scratch.wake_all();
                     return Poll::Pending;
