@@ -67,7 +67,7 @@ pub use self::{
     driver::Driver,
     error::Error,
     multi::Multi,
-    results::{Children, Created, Data},
+    results::{Children, Created, Data, Names},
     state::ConnectionState,
     states::States,
     transport::{Connecting, Reader, Tcp, Transport, Writer},

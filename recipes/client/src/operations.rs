@@ -16,7 +16,7 @@ use crate::{
     multi::{self, Multi},
     news::Slot,
     paths,
-    results::{Children, Created, Data},
+    results::{Children, Created, Data, Names},
     watch::{OneShot, Persistent},
 };
 
@@ -125,7 +125,12 @@ impl Client {
         self.plain(path, |path| Request::GetChildren2 { path, watch: false })
     }
 
-    /// The same, and a watch on the children and on its deletion.
+    /// The names of a znode's children only: 68 bytes less to come back.
+    pub fn child_names(&self, path: &str) -> Call<Names> {
+        self.plain(path, |path| Request::GetChildren { path, watch: false })
+    }
+
+    /// The same as [`Client::children`], and a watch on the children and on its deletion.
     pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
         self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
             path,

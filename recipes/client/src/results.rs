@@ -75,6 +75,43 @@ impl Children {
     }
 }
 
+/// The names of a znode's children and nothing else, in the server's order, which means nothing.
+///
+/// They are slices of the server's reply: nothing is copied.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names(Vec<Ustring>);
+
+impl Names {
+    /// The names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
+        self.0.iter().map(Ustring::to_str_lossy)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<String> for Names {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(names.into_iter().map(Ustring::from).collect())
+    }
+}
+
+impl From<Children> for Names {
+    fn from(children: Children) -> Self {
+        Self(children.names)
+    }
+}
+
 /// Implements [`FromReply`] for what one kind of reply holds.
 macro_rules! from_reply {
     ($type:ty, $answer:ident, $($pattern:pat => $value:expr,)+) => {
@@ -94,6 +131,7 @@ from_reply!((), answer, Reply::Empty | Reply::Path(_) => (),);
 from_reply!(Stat, answer, Reply::Stat(stat) => stat,);
 from_reply!(Data, answer, Reply::Data(data, stat) => Self { data, stat },);
 from_reply!(Children, answer, Reply::Children2(names, stat) => Self { names, stat },);
+from_reply!(Names, answer, Reply::Children(names) => Self(names),);
 from_reply!((AclList, Stat), answer, Reply::Acl(acl, stat) => (acl, stat),);
 from_reply!(u32, answer, Reply::Count(count) => count.unsigned_abs(),);
 from_reply!(Vec<ClientInfo>, answer, Reply::ClientInfos(infos) => infos,);
