@@ -182,7 +182,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             }
             // The watch before the list: whoever is missing there creates `ready` after it.
             let ready = queue.client.watch_exists(&ready_path);
-            let list = queue.list();
+            let list = queue.client.children(&queue.path);
             let watch = match queue.limited(wait, ready).await? {
                 Ok((None, watch)) => watch,
                 Ok((Some(_), _)) => return Ok(Some(place)),
@@ -281,7 +281,8 @@ impl<C: ZooKeeper> Member<C> {
             let epoch = queue.connected(wait).await?;
             // Of a session that is over: gone, or going.
             place = place.filter(|place| place.epoch == epoch);
-            let there = match queue.limited(wait, queue.list()).await? {
+            let list = queue.client.children(&queue.path);
+            let there = match queue.limited(wait, list).await? {
                 Ok(list) => members(list.value),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
                 Err(error) if error.is_retryable() => continue,

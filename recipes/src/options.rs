@@ -36,6 +36,20 @@ pub struct LockOptions {
     ///
     /// Default: true.
     pub nearest_writer: bool,
+    /// S2: missing directories are made from below, as far up as it takes. Curator asks for each
+    /// of them first whether it is there.
+    ///
+    /// Default: true.
+    pub parents_from_below: bool,
+    /// S3: whoever has waited long enough leaves at once, and his znode goes behind him: until it
+    /// has, others merely wait. Curator looks a last time, and stays until the znode has gone.
+    ///
+    /// Default: true.
+    pub leave_at_once: bool,
+    /// S8: lists come without the directory's stat, which nobody needs: 68 bytes less.
+    ///
+    /// Default: true.
+    pub names_only: bool,
     /// S11: a try looks before it writes. It never says yes wrongly; it may say no although the
     /// last holder has just left.
     ///
@@ -75,6 +89,9 @@ impl Default for LockOptions {
             create_and_list_together: true,
             look_ahead: 2,
             nearest_writer: true,
+            parents_from_below: true,
+            leave_at_once: true,
+            names_only: true,
             peek: false,
             watch_own: false,
             refuse_upgrade: true,
@@ -87,13 +104,17 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// Every request as Curator makes it.
+    /// Every request as Curator makes it, one after the other. Only watches that are left over go
+    /// by a request of their own; Curator forgets them (hazard H45).
     #[must_use]
     pub fn curator_exact() -> Self {
         Self {
             create_and_list_together: false,
             look_ahead: 0,
             nearest_writer: false,
+            parents_from_below: false,
+            leave_at_once: false,
+            names_only: false,
             refuse_upgrade: false,
             leases_together: false,
             ..Self::default()

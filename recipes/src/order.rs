@@ -51,40 +51,87 @@ impl Claim {
     }
 }
 
-/// What stands between a contender and its lock, first the one that came first.
-///
-/// `None` if the own name is not in the list. Nothing in the way is a grant.
+/// How many of those in the way are looked for, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// So many of those directly ahead.
+    Nearest(usize),
+    /// The one that came first: what Curator's readers watch.
+    First,
+}
+
+/// What stands between a contender and its lock. Nobody is a grant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ahead {
+    /// Those that were looked for, nearest first.
+    pub seen: Vec<String>,
+    /// How many more there are.
+    pub others: usize,
+}
+
+impl Ahead {
+    /// Whether nobody is in the way.
+    #[must_use]
+    pub const fn is_nobody(&self) -> bool {
+        self.seen.is_empty() && self.others == 0
+    }
+}
+
+/// Who stands between a contender and its lock. `None` if the own name is not in the list.
 ///
 /// Every child takes part, whatever its name: that is what Java contenders do (hazard H12). Equal
 /// keys keep the order of the list, as a stable sort would.
+///
+/// One pass, nothing is sorted and nothing copied but the names of those looked for (S8): a list
+/// is as long as the queue, and every contender reads it twice.
 #[must_use]
-pub fn in_the_way(claim: Claim, children: &[&str], own: &str) -> Option<Vec<String>> {
-    let own_at = children.iter().position(|child| *child == own)?;
+pub fn ahead<'a, N: AsRef<str> + 'a>(
+    claim: Claim,
+    children: impl IntoIterator<Item = N>,
+    own: &str,
+    look: Look,
+) -> Option<Ahead> {
     let own_key = claim.key(own);
-    let mut ahead: Vec<_> = children
-        .iter()
-        .enumerate()
-        .filter(|(at, child)| (claim.key(child), *at) < (own_key, own_at))
-        .map(|(at, child)| (claim.key(child), at, *child))
-        .filter(|(_, _, child)| claim.is_in_the_way(child))
-        .collect();
-    ahead.sort_unstable();
-    Some(
-        ahead
-            .into_iter()
-            .map(|(_, _, child)| child.to_owned())
-            .collect(),
-    )
-}
-
-/// Which of those in the way Curator watches: the one directly ahead, or, as a reader, the first
-/// writer.
-#[must_use]
-pub fn watched_by_curator(claim: Claim, in_the_way: &[String]) -> Option<&String> {
-    match claim {
-        Claim::Read => in_the_way.first(),
-        Claim::Mutex | Claim::Write | Claim::Latch => in_the_way.last(),
+    let mut is_listed = false;
+    let mut count = 0;
+    // Those looked for, in the order of `seen`; of equal keys the later one is nearer.
+    let mut kept: Vec<N> = Vec::new();
+    for child in children {
+        let name = child.as_ref();
+        if name == own {
+            is_listed = true;
+            continue;
+        }
+        let key = claim.key(name);
+        let is_ahead = key < own_key || key == own_key && !is_listed;
+        if !is_ahead || !claim.is_in_the_way(name) {
+            continue;
+        }
+        count += 1;
+        let (at, max) = match look {
+            Look::Nearest(max) => {
+                let is_nearer = |other: &N| claim.key(other.as_ref()) > key;
+                (
+                    kept.iter().take_while(|other| is_nearer(other)).count(),
+                    max,
+                )
+            }
+            Look::First => {
+                let is_first = kept
+                    .first()
+                    .is_none_or(|other| key < claim.key(other.as_ref()));
+                (usize::from(!is_first), 1)
+            }
+        };
+        if at < max {
+            kept.insert(at, child);
+            kept.truncate(max);
+        }
     }
+    is_listed.then(|| Ahead {
+        others: count - kept.len(),
+        seen: kept.iter().map(|name| name.as_ref().to_owned()).collect(),
+    })
 }
 
 /// Every contender in the order of the queue: for lists of participants.
@@ -99,6 +146,38 @@ pub fn sorted(claim: Claim, children: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Everybody in the way, the first one first, by sorting.
+    fn by_sorting(claim: Claim, children: &[&str], own: &str) -> Vec<String> {
+        let own_at = children.iter().position(|child| *child == own).unwrap();
+        let mut ahead: Vec<_> = children
+            .iter()
+            .enumerate()
+            .map(|(at, child)| (claim.key(child), at, *child))
+            .filter(|(key, at, _)| (*key, *at) < (claim.key(own), own_at))
+            .filter(|(_, _, child)| claim.is_in_the_way(child))
+            .collect();
+        ahead.sort_unstable();
+        ahead
+            .into_iter()
+            .map(|(_, _, child)| child.to_owned())
+            .collect()
+    }
+
+    /// Checks every way of looking against sorting.
+    fn check(claim: Claim, children: &[&str], own: &str) -> Vec<String> {
+        let all = by_sorting(claim, children, own);
+        for max in 0..=all.len() + 1 {
+            let seen: Vec<_> = all.iter().rev().take(max).cloned().collect();
+            let others = all.len() - seen.len();
+            let found = ahead(claim, children, own, Look::Nearest(max)).unwrap();
+            assert_eq!(found, Ahead { seen, others });
+        }
+        let first = ahead(claim, children, own, Look::First).unwrap();
+        assert_eq!(first.seen.first(), all.first());
+        assert_eq!(first.others, all.len().saturating_sub(1));
+        all
+    }
+
     #[test]
     fn every_order_of_a_list_gives_the_same_decision() {
         // All permutations of four contenders with random-looking prefixes.
@@ -110,8 +189,7 @@ mod tests {
         ];
         for permutation in permutations(&names) {
             for (place, own) in names.iter().enumerate() {
-                let way = in_the_way(Claim::Mutex, &permutation, own).unwrap();
-                assert_eq!(way, names[..place]);
+                assert_eq!(check(Claim::Mutex, &permutation, own), names[..place]);
             }
         }
     }
@@ -132,13 +210,9 @@ mod tests {
             let list: Vec<_> = names.iter().rev().map(String::as_str).collect();
             for (place, own) in names.iter().enumerate() {
                 let writers = names[..place].iter().filter(|name| naming::is_writer(name));
-                let read = in_the_way(Claim::Read, &list, own).unwrap();
+                let read = check(Claim::Read, &list, own);
                 assert_eq!(read, writers.cloned().collect::<Vec<_>>());
-                let write = in_the_way(Claim::Write, &list, own).unwrap();
-                assert_eq!(write, names[..place]);
-                // The first writer is watched by readers, the one directly ahead by writers.
-                assert_eq!(watched_by_curator(Claim::Read, &read), read.first());
-                assert_eq!(watched_by_curator(Claim::Write, &write), write.last());
+                assert_eq!(check(Claim::Write, &list, own), names[..place]);
             }
         }
     }
@@ -146,23 +220,23 @@ mod tests {
     #[test]
     fn own_name_that_is_missing_is_no_grant() {
         // Hazard H25.
-        assert_eq!(in_the_way(Claim::Read, &[], "a"), None);
-        assert_eq!(in_the_way(Claim::Mutex, &["b"], "a"), None);
+        let none: [&str; 0] = [];
+        assert_eq!(ahead(Claim::Read, none, "a", Look::Nearest(2)), None);
+        assert_eq!(ahead(Claim::Mutex, ["b"], "a", Look::First), None);
     }
 
     #[test]
     fn foreign_children_count() {
         // Hazard H12: a stray znode that sorts before digits blocks, as it does in Java.
         let list = ["_c_1-lock-0000000001", "!stray", "zz"];
-        let way = in_the_way(Claim::Mutex, &list, list[0]).unwrap();
-        assert_eq!(way, ["!stray"]);
+        assert_eq!(check(Claim::Mutex, &list, list[0]), ["!stray"]);
     }
 
     #[test]
     fn equal_keys_keep_the_order_of_the_list() {
         let (a, b) = ("_c_1-lock-2147483647", "_c_2-lock-2147483647");
-        assert_eq!(in_the_way(Claim::Mutex, &[b, a], a).unwrap(), [b]);
-        assert_eq!(in_the_way(Claim::Mutex, &[a, b], a).unwrap(), [""; 0]);
+        assert_eq!(check(Claim::Mutex, &[b, a], a), [b]);
+        assert_eq!(check(Claim::Mutex, &[a, b], a), [""; 0]);
     }
 
     fn permutations<'a>(names: &[&'a str]) -> Vec<Vec<&'a str>> {

@@ -29,6 +29,21 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
     Ok(())
 }
 
+/// The same as Curator does it: each one is asked for, from above, and created if it is missing.
+///
+/// # Errors
+/// When a server refuses, or does not answer: what was made until then stays.
+pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    for end in ends.chain([path.len()]) {
+        let path = &path[..end];
+        if client.exists(path).await?.value.is_none() {
+            create(client, path).await?;
+        }
+    }
+    Ok(())
+}
+
 /// The path of a znode's parent.
 pub(crate) fn of(path: &str) -> &str {
     path.rfind('/').map_or("/", |slash| &path[..slash.max(1)])

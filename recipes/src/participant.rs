@@ -27,7 +27,7 @@ pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
 ) -> Result<Vec<Participant>, Error> {
-    let names = match queue.list().await {
+    let names = match queue.client.children(&queue.path).await {
         Ok(list) => order::sorted(claim, list.value),
         Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
         Err(error) => return Err(error),

@@ -3,9 +3,11 @@
 //! Source: curator-recipes reference sections 4.2 and 4.4; Curator's `LockInternals`. The names of
 //! the steps (A2 to A10) are those of section 4.4.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use minikeeper_client::{Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Stamped};
+use minikeeper_client::{
+    Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -55,6 +57,11 @@ impl Wait {
         }
     }
 
+    /// Whether the time is over.
+    pub(crate) fn is_late(self) -> bool {
+        self.until.is_some_and(|until| until <= clock::now())
+    }
+
     /// A limit for what has to be answered before anything can be decided.
     fn with_grace(self) -> Option<Instant> {
         self.until.map(|until| until.max(clock::now() + GRACE))
@@ -71,7 +78,7 @@ pub(crate) struct Queue<C> {
 
 /// The list of contenders, as asked for together with the own znode.
 pub(crate) type Listing =
-    std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Vec<String>>, Error>> + Send>>;
+    std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
 
 impl<C: ZooKeeper> Queue<C> {
     pub(crate) fn timed_out(&self, wait: Wait) -> LockError {
@@ -176,8 +183,9 @@ impl<C: ZooKeeper> Queue<C> {
                 return Ok(Some((places, listing)));
             }
             if is_parent_missing {
-                let made = parents::make(&self.client, &self.path);
-                match self.limited(wait, made).await? {
+                match self.limited(wait, self.make_parents()).await? {
+                    // One of them was cleared away in between (hazard H13): once more.
+                    Err(error) if error.is(ErrorCode::NoNode) => {}
                     Err(error) if !error.is_retryable() => return Err(error.into()),
                     _ => {}
                 }
@@ -188,6 +196,14 @@ impl<C: ZooKeeper> Queue<C> {
             path,
             code: ErrorCode::NoNode,
         }))
+    }
+
+    async fn make_parents(&self) -> Result<(), Error> {
+        if self.options.parents_from_below {
+            parents::make(&self.client, &self.path).await
+        } else {
+            parents::make_from_above(&self.client, &self.path).await
+        }
     }
 
     fn place(&self, created: Stamped<Created>) -> Place<C> {
@@ -236,7 +252,11 @@ impl<C: ZooKeeper> Queue<C> {
             };
             let found = match self.limited(wait, both).await? {
                 Ok(list) if list.epoch != epoch => return Ok(Recovered::SessionLost),
-                Ok(list) => list.value.into_iter().find(|name| name.starts_with(prefix)),
+                Ok(list) => {
+                    let mut names = list.value.iter();
+                    let own = names.find(|name| name.starts_with(prefix));
+                    own.map(Cow::into_owned)
+                }
                 Err(error) if error.is(ErrorCode::NoNode) => None,
                 Err(error) if error.is_retryable() => continue,
                 Err(error) => return Err(error.into()),
@@ -269,7 +289,15 @@ impl<C: ZooKeeper> Queue<C> {
     }
 
     pub(crate) fn list(&self) -> Listing {
-        Box::pin(self.client.children(&self.path))
+        if self.options.names_only {
+            return Box::pin(self.client.child_names(&self.path));
+        }
+        let children = self.client.children(&self.path);
+        Box::pin(async move {
+            let Stamped { value, zxid, epoch } = children.await?;
+            let value = value.into_iter().collect();
+            Ok(Stamped { value, zxid, epoch })
+        })
     }
 
     /// Waits for an answer, but not longer than the lock may take.

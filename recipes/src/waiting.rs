@@ -4,8 +4,9 @@
 //! ([`Claim::may_be_replaced`]). So those who were ahead in one list only become fewer: it is
 //! enough to see the last of them go, and no list is needed then as long as the own znode is seen not
 //! to have gone. That holds within one connection, because events come in the order of changes
-//! there; after a reconnect the list is asked for again. To know in time who the last one is, the
-//! one before the nearest is watched too: when it goes, the list is asked for at leisure.
+//! there; after a reconnect the list is asked for again. To know in time who the last ones are, one
+//! or more before the nearest are watched too: when the first of them goes, the list is asked for at
+//! leisure, and shows that all who are left are watched.
 //!
 //! Source: curator-recipes reference sections 4.2, 4.4 and 14.5 (S4 to S6).
 
@@ -22,7 +23,7 @@ use crate::{
     client::{Standing, ZooKeeper},
     error::LockError,
     naming,
-    order::{self, Claim},
+    order::{self, Ahead, Claim, Look},
     place::Place,
     queue::{Listing, Queue, Wait},
 };
@@ -41,8 +42,8 @@ struct Waiting<'a, C: ZooKeeper> {
     claim: Claim,
     place: Place<C>,
     wait: Wait,
-    /// Those in the way, the first one first: all of them, and perhaps some that have gone.
-    way: Vec<String>,
+    /// Those in the way, and perhaps some that have gone.
+    ahead: Ahead,
     watched: Vec<(String, C::Watch)>,
     /// How many connections there were when the list was asked for.
     connections: u64,
@@ -71,7 +72,7 @@ pub(crate) async fn wait<C: ZooKeeper>(
         claim,
         place,
         wait,
-        way: Vec::new(),
+        ahead: Ahead::default(),
         watched: Vec::new(),
         connections: queue.client.connections(),
     };
@@ -86,10 +87,11 @@ pub(crate) async fn wait<C: ZooKeeper>(
         {
             return Ok(Outcome::Gone);
         }
-        if waiting.way.is_empty() {
+        if waiting.ahead.is_nobody() {
             return Ok(Outcome::Granted(waiting.place));
         }
         let seen = waiting.watch_ahead().await?;
+        let is_late = wait.is_late();
         let news = match seen {
             Some(news) => news,
             None => waiting.next().await,
@@ -99,7 +101,9 @@ pub(crate) async fn wait<C: ZooKeeper>(
                 waiting.place.forget();
                 return Ok(Outcome::Gone);
             }
-            News::TimedOut => return Ok(Outcome::TimedOut),
+            News::TimedOut if queue.options.leave_at_once => return Ok(Outcome::TimedOut),
+            News::TimedOut if is_late => return waiting.leave().await,
+            News::TimedOut => return waiting.look_again_and_leave().await,
             News::Changed => queue.options.look_ahead == 0,
             News::Gone(name) => waiting.has_gone(&name),
         };
@@ -143,39 +147,68 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         if list.epoch != self.place.epoch {
             return Ok(false);
         }
-        let names: Vec<_> = list.value.iter().map(String::as_str).collect();
-        let Some(way) = order::in_the_way(self.claim, &names, self.place.name()) else {
+        let (own, look) = (self.place.name(), self.whom());
+        let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
             self.place.forget();
             return Ok(false);
         };
-        self.way = way;
-        self.watched.retain(|(name, _)| self.way.contains(name));
+        self.ahead = ahead;
         Ok(true)
     }
 
-    /// Those that are to be watched, nearest first.
-    fn targets(&self) -> Vec<String> {
-        let options = &self.queue.options;
-        if options.look_ahead == 0 || self.claim == Claim::Read && !options.nearest_writer {
-            let watched = order::watched_by_curator(self.claim, &self.way);
-            return watched.cloned().into_iter().collect();
+    /// How Curator ends a wait that was too long: with a last look, and, if that finds somebody
+    /// ahead, with the own znode's deletion.
+    async fn look_again_and_leave(mut self) -> Result<Outcome<C>, LockError> {
+        loop {
+            let listing = self.ask();
+            if !self.look(listing).await? {
+                return Ok(Outcome::Gone);
+            }
+            if self.ahead.is_nobody() {
+                return Ok(Outcome::Granted(self.place));
+            }
+            match self.watch_ahead().await? {
+                None => break,
+                Some(News::OwnGone) => {
+                    self.place.forget();
+                    return Ok(Outcome::Gone);
+                }
+                // Who was ahead went in between: once more.
+                Some(_) => {}
+            }
         }
-        self.way
-            .iter()
-            .rev()
-            .take(options.look_ahead)
-            .cloned()
-            .collect()
+        self.leave().await
+    }
+
+    /// Waits until the own znode is deleted.
+    async fn leave(mut self) -> Result<Outcome<C>, LockError> {
+        let queue = self.queue;
+        let deleted = queue.client.delete(self.place.path());
+        // From here on the request sees to it, answered or not.
+        self.place.forget();
+        let _ = queue.limited(self.wait, deleted).await?;
+        Ok(Outcome::TimedOut)
+    }
+
+    /// Whom to watch.
+    fn whom(&self) -> Look {
+        let options = &self.queue.options;
+        if self.claim == Claim::Read && !options.nearest_writer {
+            Look::First
+        } else {
+            Look::Nearest(options.look_ahead.max(1))
+        }
     }
 
     /// A7: sees to it that those who matter are watched, and the own znode. `Some` if one of them
     /// has gone already.
     async fn watch_ahead(&mut self) -> Result<Option<News>, LockError> {
-        let targets = self.targets();
+        let targets = &self.ahead.seen;
         self.watched.retain(|(name, _)| targets.contains(name));
         let missing: Vec<_> = targets
-            .into_iter()
-            .filter(|target| self.watched.iter().all(|(name, _)| name != target))
+            .iter()
+            .filter(|target| self.watched.iter().all(|(name, _)| name != *target))
+            .cloned()
             .collect();
         // All in one flush: each request is made before the first is waited for.
         let (queue, wait, epoch) = (self.queue, self.wait, self.place.epoch);
@@ -219,18 +252,22 @@ impl<C: ZooKeeper> Waiting<'_, C> {
 
     /// Someone in the way has gone; says whether only a list can tell what that means.
     ///
-    /// The last one in the way that is seen to go leaves nobody. If others are left they may have
-    /// gone before, unwatched: the queue empties from its front. Asking for each of them costs
-    /// more than a list, and mostly there is time for it: the one directly ahead holds the lock.
+    /// As long as all that are left are watched, it cannot. Others may have gone unseen: the queue
+    /// empties from its front. Asking for each of them costs more than a list, and mostly there
+    /// is time for it: the one directly ahead holds the lock.
     fn has_gone(&mut self, name: &str) -> bool {
         #[cfg(feature = "planted")]
         if self.is_planted(crate::planted::Planted::OthersForgotten)
-            && self.way.last().is_some_and(|last| last == name)
+            && self
+                .ahead
+                .seen
+                .first()
+                .is_some_and(|nearest| nearest == name)
         {
-            self.way.clear();
+            self.ahead = Ahead::default();
         }
-        self.way.retain(|other| other != name);
-        !self.way.is_empty()
+        self.ahead.seen.retain(|other| other != name);
+        self.ahead.others > 0
             || self.queue.options.look_ahead == 0
             || self.place.watch.is_none()
             || self.claim.may_be_replaced(name)

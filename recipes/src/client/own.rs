@@ -4,7 +4,7 @@ use std::{borrow::Cow, future::Future};
 
 use minikeeper_client::{
     Client, ConnectionState, CreateMode, CreateOptions, Created, Data, Epoch, Error, Multi,
-    MultiResult, OneShot, SessionId, Stamped, Stat, States,
+    MultiResult, Names, OneShot, SessionId, Stamped, Stat, States,
 };
 use uuid::Uuid;
 
@@ -88,6 +88,13 @@ impl ZooKeeper for Client {
             let value = value.names().map(Cow::into_owned).collect();
             Ok(Stamped { value, zxid, epoch })
         }
+    }
+
+    fn child_names(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Stamped<Names>, Error>> + Send + 'static {
+        Self::child_names(self, path).stamped()
     }
 
     fn watch_children(

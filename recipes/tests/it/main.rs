@@ -19,6 +19,7 @@
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the znode that comes back |
 //! | `simple` | locks written by hand |
+//! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
@@ -49,3 +50,4 @@ mod semaphore_faults;
 mod semaphore_mutex;
 mod shared_count;
 mod simple;
+mod thrift;
