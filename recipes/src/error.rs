@@ -86,6 +86,9 @@ pub enum LockError {
 pub enum Released {
     /// The next one has it.
     Done,
+    /// Another task of this process has it, by the same znode; see
+    /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over).
+    PassedOn,
     /// It is still held: another guard of the same owner is there.
     StillHeld,
     /// It had been lost before: its znode was gone.

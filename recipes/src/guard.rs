@@ -18,6 +18,7 @@ use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::Released,
+    local::{Hold, Turn},
     place::Place,
 };
 
@@ -30,17 +31,29 @@ use crate::{
 /// It is the czxid of the lock's znode: it grows over all changes of the ensemble, and a Java
 /// contender finds the same number in the stat of its lock path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct FencingToken(pub i64);
+pub struct FencingToken {
+    /// The czxid.
+    pub czxid: i64,
+    /// How often the lock was passed on since, from task to task of one process; 0 unless
+    /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over) is set.
+    pub pass: u32,
+}
 
-impl From<Zxid> for FencingToken {
-    fn from(zxid: Zxid) -> Self {
-        Self(zxid.0)
+impl FencingToken {
+    pub(crate) const fn new(czxid: Zxid) -> Self {
+        Self {
+            czxid: czxid.0,
+            pass: 0,
+        }
     }
 }
 
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        match self.pass {
+            0 => self.czxid.fmt(f),
+            pass => write!(f, "{}.{pass}", self.czxid),
+        }
     }
 }
 
@@ -84,6 +97,8 @@ pub(crate) struct Held<C: ZooKeeper> {
 
 struct State<C: ZooKeeper> {
     place: Option<Place<C>>,
+    /// Among the tasks of this process, where the lock is passed on between them.
+    turn: Option<(Turn<C>, Hold)>,
     /// Final.
     loss: Option<Loss>,
 }
@@ -97,8 +112,35 @@ impl<C: ZooKeeper> Held<C> {
             token,
             state: Mutex::new(State {
                 place: Some(place),
+                turn: None,
                 loss: None,
             }),
+        }
+    }
+
+    /// The same for a lock that is passed on.
+    pub(crate) fn with_turn(self, turn: Turn<C>, hold: Hold) -> Self {
+        self.state.lock().turn = Some((turn, hold));
+        self
+    }
+
+    /// Passes the lock on inside this process, if somebody there waits for it and it is held.
+    fn pass(&self) -> bool {
+        let is_held = self.status() == Status::Held;
+        let state = &mut *self.state.lock();
+        match state.turn.take() {
+            Some((turn, hold)) if is_held && turn.may_pass(hold) => {
+                let place = state.place.take();
+                let is_passed = place.is_some();
+                if let Some(place) = place {
+                    turn.pass(place, hold);
+                }
+                is_passed
+            }
+            turn => {
+                state.turn = turn;
+                false
+            }
         }
     }
 
@@ -183,10 +225,19 @@ impl<C: ZooKeeper> Held<C> {
 
     /// Gives the znode back and waits for the answer.
     async fn release(&self) -> Result<Released, Error> {
-        let Some(mut place) = self.state.lock().place.take() else {
+        if self.pass() {
+            return Ok(Released::PassedOn);
+        }
+        let (place, turn) = {
+            let state = &mut *self.state.lock();
+            (state.place.take(), state.turn.take())
+        };
+        let Some(mut place) = place else {
             return Ok(Released::AlreadyGone);
         };
         let delete = self.client.delete(place.path());
+        // The next of this process queues behind the deletion.
+        drop(turn);
         // From here on the request sees to it, answered or not.
         place.forget();
         match delete.await {
@@ -199,6 +250,14 @@ impl<C: ZooKeeper> Held<C> {
                 }
                 Err(error)
             }
+        }
+    }
+}
+
+impl<C: ZooKeeper> Drop for Held<C> {
+    fn drop(&mut self) {
+        if self.state.get_mut().turn.is_some() {
+            self.pass();
         }
     }
 }

@@ -318,7 +318,7 @@ impl<'a> Term<'a> {
         *terms += 1;
         contender.state.send_replace(State::Leader {
             term: *terms,
-            token: place.czxid.into(),
+            token: FencingToken::new(place.czxid),
             epoch: place.epoch,
         });
         Self(&contender.state)

@@ -27,7 +27,7 @@ impl<C: ZooKeeper> Lease<C> {
     /// fencing token: a resource must not refuse a smaller one.
     #[must_use]
     pub fn czxid(&self) -> Zxid {
-        Zxid(self.guard.token().0)
+        Zxid(self.guard.token().czxid)
     }
 
     /// The path of the lease's znode.

@@ -12,6 +12,7 @@
 //! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
+//! | `local.rs` | locks passed on inside a process |
 //! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share |
 //! | `leader_latch.rs`, `leader_selector.rs`, `leading.rs`, `participant.rs`, `task.rs` | leaders |
@@ -30,6 +31,7 @@ mod leader_latch;
 mod leader_selector;
 mod leading;
 mod lease;
+mod local;
 mod max_leases;
 mod multi_lock;
 mod mutex;
@@ -66,6 +68,7 @@ pub use self::{
     leader_selector::{LeaderSelector, SelectorOptions, Work},
     leading::{ErrorPolicy, Leadership, LeadershipChanges},
     lease::Lease,
+    local::LocalHandOver,
     max_leases::MaxLeases,
     multi_lock::{InterProcessMultiLock, MultiGuard, MultiMember},
     mutex::InterProcessMutex,

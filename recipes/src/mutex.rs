@@ -8,9 +8,11 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     guard::{FencingToken, Guard, Held, Status},
+    local::{Local, Turn},
     options::LockOptions,
     order::Claim,
     owner::{Holds, Owner},
+    place::Place,
     queue::{Queue, Wait},
 };
 
@@ -41,6 +43,7 @@ use crate::{
 pub struct InterProcessMutex<C: ZooKeeper> {
     queue: Queue<C>,
     holds: Arc<Holds<C>>,
+    local: Option<Arc<Local<C>>>,
 }
 
 impl<C: ZooKeeper> Clone for InterProcessMutex<C> {
@@ -48,6 +51,7 @@ impl<C: ZooKeeper> Clone for InterProcessMutex<C> {
         Self {
             queue: self.queue.clone(),
             holds: Arc::clone(&self.holds),
+            local: self.local.clone(),
         }
     }
 }
@@ -75,7 +79,9 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// When the path breaks a rule.
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
+        let local = options.local_hand_over.map(Local::new).map(Arc::new);
         Ok(Self {
+            local,
             queue: Queue {
                 client,
                 path: path.into(),
@@ -157,23 +163,33 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
-        let place = self.queue.acquire(Claim::Mutex, wait).await?;
-        let token = FencingToken::from(place.czxid);
-        Ok(Guard::new(Held::new(
-            self.queue.client.clone(),
-            place,
-            token,
-        )))
+        let Some(local) = &self.local else {
+            let place = self.queue.acquire(Claim::Mutex, wait).await?;
+            return Ok(Guard::new(self.held(place, 0)));
+        };
+        let mut turn = self.queue.in_time(wait, Arc::clone(local).turn()).await?;
+        let (place, hold) = match turn.take_over(&self.queue.client) {
+            Some(kept) => kept,
+            None => (
+                self.queue.acquire(Claim::Mutex, wait).await?,
+                Turn::<C>::begin(),
+            ),
+        };
+        let held = self.held(place, hold.passes);
+        Ok(Guard::new(held.with_turn(turn, hold)))
+    }
+
+    fn held(&self, place: Place<C>, pass: u32) -> Held<C> {
+        let token = FencingToken {
+            pass,
+            ..FencingToken::new(place.czxid)
+        };
+        Held::new(self.queue.client.clone(), place, token)
     }
 
     async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
         let hold = self.holds.of(owner);
-        let mut weak = match wait.until {
-            None => hold.lock().await,
-            Some(until) => tokio::time::timeout_at(until, hold.lock())
-                .await
-                .map_err(|_| self.queue.timed_out(wait))?,
-        };
+        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
         if let Some(held) = weak.upgrade() {
             if let Status::Lost(_) = held.status() {
                 return Err(LockError::HoldLost {

@@ -1,5 +1,7 @@
 //! How locks go about their work.
 
+use crate::local::LocalHandOver;
+
 /// Which savings a lock makes. None of them shows to others in the queue.
 ///
 /// Source: curator-recipes reference section 14.5, which has the proofs.
@@ -50,6 +52,12 @@ pub struct LockOptions {
     ///
     /// Default: true.
     pub names_only: bool,
+    /// S9: tasks that want the same lock object share one place in the queue, and pass the lock on
+    /// among themselves for a while. Shortens the queue from tasks to processes, and spares them
+    /// the server; others wait longer, within the bounds given.
+    ///
+    /// Default: `None`: each stands in the queue for itself. Mutexes only.
+    pub local_hand_over: Option<LocalHandOver>,
     /// S11: a try looks before it writes. It never says yes wrongly; it may say no although the
     /// last holder has just left.
     ///
@@ -92,6 +100,7 @@ impl Default for LockOptions {
             parents_from_below: true,
             leave_at_once: true,
             names_only: true,
+            local_hand_over: None,
             peek: false,
             watch_own: false,
             refuse_upgrade: true,

@@ -314,6 +314,20 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
+    /// Waits for something of this process, until the lock's time is over.
+    pub(crate) async fn in_time<T>(
+        &self,
+        wait: Wait,
+        what: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
+        match wait.until {
+            Some(until) => timeout_at(until, what)
+                .await
+                .map_err(|_| self.timed_out(wait)),
+            None => Ok(what.await),
+        }
+    }
+
     /// Every contender's path, the first one first.
     pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
         let names = match self.client.children(&self.path).await {

@@ -5,7 +5,6 @@
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use minikeeper_client::{CreateMode, Error, ZnodePath};
-use tokio::time::timeout_at;
 
 use crate::{
     client::ZooKeeper,
@@ -199,7 +198,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
 
     async fn take(&self, claim: Claim, wait: Wait) -> Result<Guard<C>, LockError> {
         let place = self.queue.acquire(claim, wait).await?;
-        let token = FencingToken::from(place.czxid);
+        let token = FencingToken::new(place.czxid);
         Ok(Guard::new(Held::new(
             self.queue.client.clone(),
             place,
@@ -216,7 +215,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
 
     async fn read_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
         let hold = self.readers.of(owner);
-        let mut weak = self.locked(&hold, wait).await?;
+        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
         if let Some(held) = weak.upgrade() {
             self.check(&held)?;
             return Ok(Guard { held });
@@ -231,7 +230,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
 
     async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<WriteGuard<C>, LockError> {
         let hold = self.writers.of(owner);
-        let mut weak = self.locked(&hold, wait).await?;
+        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
         if let Some(held) = weak.upgrade() {
             self.check(&held)?;
             return Ok(self.write_guard(Guard { held }));
@@ -244,19 +243,6 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         let guard = self.take(Claim::Write, wait).await?;
         *weak = Arc::downgrade(&guard.held);
         Ok(self.write_guard(guard))
-    }
-
-    async fn locked<'a, T>(
-        &self,
-        hold: &'a tokio::sync::Mutex<T>,
-        wait: Wait,
-    ) -> Result<tokio::sync::MutexGuard<'a, T>, LockError> {
-        match wait.until {
-            None => Ok(hold.lock().await),
-            Some(until) => timeout_at(until, hold.lock())
-                .await
-                .map_err(|_| self.queue.timed_out(wait)),
-        }
     }
 
     fn check(&self, held: &Held<C>) -> Result<(), LockError> {

@@ -477,7 +477,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     }
 
     fn lease(&self, place: Place<C>) -> Lease<C> {
-        let token = FencingToken::from(place.czxid);
+        let token = FencingToken::new(place.czxid);
         let client = self.leases.client.clone();
         Lease {
             guard: Guard::new(Held::new(client, place, token)),

@@ -157,7 +157,7 @@ fn queue<C: ZooKeeper>(client: C, path: &str) -> Result<Queue<C>, Error> {
 }
 
 fn guard<C: ZooKeeper>(client: C, place: Place<C>) -> Guard<C> {
-    let token = FencingToken::from(place.czxid);
+    let token = FencingToken::new(place.czxid);
     Guard::new(Held::new(client, place, token))
 }
 

@@ -65,11 +65,11 @@ impl History {
                     .push(format!("{other} holds the lock that {number} is granted"));
             }
         }
-        if guard.token().0 <= self.last_token {
+        if guard.token().czxid <= self.last_token {
             self.violations
                 .push(format!("token {} after {}", guard.token(), self.last_token));
         }
-        self.last_token = self.last_token.max(guard.token().0);
+        self.last_token = self.last_token.max(guard.token().czxid);
         self.holders[number] = Some(Arc::clone(guard));
     }
 

@@ -88,7 +88,7 @@ async fn test_basic() {
     for lock in both_ways() {
         let server = start().await;
         let all = contenders(&server, 10, &options(lock)).await;
-        let mut last = FencingToken(0);
+        let mut last = FencingToken { czxid: 0, pass: 0 };
         for at in 0..all.len() {
             let token = soon(all[at].latch.wait()).await.unwrap();
             assert!(token > last);

@@ -19,6 +19,7 @@
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the znode that comes back |
 //! | `simple` | locks written by hand |
+//! | `local_hand_over` | locks passed on inside a process |
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
@@ -40,6 +41,7 @@ mod leader_latch;
 mod leader_selector;
 #[path = "../../client/tests/it/link.rs"]
 mod link;
+mod local_hand_over;
 mod loss;
 mod multi_lock;
 mod mutex;

@@ -276,7 +276,7 @@ impl Contender {
     /// What a holder does who is alone: writes only under the lock, and goes on over lost
     /// connections as long as the lock is held.
     async fn write(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<(), Error> {
-        let token = guard.token().0;
+        let token = guard.token().czxid;
         loop {
             let outcome = self.write_once(guard, token).await;
             match outcome {
