@@ -75,3 +75,31 @@ address_argument() {
   port=${1##*:}
   export host port
 }
+
+# The folder of the jars of ZooKeeper 3.9.5 and Curator 5.9.0 and what both need: downloaded once, unless
+# MINIKEEPER_ORIGINAL_JARS names another. The last file made says that all are there, by the name of their list.
+jars_of_3_9() {
+  local folder=$target/differential jars=$target/differential/jars-3.9.5
+  if [[ ${MINIKEEPER_ORIGINAL_JARS-} ]]; then
+    printf '%s' "$MINIKEEPER_ORIGINAL_JARS"
+    return
+  fi
+  if [[ ! -f $jars/complete-with-curator ]]; then
+    local download=$folder/download
+    command -v python3 >/dev/null || apt_need python3 python3-venv
+    python3 -c 'import ensurepip' 2>/dev/null || apt_need python3-venv
+    note "downloading pyspark 4.3.0 for the jars of ZooKeeper 3.9.5 and Curator 5.9.0"
+    rm -rf "$jars" "$download"
+    mkdir -p "$jars" "$download"
+    quietly python3 -m venv "$download/venv"
+    quietly "$download/venv/bin/pip" download --disable-pip-version-check --no-deps --no-cache-dir \
+      --dest "$download" pyspark==4.3.0
+    tar -xzf "$download"/pyspark-4.3.0.tar.gz -C "$jars" --strip-components=3 --wildcards \
+      '*/deps/jars/zookeeper-*' '*/deps/jars/slf4j-api-*' '*/deps/jars/netty-*' '*/deps/jars/log4j-*' \
+      '*/deps/jars/metrics-core-*' '*/deps/jars/commons-*' '*/deps/jars/snappy-java-*' \
+      '*/deps/jars/audience-annotations-*' '*/deps/jars/curator-*' '*/deps/jars/guava-*' '*/deps/jars/failureaccess-*'
+    rm -rf "$download"
+    touch "$jars/complete-with-curator"
+  fi
+  printf '%s' "$jars"
+}
