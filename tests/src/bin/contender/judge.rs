@@ -1,0 +1,356 @@
+//! Judges a run by what the server tells, change by change and in the order of zxids: whoever
+//! came first had it first, and one at a time.
+//!
+//! No contender gives up, so the znodes of a lock must go in the order in which they came. Between
+//! one that goes and the next, the ledger is written once: by the one then at the head.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::{self, Kind, LEASES, MEMBERS};
+
+/// What is the matter with the children of a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Rule {
+    /// One at a time, who writes to this ledger.
+    Alone { ledger: String },
+    /// The same among writers; readers together.
+    ReadWrite { ledger: String },
+    /// One at a time, who gets a lease before he goes; so many are there then at most.
+    Office { leases: String, max: usize },
+    /// In no order.
+    Leases,
+}
+
+#[derive(Debug)]
+struct Directory {
+    rule: Rule,
+    /// Keyed by sequence number; a writer who becomes a reader has two of the same.
+    live: BTreeMap<(u64, bool), String>,
+    /// The largest number there has been.
+    newest: Option<u64>,
+    /// How often the one at the head has written.
+    writes: u32,
+}
+
+/// What a server tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    Created,
+    Deleted,
+    Written,
+}
+
+#[derive(Debug)]
+pub(crate) struct Judge {
+    directories: BTreeMap<String, Directory>,
+    gauge: String,
+    marks: BTreeSet<String>,
+    marks_max: usize,
+    last_program: String,
+    /// Changes of the ledgers.
+    pub(crate) writes: u32,
+    /// Marks made.
+    pub(crate) marked: u32,
+    /// How often a mark of one program followed one of the other.
+    pub(crate) passes: u32,
+    /// The most marks there were at once.
+    pub(crate) inside_max: usize,
+    /// The most who stood in one queue.
+    pub(crate) queue_max: usize,
+    /// What was wrong.
+    pub(crate) violations: Vec<String>,
+}
+
+impl Judge {
+    pub(crate) fn new(kind: Kind, path: &str) -> Self {
+        let ledger = names::ledger(path, "");
+        let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
+        let rules = match kind {
+            Kind::Mutex | Kind::LeaderLatch => vec![(path.to_owned(), Rule::Alone { ledger })],
+            Kind::ReadWrite => vec![(path.to_owned(), Rule::ReadWrite { ledger })],
+            Kind::SemaphoreMutex => vec![
+                (leases.clone(), Rule::Alone { ledger }),
+                (locks, Rule::Office { leases, max: 1 }),
+            ],
+            Kind::Semaphore => vec![
+                (leases.clone(), Rule::Leases),
+                (
+                    locks,
+                    Rule::Office {
+                        leases,
+                        max: LEASES,
+                    },
+                ),
+            ],
+            Kind::MultiLock => MEMBERS
+                .map(|member| {
+                    let ledger = names::ledger(path, member);
+                    (names::member(path, member), Rule::Alone { ledger })
+                })
+                .into(),
+        };
+        let directory = |rule| Directory {
+            rule,
+            live: BTreeMap::new(),
+            newest: None,
+            writes: 0,
+        };
+        Self {
+            directories: rules
+                .into_iter()
+                .map(|(path, rule)| (path, directory(rule)))
+                .collect(),
+            gauge: names::gauge(path),
+            marks: BTreeSet::new(),
+            marks_max: match kind {
+                Kind::Semaphore => LEASES,
+                _ => usize::MAX,
+            },
+            last_program: String::new(),
+            writes: 0,
+            marked: 0,
+            passes: 0,
+            inside_max: 0,
+            queue_max: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    pub(crate) fn see(&mut self, change: Change, path: &str) {
+        if change == Change::Written {
+            self.written(path);
+            return;
+        }
+        if let Some(directory) = self.directories.get_mut(path) {
+            // Empty, and swept by the server; its numbers begin anew.
+            directory.newest = None;
+            return;
+        }
+        let Some((parent, name)) = path.rsplit_once('/') else {
+            return;
+        };
+        if parent == self.gauge {
+            self.marked(change, name);
+        } else if self.directories.contains_key(parent) {
+            match change {
+                Change::Created => self.came(parent, name),
+                _ => self.went(parent, name),
+            }
+        }
+    }
+
+    /// Says what is still there at the end.
+    pub(crate) fn finish(&mut self) {
+        for directory in self.directories.values() {
+            let left = directory.live.values();
+            self.violations
+                .extend(left.map(|name| format!("{name} is left behind")));
+        }
+        let left = self.marks.iter();
+        self.violations
+            .extend(left.map(|name| format!("the mark {name} is left behind")));
+    }
+
+    fn written(&mut self, path: &str) {
+        let found = self.directories.values_mut().find(|directory| {
+            matches!(&directory.rule,
+                Rule::Alone { ledger } | Rule::ReadWrite { ledger } if ledger == path)
+        });
+        let Some(directory) = found else { return };
+        self.writes += 1;
+        directory.writes += 1;
+        if directory.writes > 1 {
+            self.violations
+                .push(format!("{path} is written twice under one lock"));
+        }
+        match directory.live.first_key_value() {
+            None => self
+                .violations
+                .push(format!("{path} is written while nobody holds the lock")),
+            Some(((_, true), name)) => self
+                .violations
+                .push(format!("{path} is written while {name} reads")),
+            Some(_) => {}
+        }
+        if !self.marks.is_empty() {
+            self.violations
+                .push(format!("{path} is written while {:?} read", self.marks));
+        }
+    }
+
+    fn marked(&mut self, change: Change, name: &str) {
+        if change == Change::Deleted {
+            self.marks.remove(name);
+            return;
+        }
+        self.marks.insert(name.to_owned());
+        self.marked += 1;
+        self.inside_max = self.inside_max.max(self.marks.len());
+        if self.marks.len() > self.marks_max {
+            self.violations
+                .push(format!("{:?} are inside at once", self.marks));
+        }
+        let program = name.split('-').next().unwrap_or_default();
+        if program != self.last_program {
+            self.passes += u32::from(!self.last_program.is_empty());
+            program.clone_into(&mut self.last_program);
+        }
+    }
+
+    fn came(&mut self, parent: &str, name: &str) {
+        let Some(directory) = self.directories.get_mut(parent) else {
+            return;
+        };
+        let Some(key) = key(name) else {
+            self.violations.push(format!("{name} is in no queue"));
+            return;
+        };
+        // A reader who was a writer has the number of then.
+        let is_again = key.1 && directory.live.contains_key(&(key.0, false));
+        if !is_again && directory.newest.is_some_and(|newest| key.0 <= newest) {
+            self.violations
+                .push(format!("{name} comes in front of others"));
+        }
+        directory.newest = directory.newest.max(Some(key.0));
+        directory.live.insert(key, name.to_owned());
+        self.queue_max = self.queue_max.max(directory.live.len());
+    }
+
+    fn went(&mut self, parent: &str, name: &str) {
+        let Some(directory) = self.directories.get_mut(parent) else {
+            return;
+        };
+        let Some(key) = key(name).filter(|key| directory.live.contains_key(key)) else {
+            self.violations
+                .push(format!("{name} goes and was not there"));
+            return;
+        };
+        let wrong = match &directory.rule {
+            Rule::Alone { .. } | Rule::Office { .. } => directory.live.range(..key).next(),
+            Rule::ReadWrite { .. } => {
+                let mut ahead = directory.live.range(..key);
+                ahead.find(|((_, is_reader), _)| !key.1 || !is_reader)
+            }
+            Rule::Leases => None,
+        };
+        if let Some((_, first)) = wrong {
+            self.violations
+                .push(format!("{name} is through before {first}"));
+        }
+        let is_writer = match directory.rule {
+            Rule::Alone { .. } => true,
+            Rule::ReadWrite { .. } => !key.1,
+            _ => false,
+        };
+        if is_writer {
+            if directory.writes == 0 {
+                self.violations.push(format!("{name} has written nothing"));
+            }
+            directory.writes = 0;
+        }
+        directory.live.remove(&key);
+        if let Rule::Office { leases, max } = &directory.rule {
+            let (leases, max) = (leases.clone(), *max);
+            let there = self.directories.get(&leases).map_or(0, |d| d.live.len());
+            if there > max {
+                self.violations.push(format!(
+                    "{name} goes with a lease while {there} of {max} are there"
+                ));
+            }
+        }
+    }
+}
+
+/// The place in the queue, and whether it is a reader's.
+fn key(name: &str) -> Option<(u64, bool)> {
+    let digits = name.get(name.len().checked_sub(10)?..)?;
+    Some((digits.parse().ok()?, name.contains("__READ__")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change::*, *};
+
+    /// `+` comes, `-` goes, `=` is written.
+    fn judged(kind: Kind, script: &str) -> Vec<String> {
+        let mut judge = Judge::new(kind, "/l");
+        for word in script.split_whitespace() {
+            let (change, path) = word.split_at(1);
+            let change = match change {
+                "+" => Created,
+                "-" => Deleted,
+                _ => Written,
+            };
+            judge.see(change, &format!("/l{path}"));
+        }
+        judge.finish();
+        judge.violations
+    }
+
+    const W1: &str = "/__WRIT__0000000001";
+    const W2: &str = "/__WRIT__0000000002";
+    const R2: &str = "/__READ__0000000002";
+    const R1: &str = "/__READ__0000000001";
+
+    #[test]
+    fn order_is_right() {
+        let one_by_one = "+/lock-0000000001 +/lock-0000000002 =-ledger -/lock-0000000001 =-ledger -/lock-0000000002";
+        assert_eq!(judged(Kind::Mutex, one_by_one), [""; 0]);
+        let readers = format!("+{R1} +{R2} +-gauge/java-1 --gauge/java-1 -{R2} -{R1}");
+        assert_eq!(judged(Kind::ReadWrite, &readers), [""; 0]);
+        let downgrade = format!("+{W1} =-ledger +{W2} +{R1} -{W1} -{R1} =-ledger -{W2}");
+        assert_eq!(judged(Kind::ReadWrite, &downgrade), [""; 0]);
+        let swept = "+/lock-0000000001 =-ledger -/lock-0000000001 - + +/lock-0000000000 =-ledger -/lock-0000000000";
+        assert_eq!(judged(Kind::Mutex, swept), [""; 0]);
+    }
+
+    #[track_caller]
+    fn assert_wrong(kind: Kind, script: &str, why: &str) {
+        let found = judged(kind, script);
+        assert!(found.iter().any(|found| found.contains(why)), "{found:?}");
+    }
+
+    #[test]
+    fn wrong_order_is_found() {
+        let overtaken = "+/lock-0000000001 +/lock-0000000002 =-ledger -/lock-0000000002";
+        assert_wrong(Kind::Mutex, overtaken, "is through before lock-0000000001");
+        let reader = format!("+{W1} +{R2} -{R2} =-ledger -{W1}");
+        assert_wrong(Kind::ReadWrite, &reader, "is through before");
+        assert_wrong(
+            Kind::LeaderLatch,
+            "+/latch-0000000002 +/latch-0000000001",
+            "comes in front of others",
+        );
+        assert_wrong(Kind::Mutex, "+/lock-1", "is in no queue");
+    }
+
+    #[test]
+    fn two_holders_are_found() {
+        let twice = "+/lock-0000000001 +/lock-0000000002 =-ledger =-ledger -/lock-0000000001";
+        assert_wrong(Kind::Mutex, twice, "written twice");
+        assert_wrong(
+            Kind::MultiLock,
+            "+/a/lock-0000000001 =-ledgera -/a/lock-0000000001 =-ledgera",
+            "while nobody holds",
+        );
+        let beside = format!("+{R1} +-gauge/rust-1 -{R1} +{W2} =-ledger");
+        assert_wrong(Kind::ReadWrite, &beside, "is written while {\"rust-1\"}");
+        let early = format!("+{R1} +{W2} =-ledger");
+        assert_wrong(Kind::ReadWrite, &early, "is written while __READ__");
+        let crowd = "+-gauge/a-1 +-gauge/a-2 +-gauge/a-3 +-gauge/a-4";
+        assert_wrong(Kind::Semaphore, crowd, "are inside at once");
+        let leases = "+/leases/l-0000000001 +/leases/l-0000000002 +/locks/lock-0000000001 -/locks/lock-0000000001";
+        assert_wrong(Kind::SemaphoreMutex, leases, "while 2 of 1 are there");
+    }
+
+    #[test]
+    fn lost_grants_and_leftovers_are_found() {
+        assert_wrong(
+            Kind::Mutex,
+            "+/lock-0000000001 -/lock-0000000001",
+            "has written nothing",
+        );
+        assert_wrong(Kind::Mutex, "+/lock-0000000001", "is left behind");
+        assert_wrong(Kind::Semaphore, "+-gauge/a-1", "the mark a-1 is left");
+    }
+}

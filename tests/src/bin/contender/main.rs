@@ -1,0 +1,209 @@
+//! Contenders for locks, to stand in one queue with Curator's.
+//!
+//! Everybody who holds the lock reads a ledger, checks that the grant before was an earlier one,
+//! and writes its own number. A ledger that has changed meanwhile, or a number that is not larger,
+//! is a violation: two holders at once, or an order that is not the queue's. Those who may be
+//! there together leave marks instead, which are counted. `Mixed.java` does the same; an audit
+//! judges both by what the server tells.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that reports"
+)]
+
+mod audit;
+mod contender;
+mod judge;
+mod ledger;
+mod names;
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use clap::{Parser, ValueEnum};
+use minikeeper_client::{Client, CreateMode};
+use minikeeper_recipes::LockOptions;
+
+use self::{
+    contender::{Contender, Gaps, Seen},
+    ledger::Entry,
+    names::Kind,
+};
+
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Takes locks beside others, and checks that nobody else holds them.
+#[derive(Parser)]
+struct Args {
+    /// Server.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    connect: String,
+    /// What to do.
+    #[arg(long, value_enum, default_value = "contend")]
+    task: Task,
+    /// Kind of lock.
+    #[arg(long, value_enum)]
+    kind: Kind,
+    /// Path of the lock.
+    #[arg(long)]
+    path: String,
+    /// Contenders, each with a session of its own.
+    #[arg(long, default_value_t = 4)]
+    contenders: u32,
+    /// How often each takes the lock.
+    #[arg(long, default_value_t = 100)]
+    rounds: u32,
+    /// How long each holds it, in milliseconds.
+    #[arg(long, default_value_t = 0)]
+    hold_ms: u64,
+    /// Every request as Curator makes it.
+    #[arg(long)]
+    exact: bool,
+    /// Begin when Curator's are ready.
+    #[arg(long)]
+    wait_ready: bool,
+    /// Take another lock: what must be found.
+    #[arg(long)]
+    elsewhere: bool,
+    /// Longer than all of it takes, in seconds.
+    #[arg(long, default_value_t = 180)]
+    patience: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Task {
+    /// Make the ledger, which must not be there.
+    Prepare,
+    /// Take the lock.
+    Contend,
+    /// Judge by what the server tells, until the end.
+    Audit,
+    /// Wait until there is an audit.
+    AwaitAudit,
+    /// Mark the end, and say what the ledger says.
+    Finish,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.task {
+        Task::Prepare => prepare(&args).await,
+        Task::Contend => contend(&args).await,
+        Task::Audit => audit(&args).await,
+        Task::AwaitAudit => await_znode(&args, names::audited(&args.path)).await,
+        Task::Finish => finish(&args).await,
+    };
+    match done {
+        Ok(is_right) => ExitCode::from(u8::from(!is_right)),
+        Err(error) => {
+            eprintln!("contender: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn prepare(args: &Args) -> Result<bool, Fault> {
+    let client = Client::connect(&args.connect).await?;
+    let mode = CreateMode::Persistent;
+    for ledger in names::ledgers(args.kind, &args.path) {
+        client.create(&ledger, Entry::EMPTY, mode).await?;
+    }
+    client.create(&names::gauge(&args.path), b"", mode).await?;
+    client.close().await;
+    Ok(true)
+}
+
+async fn finish(args: &Args) -> Result<bool, Fault> {
+    let client = Client::connect(&args.connect).await?;
+    let end = names::end(&args.path);
+    client.create(&end, b"", CreateMode::Persistent).await?;
+    let (mut count, mut switches) = (0, 0);
+    for ledger in names::ledgers(args.kind, &args.path) {
+        let entry = Entry::parse(client.get_data(&ledger).await?.as_bytes());
+        count += entry.count;
+        switches += entry.switches;
+    }
+    client.close().await;
+    println!("ledger: writes={count} switches={switches}");
+    Ok(true)
+}
+
+async fn audit(args: &Args) -> Result<bool, Fault> {
+    let patience = Duration::from_secs(args.patience);
+    let judge = audit::audit(&args.connect, args.kind, &args.path, patience).await?;
+    for violation in judge.violations.iter().take(20) {
+        println!("{violation}");
+    }
+    println!(
+        "audit: writes={} marks={} passes={} inside={} queue={} violations={}",
+        judge.writes,
+        judge.marked,
+        judge.passes,
+        judge.inside_max,
+        judge.queue_max,
+        judge.violations.len()
+    );
+    Ok(judge.violations.is_empty())
+}
+
+async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
+    let client = Client::connect(&args.connect).await?;
+    let (there, created) = client.exists_and_watch(&path).await?;
+    if there.is_none() {
+        tokio::time::timeout(Duration::from_secs(args.patience), created).await?;
+    }
+    client.close().await;
+    Ok(true)
+}
+
+async fn contend(args: &Args) -> Result<bool, Fault> {
+    if args.wait_ready {
+        await_znode(args, names::ready(&args.path)).await?;
+    }
+    let gaps = Arc::new(Gaps::start());
+    let mut tasks = Vec::new();
+    for number in 0..args.contenders {
+        let builder = Client::builder(&args.connect)?;
+        let contender = Contender {
+            client: builder
+                .session_timeout(Duration::from_secs(4))
+                .connect()
+                .await?,
+            path: args.path.clone(),
+            lock_path: match args.elsewhere {
+                true => format!("{}-elsewhere", args.path),
+                false => args.path.clone(),
+            },
+            number,
+            rounds: args.rounds,
+            hold: Duration::from_millis(args.hold_ms),
+            options: match args.exact {
+                true => LockOptions::curator_exact(),
+                false => LockOptions::default(),
+            },
+            gaps: Arc::clone(&gaps),
+        };
+        let kind = args.kind;
+        tasks.push(tokio::spawn(async move {
+            let seen = contender.run(kind).await;
+            contender.client.close().await;
+            seen
+        }));
+    }
+    let mut seen = Seen::default();
+    for task in tasks {
+        let one = tokio::time::timeout(Duration::from_secs(args.patience), task).await???;
+        seen.add(&one);
+    }
+    println!(
+        "contender: acquisitions={} writes={} marks={} violations={} losses={} longest_gap_ms={}",
+        args.contenders * args.rounds,
+        seen.writes,
+        seen.marks,
+        seen.violations,
+        seen.losses,
+        gaps.longest().as_millis()
+    );
+    Ok(seen.violations == 0)
+}
