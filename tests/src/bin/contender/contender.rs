@@ -140,6 +140,7 @@ impl Contender {
                     Err(error) => return Err(error.into()),
                 }
                 tokio::time::sleep(self.hold).await;
+                seen.losses += u32::from(matches!(lease.status(), Status::Lost(_)));
                 self.unmark().await?;
             }
             let _ = lease.release().await;
