@@ -27,6 +27,8 @@ public final class Mixed {
   private static final int TIMEOUT_MS = 4_000;
   private static final int WARM_ROUNDS = 20;
   private static final int LEASES = 3;
+  /** Before Curator 5.5 the next writer does not wait for a reader who was the writer before. */
+  private static final boolean DOWNGRADES = Boolean.getBoolean("mixed.downgrades");
   private static final String[] MEMBERS = {"a", "b", "c"};
 
   private final CuratorFramework client;
@@ -230,12 +232,24 @@ public final class Mixed {
     InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path);
     for (int round = 0; round < rounds; round++) {
       if ((round + number) % 4 == 0) {
+        boolean isReader = false;
         lock.writeLock().acquire();
         try {
           // The first participant is the holder.
           write(lock.writeLock().getParticipantNodes().iterator().next(), "");
+          if (DOWNGRADES && round % 8 == 0) {
+            lock.readLock().acquire();
+            isReader = true;
+          }
         } finally {
           lock.writeLock().release();
+        }
+        if (isReader) {
+          try {
+            read();
+          } finally {
+            lock.readLock().release();
+          }
         }
       } else {
         lock.readLock().acquire();
