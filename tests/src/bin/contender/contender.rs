@@ -216,7 +216,7 @@ impl Contender {
             // Whose znode it is, if it still leads.
             match own {
                 Some(own) if latch.leadership() == (Leadership::Leader { token }) => {
-                    self.write(&own, token.0, "", || false, seen).await?;
+                    self.write(&own, token.czxid, "", || false, seen).await?;
                 }
                 _ => seen.losses += 1,
             }
