@@ -157,7 +157,7 @@ impl ClientBuilder {
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
         let shared = Arc::new(Shared::new(self.settings, chroot, hosts.join(",")));
         for (scheme, data) in self.identities {
-            shared.with(|inner, _| {
+            shared.look(|inner| {
                 inner
                     .core
                     .know_identity(Ustring::from(scheme), Bytes::from(data));

@@ -190,23 +190,21 @@ impl<T: FromReply> Future for Call<T> {
                 *slot
             }
         };
-        let outcome = this
-            .shared
-            .with(|inner, _| match &mut inner.news.slots[slot] {
-                Slot::Done(_) => match inner.news.slots.remove(slot) {
-                    Slot::Done(outcome) => Some(outcome),
-                    Slot::Waiting(_) => None,
-                },
-                Slot::Waiting(waker) => {
-                    if !waker
-                        .as_ref()
-                        .is_some_and(|known| known.will_wake(cx.waker()))
-                    {
-                        *waker = Some(cx.waker().clone());
-                    }
-                    None
+        let outcome = this.shared.look(|inner| match &mut inner.news.slots[slot] {
+            Slot::Done(_) => match inner.news.slots.remove(slot) {
+                Slot::Done(outcome) => Some(outcome),
+                Slot::Waiting(_) => None,
+            },
+            Slot::Waiting(waker) => {
+                if !waker
+                    .as_ref()
+                    .is_some_and(|known| known.will_wake(cx.waker()))
+                {
+                    *waker = Some(cx.waker().clone());
                 }
-            });
+                None
+            }
+        });
         let Some(outcome) = outcome else {
             return Poll::Pending;
         };

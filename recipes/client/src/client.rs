@@ -83,7 +83,7 @@ impl Client {
     /// How client and servers are with each other, just now.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
-        self.shared.with(|inner, _| inner.news.state)
+        self.shared.look(|inner| inner.news.state)
     }
 
     /// Every change of the state from here on.
@@ -95,28 +95,28 @@ impl Client {
     /// The number of the newest session; 0 before the first.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
-        self.shared.with(|inner, _| inner.core.epoch())
+        self.shared.look(|inner| inner.core.epoch())
     }
 
     /// How many connections there were, with whatever session. What events say together with an
     /// earlier reply holds only if this has not changed since the request was made.
     #[must_use]
     pub fn connections(&self) -> u64 {
-        self.shared.with(|inner, _| inner.core.connections())
+        self.shared.look(|inner| inner.core.connections())
     }
 
     /// The name of the session on the servers, if there is one.
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
         self.shared
-            .with(|inner, _| inner.core.session().map(|session| session.id))
+            .look(|inner| inner.core.session().map(|session| session.id))
     }
 
     /// The timeout the server has granted, if there is a session.
     #[must_use]
     pub fn session_timeout(&self) -> Option<Duration> {
         self.shared
-            .with(|inner, _| inner.core.session().map(|session| session.timeout))
+            .look(|inner| inner.core.session().map(|session| session.timeout))
     }
 
     /// Until when no server can have ended the session, whatever has happened to the connection;
@@ -128,14 +128,14 @@ impl Client {
     pub fn safe_until(&self) -> Option<Instant> {
         let safe_until = self
             .shared
-            .with(|inner, _| inner.core.session().map(|session| session.safe_until()));
+            .look(|inner| inner.core.session().map(|session| session.safe_until()));
         safe_until.map(|at| self.shared.clock.at(at))
     }
 
     /// A number no other client draws; from a seed the same each run.
     #[must_use]
     pub fn random(&self) -> u128 {
-        self.shared.with(|inner, _| inner.core.random())
+        self.shared.look(|inner| inner.core.random())
     }
 
     /// Waits until requests can be sent.

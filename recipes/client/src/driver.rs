@@ -64,7 +64,7 @@ impl Driver {
         let mut alarm = Alarm::new(&shared);
         loop {
             alarm.tick();
-            let host = shared.with(|inner, _| match inner.core.connecting() {
+            let host = shared.look(|inner| match inner.core.connecting() {
                 _ if inner.core.is_stopped() => Err(()),
                 host => Ok(host),
             });
@@ -86,7 +86,7 @@ impl Driver {
                 return Poll::Ready(Some(result));
             }
             while alarm.poll(cx).is_ready() {
-                if shared.with(|inner, _| inner.core.connecting().is_none()) {
+                if shared.look(|inner| inner.core.connecting().is_none()) {
                     return Poll::Ready(None);
                 }
             }
@@ -116,31 +116,30 @@ impl Driver {
         self.buffer.clear();
         shared.flush();
         poll_fn(|cx| {
-            shared.set_driver(cx.waker());
             loop {
                 match self.read(&mut reader, cx) {
                     Poll::Ready(Ok(0)) => return Poll::Ready("closed by the server".to_owned()),
                     Poll::Ready(Err(error)) => return Poll::Ready(error.to_string()),
-                    Poll::Ready(Ok(_)) => match self.digest() {
-                        Ok(()) => {}
-                        Err(fault) => return Poll::Ready(fault),
-                    },
-                    Poll::Pending => break,
+                    Poll::Ready(Ok(_)) => {
+                        if let Err(fault) = self.digest() {
+                            return Poll::Ready(fault);
+                        }
+                    }
+                    Poll::Pending => {
+                        let is_time_over = alarm.poll(cx).is_ready();
+                        let look = shared.look(|inner| inner.output_state());
+                        if look.is_due {
+                            shared.flush();
+                        }
+                        if let Some(why) = look.over {
+                            return Poll::Ready(why);
+                        }
+                        if !is_time_over {
+                            return Poll::Pending;
+                        }
+                    }
                 }
             }
-            alarm.reset();
-            while alarm.poll(cx).is_ready() {}
-            shared.flush();
-            shared.with(|inner, _| {
-                if let Some(error) = inner.output.failed.take() {
-                    return Poll::Ready(error.to_string());
-                }
-                if inner.core.is_linked() {
-                    Poll::Pending
-                } else {
-                    Poll::Ready("of no use any more".to_owned())
-                }
-            })
         })
         .await
     }
@@ -153,15 +152,15 @@ impl Driver {
     /// Hands what was read to the machine, and writes what it says to it.
     fn digest(&mut self) -> Result<(), String> {
         let batch = self.buffer.split().freeze();
-        let (done, is_linked) = self
+        let (done, look) = self
             .shared
             .with(|inner, now| {
                 let done = inner.core.received(now, &batch, &mut inner.news)?;
-                Ok((done, inner.core.is_linked()))
+                Ok((done, inner.output_state()))
             })
             .map_err(|fault: crate::core::outcome::Fault| fault.to_string())?;
-        if !is_linked {
-            return Err("of no use any more".to_owned());
+        if let Some(why) = look.over {
+            return Err(why);
         }
         // The machine keeps no slice of the batch, so the buffer comes back.
         match batch.try_into_mut() {
@@ -171,7 +170,9 @@ impl Driver {
             }
             Err(batch) => self.buffer.extend_from_slice(&batch[done..]),
         }
-        self.shared.flush();
+        if look.is_due {
+            self.shared.flush();
+        }
         Ok(())
     }
 }
@@ -209,26 +210,31 @@ impl<'a> Alarm<'a> {
         }
     }
 
+    /// Ready when the machine has looked at the time, and when it is stopped.
+    ///
     /// Sets the alarm earlier if something is due before it. What is due later than it was is left
     /// to its ringing: every reply moves deadlines back.
-    fn reset(&mut self) {
-        let earlier = self.shared.with(|inner, _| {
-            let next = inner.core.next_deadline()?;
-            let is_earlier = inner.armed.is_none_or(|armed| next < armed);
-            is_earlier.then(|| *inner.armed.insert(next))
-        });
-        if let Some(next) = earlier {
-            self.sleep.as_mut().reset(self.shared.clock.at(next));
-        }
-    }
-
-    /// Ready when the machine has looked at the time.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let is_rearmed = pin!(self.shared.rearm.notified()).poll(cx).is_ready();
-        let is_armed = self.shared.with(|inner, _| inner.armed.is_some());
-        if is_rearmed || is_armed && self.sleep.as_mut().poll(cx).is_ready() {
-            self.tick();
+        let (armed, is_earlier, is_stopped) = self.shared.look(|inner| {
+            inner.set_driver(cx.waker());
+            let next = inner.core.next_deadline();
+            let is_earlier = inner.is_earlier(next);
+            if is_earlier {
+                inner.armed = next;
+            }
+            (inner.armed, is_earlier, inner.core.is_stopped())
+        });
+        if is_stopped {
             return Poll::Ready(());
+        }
+        if let Some(at) = armed {
+            if is_earlier {
+                self.sleep.as_mut().reset(self.shared.clock.at(at));
+            }
+            if self.sleep.as_mut().poll(cx).is_ready() {
+                self.tick();
+                return Poll::Ready(());
+            }
         }
         Poll::Pending
     }

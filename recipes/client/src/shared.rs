@@ -12,7 +12,7 @@ use std::{
 
 use minikeeper_protocol::ZnodePath;
 use parking_lot::Mutex;
-use tokio::{io::AsyncWrite as _, sync::Notify};
+use tokio::io::AsyncWrite as _;
 
 use crate::{
     clock::Clock,
@@ -40,7 +40,8 @@ pub(crate) struct Output {
     pending_from: usize,
     /// Whether the connection still holds back something that was written to it.
     unflushed: bool,
-    /// Woken when the connection can be written to again, or has failed.
+    /// Woken when the connection can be written to again or has failed, and when something is due
+    /// earlier than the driver thinks.
     driver: Option<Waker>,
     pub(crate) failed: Option<io::Error>,
 }
@@ -54,6 +55,44 @@ pub(crate) struct Inner {
     pub(crate) armed: Option<Time>,
 }
 
+/// What the driver has to know of the connection.
+pub(crate) struct OutputState {
+    /// Whether there is something to write.
+    pub(crate) is_due: bool,
+    /// Why the connection is of no use any more.
+    pub(crate) over: Option<String>,
+}
+
+impl Inner {
+    pub(crate) fn output_state(&mut self) -> OutputState {
+        let failed = self.output.failed.take().map(|error| error.to_string());
+        let is_useless = || "of no use any more".to_owned();
+        OutputState {
+            is_due: self.output.is_due() || self.core.has_output(),
+            over: failed.or_else(|| (!self.core.is_linked()).then(is_useless)),
+        }
+    }
+
+    /// Whether something is due before what the driver sleeps until.
+    pub(crate) fn is_earlier(&self, next: Option<Time>) -> bool {
+        next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed))
+    }
+
+    /// Whom to wake about the connection, and about time.
+    pub(crate) fn set_driver(&mut self, waker: &Waker) {
+        let driver = &mut self.output.driver;
+        if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *driver = Some(waker.clone());
+        }
+    }
+}
+
+impl Output {
+    fn is_due(&self) -> bool {
+        !self.pending.is_empty() || self.unflushed
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
@@ -62,8 +101,6 @@ pub(crate) struct Shared {
     pub(crate) frame_bytes_max: usize,
     /// The connect string's servers, for messages.
     pub(crate) hosts: String,
-    /// Wakes the driver when something is due earlier than it thinks.
-    pub(crate) rearm: Notify,
 }
 
 impl Shared {
@@ -88,7 +125,6 @@ impl Shared {
             clock,
             chroot,
             hosts,
-            rearm: Notify::new(),
         }
     }
 
@@ -97,6 +133,11 @@ impl Shared {
         self.chroot
             .as_ref()
             .map_or(0, |chroot| chroot.as_ustring().as_bytes().len())
+    }
+
+    /// Does something under the lock that needs no time and wakes nobody.
+    pub(crate) fn look<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
+        act(&mut self.inner.lock())
     }
 
     /// Does something under the lock, and wakes whom it concerns afterwards.
@@ -113,22 +154,16 @@ impl Shared {
         result
     }
 
-    /// As [`Shared::with`], for what may be due earlier than everything before it.
+    /// As [`Shared::with`], for what may be due earlier than everything before it: the driver is
+    /// woken then, and looks.
     pub(crate) fn with_rearm<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
-        let (result, is_earlier) = self.with(|inner, now| {
+        self.with(|inner, now| {
             let result = act(inner, now);
-            let next = inner.core.next_deadline();
-            let is_earlier = match (next, inner.armed) {
-                (Some(next), Some(armed)) => next < armed,
-                (Some(_), None) => true,
-                (None, _) => false,
-            };
-            (result, is_earlier || inner.core.is_stopped())
-        });
-        if is_earlier {
-            self.rearm.notify_one();
-        }
-        result
+            if inner.core.is_stopped() || inner.is_earlier(inner.core.next_deadline()) {
+                inner.news.wakers.extend(inner.output.driver.clone());
+            }
+            result
+        })
     }
 
     /// A connection is there.
@@ -152,19 +187,11 @@ impl Shared {
         }
     }
 
-    /// Whom to wake about the connection.
-    pub(crate) fn set_driver(&self, waker: &Waker) {
-        let driver = &mut self.inner.lock().output.driver;
-        if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *driver = Some(waker.clone());
-        }
-    }
-
     /// Writes what there is to be written, as far as the connection takes it.
     pub(crate) fn flush(&self) {
         let mut inner = self.inner.lock();
         let Inner { core, output, .. } = &mut *inner;
-        if output.pending.is_empty() && !output.unflushed && !core.has_output() {
+        if !output.is_due() && !core.has_output() {
             return;
         }
         let mut writer = match std::mem::replace(&mut output.wire, Wire::Busy) {

@@ -17,7 +17,7 @@ pub struct States {
 
 impl States {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        let key = shared.with(|inner, _| inner.news.states.insert(StateQueue::default()));
+        let key = shared.look(|inner| inner.news.states.insert(StateQueue::default()));
         Self {
             shared: Arc::clone(shared),
             key,
@@ -29,7 +29,7 @@ impl States {
     /// Cancel safe: a change is either given or still there.
     pub async fn next(&mut self) -> Option<ConnectionState> {
         poll_fn(|cx| {
-            self.shared.with(|inner, _| {
+            self.shared.look(|inner| {
                 let is_closed = inner.news.state == ConnectionState::Closed;
                 let queue = &mut inner.news.states[self.key];
                 match queue.pop() {
@@ -48,8 +48,7 @@ impl States {
 
 impl Drop for States {
     fn drop(&mut self) {
-        self.shared
-            .with(|inner, _| inner.news.states.remove(self.key));
+        self.shared.look(|inner| inner.news.states.remove(self.key));
     }
 }
 

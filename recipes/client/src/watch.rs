@@ -97,7 +97,7 @@ impl OneShot {
         let end = self
             .place
             .shared
-            .with(|inner, _| inner.news.watches[token].end);
+            .look(|inner| inner.news.watches[token].end);
         end.map(fired)
     }
 }
@@ -114,7 +114,7 @@ impl Future for OneShot {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Fired> {
         let token = self.place.token.0 as usize;
-        self.place.shared.with(|inner, _| {
+        self.place.shared.look(|inner| {
             let slot = &mut inner.news.watches[token];
             match slot.end {
                 Some(end) => Poll::Ready(fired(end)),
@@ -168,7 +168,7 @@ impl Persistent {
         let Place { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();
         poll_fn(|cx| {
-            shared.with(|inner, _| {
+            shared.look(|inner| {
                 let slot = &mut inner.news.watches[token.0 as usize];
                 if let Some((kind, path, zxid)) = slot.events.pop_front() {
                     let path = crate::paths::shown(&path, chroot_bytes);

@@ -195,6 +195,23 @@ async fn e7_request_given_up_before_it_was_sent_is_never_sent() {
     assert_eq!(scene.server.children("/").unwrap(), ["zookeeper"]);
 }
 
+/// The driver sleeps until something else is due when the request is made.
+#[tokio::test(start_paused = true)]
+async fn e7_unanswered_request_ends_when_its_time_is_over() {
+    let scene = scene().await;
+    scene.link.set(Mode::Freeze);
+    let within = Duration::from_millis(100);
+    let began = clock::now();
+    let error = scene.client.with_timeout(within).exists("/").await;
+    assert_eq!(clock::now() - began, within);
+    let expected = Error::OutcomeUnknown {
+        op: "exists",
+        path: "/".into(),
+        cause: Cause::DeadlinePassed,
+    };
+    assert_eq!(error.unwrap_err(), expected);
+}
+
 #[tokio::test(start_paused = true)]
 async fn e10_loss_is_known_before_the_server_ends_the_session() {
     let scene = scene().await;
