@@ -59,6 +59,9 @@ struct Args {
     /// Every request as Curator makes it.
     #[arg(long)]
     exact: bool,
+    /// Each contender goes without other savings.
+    #[arg(long, conflicts_with = "exact")]
+    varied: bool,
     /// Begin when Curator's are ready.
     #[arg(long)]
     wait_ready: bool,
@@ -157,6 +160,21 @@ async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
     Ok(true)
 }
 
+/// Options of which each is off for some contenders and on for others.
+fn varied(number: u32) -> LockOptions {
+    let mut options = LockOptions::default();
+    options.look_ahead = number as usize % 5;
+    options.create_and_list_together = number % 2 == 0;
+    options.names_only = number % 2 == 1;
+    options.parents_from_below = number % 3 == 0;
+    options.leave_at_once = number % 3 == 1;
+    options.nearest_writer = number % 4 < 2;
+    options.leases_together = number % 4 > 0;
+    options.watch_own = number % 4 == 3;
+    options.peek = number % 2 == 0;
+    options
+}
+
 async fn contend(args: &Args) -> Result<bool, Fault> {
     if args.wait_ready {
         await_znode(args, names::ready(&args.path)).await?;
@@ -178,9 +196,10 @@ async fn contend(args: &Args) -> Result<bool, Fault> {
             number,
             rounds: args.rounds,
             hold: Duration::from_millis(args.hold_ms),
-            options: match args.exact {
-                true => LockOptions::curator_exact(),
-                false => LockOptions::default(),
+            options: match (args.exact, args.varied) {
+                (true, _) => LockOptions::curator_exact(),
+                (_, true) => varied(number),
+                _ => LockOptions::default(),
             },
             gaps: Arc::clone(&gaps),
         };
