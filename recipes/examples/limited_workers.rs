@@ -1,0 +1,99 @@
+//! Eight workers, three of whom may work at a time; then five may, because somebody says so while
+//! they work.
+//!
+//! ```sh
+//! cargo run -p minikeeper-recipes --example limited_workers
+//! ```
+
+#![allow(clippy::print_stdout, reason = "an example tells what happens")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use minikeeper_client::Client;
+use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const WORKERS: u32 = 8;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the workers have in common, beside the semaphore.
+struct Site {
+    at_work: watch::Sender<u32>,
+    /// The most there may be just now.
+    allowed: AtomicU32,
+    is_over: AtomicBool,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let server = minikeeper::Server::builder().start().await?;
+    let office = Client::connect(&server.connect_string()).await?;
+    let limit = SharedCount::start(office, "/limits/workers", 3).await?;
+    let site = Arc::new(Site {
+        at_work: watch::Sender::new(0),
+        allowed: AtomicU32::new(3),
+        is_over: AtomicBool::new(false),
+    });
+    let mut workers = Vec::new();
+    for _ in 0..WORKERS {
+        // Each worker is a process of its own as far as the semaphore is concerned.
+        let client = Client::connect(&server.connect_string()).await?;
+        workers.push(tokio::spawn(work(client, Arc::clone(&site))));
+    }
+
+    let mut at_work = site.at_work.subscribe();
+    timeout(PATIENCE, at_work.wait_for(|count| *count == 3)).await??;
+    println!("3 of {WORKERS} are at work, as many as may be");
+    sleep(Duration::from_millis(100)).await;
+
+    site.allowed.store(5, SeqCst);
+    limit.set(5).await?;
+    println!("the limit is raised to 5 while they work");
+    timeout(PATIENCE, at_work.wait_for(|count| *count == 5)).await??;
+    println!("5 are at work");
+    sleep(Duration::from_millis(100)).await;
+
+    site.is_over.store(true, SeqCst);
+    let mut jobs = 0;
+    for (number, worker) in workers.into_iter().enumerate() {
+        let (done, peak) = worker.await??;
+        println!("worker {number} did {done} jobs, with at most {peak} at a time");
+        jobs += done;
+    }
+    println!("{jobs} jobs, never more at a time than were allowed");
+    Ok(())
+}
+
+/// Works until it is over. How many jobs were done, and the most that were at work meanwhile.
+async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
+    let limit = SharedCount::start(client.clone(), "/limits/workers", 3).await?;
+    let semaphore = InterProcessSemaphoreV2::new(client, "/semaphores/workers", limit)?;
+    let (mut done, mut peak) = (0, 0);
+    while !site.is_over.load(SeqCst) {
+        let lease = semaphore.acquire_within(PATIENCE).await?;
+        let mut now = 0;
+        site.at_work.send_modify(|count| {
+            *count += 1;
+            now = *count;
+        });
+        let allowed = site.allowed.load(SeqCst);
+        assert!(now <= allowed, "{now} at work, {allowed} are allowed");
+        peak = peak.max(now);
+        sleep(Duration::from_millis(2)).await;
+        done += 1;
+        site.at_work.send_modify(|count| *count -= 1);
+        lease.release().await?;
+    }
+    Ok((done, peak))
+}
