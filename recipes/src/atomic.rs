@@ -5,16 +5,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Stat, ZnodePath};
+use minikeeper_client::{Error, ZnodePath};
 use tokio::time::sleep;
 
 use crate::{
-    client::ZooKeeper,
-    error::LockError,
-    mutex::InterProcessMutex,
-    options::LockOptions,
-    parents,
-    queue::{Queue, Wait},
+    client::ZooKeeper, counter::Counter, error::AtomicError, mutex::InterProcessMutex,
+    options::LockOptions, queue::Queue,
 };
 
 /// What one change made of a counter.
@@ -70,38 +66,6 @@ pub struct Promotion {
     pub within: Duration,
 }
 
-/// Why a counter was not read or changed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AtomicError {
-    /// Others were faster every time. It was not changed.
-    #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
-    Contended {
-        /// The counter.
-        path: String,
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The znode holds something else.
-    #[error("counter {path:?}: holds {bytes} bytes, but a counter has 8")]
-    Corrupted {
-        /// The counter.
-        path: String,
-        /// What it holds.
-        bytes: usize,
-    },
-    /// The client could not do what it was asked for, or the mutex was not got. If the error below
-    /// is [`Error::OutcomeUnknown`], the counter may or may not have been changed.
-    #[error(transparent)]
-    Failed(#[from] LockError),
-}
-
-impl From<Error> for AtomicError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 /// A number that processes share, Java processes with Curator's class of the same name included.
 ///
 /// Changes are made as long as nobody else has changed it since it was read, or tried again. One
@@ -128,7 +92,7 @@ impl From<Error> for AtomicError {
 /// ```
 #[derive(Clone)]
 pub struct DistributedAtomicLong<C: ZooKeeper> {
-    queue: Queue<C>,
+    counter: Counter<C>,
     options: AtomicOptions,
     mutex: Option<(InterProcessMutex<C>, Duration)>,
 }
@@ -136,17 +100,9 @@ pub struct DistributedAtomicLong<C: ZooKeeper> {
 impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DistributedAtomicLong")
-            .field("path", &self.queue.path)
+            .field("path", &self.counter.queue.path)
             .finish_non_exhaustive()
     }
-}
-
-/// What was read: the value, and what it is recognised by.
-#[derive(Clone, Copy)]
-struct Seen {
-    value: i64,
-    /// `None` if the znode is missing.
-    stat: Option<Stat>,
 }
 
 impl<C: ZooKeeper> DistributedAtomicLong<C> {
@@ -171,10 +127,12 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
             None => None,
         };
         Ok(Self {
-            queue: Queue {
-                client,
-                path: path.into(),
-                options: Arc::new(LockOptions::default()),
+            counter: Counter {
+                queue: Queue {
+                    client,
+                    path: path.into(),
+                    options: Arc::new(LockOptions::default()),
+                },
             },
             options,
             mutex,
@@ -186,7 +144,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// # Errors
     /// [`AtomicError::Corrupted`], and when a server refuses or the client is closed.
     pub async fn get(&self) -> Result<i64, AtomicError> {
-        Ok(self.read().await?.value)
+        Ok(self.counter.read().await?.value)
     }
 
     /// Makes the counter with this value, unless it is there; says whether it did.
@@ -195,11 +153,11 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// When a server refuses, the client is closed, or the outcome is unknown.
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
-            let seen = self.read().await?;
+            let seen = self.counter.read().await?;
             if seen.stat.is_some() {
                 return Ok(false);
             }
-            if self.write(seen, value).await? {
+            if self.counter.write(seen, value).await? {
                 return Ok(true);
             }
         }
@@ -225,8 +183,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         expected: i64,
         value: i64,
     ) -> Result<Option<AtomicValue>, AtomicError> {
-        let seen = self.read().await?;
-        if seen.stat.is_none() || seen.value != expected || !self.write(seen, value).await? {
+        let seen = self.counter.read().await?;
+        if seen.stat.is_none() || seen.value != expected || !self.counter.write(seen, value).await?
+        {
             return Ok(None);
         }
         Ok(Some(AtomicValue {
@@ -306,7 +265,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
 
     fn contended(&self, attempts: u32) -> AtomicError {
         AtomicError::Contended {
-            path: self.queue.path.to_string(),
+            path: self.counter.queue.path.to_string(),
             attempts,
         }
     }
@@ -317,9 +276,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         change: &(impl Fn(i64) -> i64 + Send + Sync),
     ) -> Result<(Option<(i64, i64)>, u32), AtomicError> {
         for attempt in 1..=self.options.attempts_max {
-            let seen = self.read().await?;
+            let seen = self.counter.read().await?;
             let current = change(seen.value);
-            if self.write(seen, current).await? {
+            if self.counter.write(seen, current).await? {
                 return Ok((Some((seen.value, current)), attempt));
             }
             if attempt < self.options.attempts_max {
@@ -332,7 +291,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// A random wait, longer after more attempts, so that those who failed together part.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
-        let id = self.queue.client.new_id();
+        let id = self.counter.queue.client.new_id();
         let [.., high, low] = *id.as_bytes();
         let part = u32::from(u16::from_be_bytes([high, low]));
         let longest = self
@@ -340,118 +299,5 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
             .backoff
             .saturating_mul(1 << attempt.min(16).saturating_sub(1));
         longest / (1 << 16) * part
-    }
-
-    async fn read(&self) -> Result<Seen, AtomicError> {
-        let Queue { client, path, .. } = &self.queue;
-        loop {
-            self.queue.connected(Wait::FOR_EVER).await?;
-            match client.data(path).await {
-                Ok(data) => {
-                    let bytes = data.as_bytes();
-                    let value = match bytes.first_chunk() {
-                        Some(value) => i64::from_be_bytes(*value),
-                        None if bytes.is_empty() => 0,
-                        None => {
-                            return Err(AtomicError::Corrupted {
-                                path: path.to_string(),
-                                bytes: bytes.len(),
-                            });
-                        }
-                    };
-                    let stat = Some(data.stat);
-                    return Ok(Seen { value, stat });
-                }
-                Err(error) if error.is(ErrorCode::NoNode) => {
-                    return Ok(Seen {
-                        value: 0,
-                        stat: None,
-                    });
-                }
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Sets the value if the counter is what was seen; false if it is not any more.
-    async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
-        let Queue { client, path, .. } = &self.queue;
-        let bytes = value.to_be_bytes();
-        loop {
-            let epoch = self.queue.connected(Wait::FOR_EVER).await?;
-            let result = match seen.stat {
-                // As a version it would mean any; it comes after 2^32 changes, if ever.
-                Some(stat) if stat.version == -1 => return Ok(false),
-                Some(stat) => {
-                    let set = client.set_data(path, &bytes, Some(stat.version));
-                    set.await.map(drop)
-                }
-                None => {
-                    let create = client.create(path, &bytes, CreateMode::Persistent, false);
-                    create.await.map(drop)
-                }
-            };
-            match result {
-                Ok(()) => return Ok(true),
-                Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
-                    match parents::make(client, parents::of(path)).await {
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
-                    }
-                }
-                Err(error)
-                    if error.is(ErrorCode::BadVersion)
-                        || error.is(ErrorCode::NodeExists)
-                        || error.is(ErrorCode::NoNode) =>
-                {
-                    return Ok(false);
-                }
-                Err(error) if error.is_outcome_unknown() && error.is_retryable() => {
-                    if !self.is_certainly_not_made(epoch, seen, value).await? {
-                        return Err(error.into());
-                    }
-                }
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Whether a change that was not answered was not made, and never will be.
-    async fn is_certainly_not_made(
-        &self,
-        epoch: Epoch,
-        seen: Seen,
-        value: i64,
-    ) -> Result<bool, AtomicError> {
-        let Queue { client, path, .. } = &self.queue;
-        loop {
-            // The server has ended the connection it came by before it takes the session's next:
-            // after a sync it is made, or never will be (section 14.6).
-            if self.queue.connected(Wait::FOR_EVER).await? != epoch {
-                return Ok(false);
-            }
-            match client.sync(path).await {
-                Ok(()) => {}
-                Err(error) if error.is_retryable() => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let now = self.read().await?;
-            if self.queue.connected(Wait::FOR_EVER).await? != epoch {
-                return Ok(false);
-            }
-            return Ok(match (seen.stat, now.stat) {
-                (None, None) => true,
-                (None, Some(now_stat)) => now_stat.version == 0 && now.value != value,
-                // Deleted since, perhaps with the change.
-                (Some(_), None) => false,
-                (Some(seen_stat), Some(now_stat)) => {
-                    let is_same_znode = seen_stat.czxid == now_stat.czxid;
-                    let changes = now_stat.version.wrapping_sub(seen_stat.version);
-                    is_same_znode && (changes == 0 || changes == 1 && now.value != value)
-                }
-            });
-        }
     }
 }

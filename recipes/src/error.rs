@@ -117,3 +117,35 @@ pub enum ValueError {
     #[error(transparent)]
     Client(#[from] Error),
 }
+
+/// Why a counter was not read or changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AtomicError {
+    /// Others were faster every time. It was not changed.
+    #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
+    Contended {
+        /// The counter.
+        path: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The znode holds something else.
+    #[error("counter {path:?}: holds {bytes} bytes, but a counter has 8")]
+    Corrupted {
+        /// The counter.
+        path: String,
+        /// What it holds.
+        bytes: usize,
+    },
+    /// The client could not do what it was asked for, or the mutex was not got. If the error below
+    /// is [`Error::OutcomeUnknown`], the counter may or may not have been changed.
+    #[error(transparent)]
+    Failed(#[from] LockError),
+}
+
+impl From<Error> for AtomicError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}

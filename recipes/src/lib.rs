@@ -13,10 +13,11 @@
 //! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
 //! | `local.rs` | locks passed on inside a process |
-//! | `semaphore.rs`, `lease.rs`, `max_leases.rs` | the semaphore, what it gives, how much of it |
+//! | `write_guard.rs`, `multi_guard.rs` | what two of them give |
+//! | `semaphore.rs`, `leasing.rs`, `lease.rs`, `max_leases.rs` | the semaphore, how it is got, what it gives, how much of it |
 //! | `shared_value.rs`, `shared_count.rs` | values that processes share |
 //! | `leader_latch.rs`, `leader_selector.rs`, `leading.rs`, `participant.rs`, `task.rs` | leaders |
-//! | `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `persistent_node.rs` | the others |
+//! | `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `counter.rs`, `persistent_node.rs` | the others |
 //! | [`simple`] | locks written by hand, for comparison: weak |
 
 mod acquire;
@@ -24,6 +25,7 @@ mod atomic;
 mod barrier;
 pub mod client;
 mod clock;
+mod counter;
 mod double_barrier;
 mod error;
 mod guard;
@@ -31,8 +33,10 @@ mod leader_latch;
 mod leader_selector;
 mod leading;
 mod lease;
+mod leasing;
 mod local;
 mod max_leases;
+mod multi_guard;
 mod multi_lock;
 mod mutex;
 pub mod naming;
@@ -55,14 +59,15 @@ mod shared_value;
 pub mod simple;
 mod task;
 mod waiting;
+mod write_guard;
 
 #[cfg(feature = "planted")]
 pub use self::planted::Planted;
 pub use self::{
-    atomic::{AtomicError, AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
+    atomic::{AtomicOptions, AtomicValue, DistributedAtomicLong, Promotion},
     barrier::DistributedBarrier,
     double_barrier::{DistributedDoubleBarrier, Member},
-    error::{LockError, Released, ValueError},
+    error::{AtomicError, LockError, Released, ValueError},
     guard::{FencingToken, Guard, Loss, Status},
     leader_latch::{LatchError, LatchOptions, LeaderLatch},
     leader_selector::{LeaderSelector, SelectorOptions, Work},
@@ -70,16 +75,18 @@ pub use self::{
     lease::Lease,
     local::LocalHandOver,
     max_leases::MaxLeases,
-    multi_lock::{InterProcessMultiLock, MultiGuard, MultiMember},
+    multi_guard::MultiGuard,
+    multi_lock::{InterProcessMultiLock, MultiMember},
     mutex::InterProcessMutex,
     options::LockOptions,
     owner::Owner,
     participant::Participant,
     persistent_node::PersistentNode,
-    read_write::{InterProcessReadWriteLock, WriteGuard},
+    read_write::InterProcessReadWriteLock,
     revoke::{REVOKE, Revoker},
     semaphore::InterProcessSemaphoreV2,
     semaphore_mutex::InterProcessSemaphoreMutex,
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},
+    write_guard::WriteGuard,
 };

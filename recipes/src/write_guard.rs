@@ -1,0 +1,102 @@
+//! A write lock that is held, and how its holder goes on as a reader.
+//!
+//! Source: curator-recipes reference section 5.3; Curator's `InterProcessReadWriteLock`.
+
+use std::{fmt, ops::Deref};
+
+use minikeeper_client::{CreateMode, Error};
+
+use crate::{
+    client::ZooKeeper,
+    error::{LockError, Released},
+    guard::{Guard, Held, Status},
+    naming,
+    queue::{Queue, Wait},
+};
+
+/// A write lock that is held. Dropping it gives it back without waiting.
+#[must_use = "a guard that is dropped gives its lock back"]
+pub struct WriteGuard<C: ZooKeeper> {
+    pub(crate) guard: Guard<C>,
+    pub(crate) queue: Queue<C>,
+}
+
+impl<C: ZooKeeper> WriteGuard<C> {
+    /// Goes on as a reader: no writer comes in between, and other readers may come in. The
+    /// fencing token stays the same.
+    ///
+    /// If the future is dropped, the lock is given back.
+    ///
+    /// # Errors
+    /// [`LockError::HoldLost`] if the lock is lost, and what servers refuse; it is given back then.
+    pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
+        let reader = behind(&self.queue, &self.guard.held, Wait::FOR_EVER).await?;
+        drop(self.guard);
+        Ok(reader)
+    }
+
+    /// See [`Guard::release`].
+    ///
+    /// # Errors
+    /// Those of [`Guard::release`].
+    pub async fn release(self) -> Result<Released, Error> {
+        self.guard.release().await
+    }
+}
+
+impl<C: ZooKeeper> Deref for WriteGuard<C> {
+    type Target = Guard<C>;
+
+    fn deref(&self) -> &Guard<C> {
+        &self.guard
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for WriteGuard<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.guard.fmt(f)
+    }
+}
+
+pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<(), LockError> {
+    match held.status() {
+        Status::Lost(_) => Err(LockError::HoldLost {
+            path: queue.path.to_string(),
+        }),
+        Status::Held | Status::Suspended { .. } => Ok(()),
+    }
+}
+
+/// Reads under a write lock: the znode gets the writer's digits and so stands directly beside it,
+/// ahead of everybody who waits for the writer.
+///
+/// Only a living writer may do so: in a later session the digits would jump the queue (hazard
+/// H34). So the writer is looked at before, and after the znode is there.
+pub(crate) async fn behind<C: ZooKeeper>(
+    queue: &Queue<C>,
+    writer: &Held<C>,
+    wait: Wait,
+) -> Result<Guard<C>, LockError> {
+    check(queue, writer)?;
+    let digits = &writer.path[writer.path.len() - 10..];
+    let name = format!("{}{digits}", naming::lock_name::READ);
+    let entered = queue
+        .enter(&name, CreateMode::Ephemeral, writer.epoch, wait)
+        .await?;
+    let Some((place, _)) = entered else {
+        return Err(LockError::HoldLost {
+            path: queue.path.to_string(),
+        });
+    };
+    if queue.options.look_ahead == 0 {
+        // Curator lists, whatever it may see.
+        let _ = queue.limited(wait, queue.list()).await?;
+    }
+    check(queue, writer)?;
+    // The own czxid is larger than those of writers that wait already, and would lock them out.
+    Ok(Guard::new(Held::new(
+        queue.client.clone(),
+        place,
+        writer.token,
+    )))
+}
