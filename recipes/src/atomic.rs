@@ -14,6 +14,22 @@ use crate::{
 };
 
 /// What one change made of a counter.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_recipes::DistributedAtomicLong;
+/// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+/// let change = orders.increment().await?;
+/// assert_eq!((change.previous, change.current), (0, 1));
+/// // Nobody was in the way.
+/// assert_eq!(change.optimistic_attempts, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AtomicValue {
@@ -28,6 +44,22 @@ pub struct AtomicValue {
 }
 
 /// How a counter goes about changes that others get ahead of.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
+///
+/// let mut options = AtomicOptions::default();
+/// options.attempts_max = 50;
+/// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
+/// busy.increment().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AtomicOptions {
@@ -58,6 +90,28 @@ impl Default for AtomicOptions {
 }
 
 /// A mutex that those take who were unlucky too often, so that they compete with fewer.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong, Promotion};
+///
+/// let mut options = AtomicOptions::default();
+/// options.promotion = Some(Promotion {
+///     path: "/locks/clicks".to_owned(),
+///     within: Duration::from_secs(5),
+/// });
+/// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
+/// // It was not needed: the mutex is taken only after failed attempts.
+/// assert_eq!(busy.increment().await?.promoted_attempts, 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
     /// Where: not at the counter or below.
@@ -110,6 +164,20 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::DistributedAtomicLong;
+    ///
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.get().await?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, AtomicOptions::default())
     }
@@ -118,6 +186,22 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// When a path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
+    ///
+    /// let mut options = AtomicOptions::default();
+    /// options.attempts_max = 3;
+    /// let orders = DistributedAtomicLong::with_options(client, "/counters/orders", options)?;
+    /// orders.add(2).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mutex = match &options.promotion {
@@ -143,6 +227,21 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// [`AtomicError::Corrupted`], and when a server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.get().await?, 0);
+    /// orders.set(5).await?;
+    /// assert_eq!(orders.get().await?, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
     }
@@ -151,6 +250,21 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// When a server refuses, the client is closed, or the outcome is unknown.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert!(orders.initialize(1000).await?);
+    /// assert!(!orders.initialize(2000).await?);
+    /// assert_eq!(orders.get().await?, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
             let seen = self.counter.read().await?;
@@ -168,6 +282,20 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// # Errors
     /// [`AtomicError::Contended`], [`AtomicError::Corrupted`], and when a server refuses, the
     /// client is closed, or the outcome is unknown.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(5).await?;
+    /// assert_eq!(orders.set(7).await?.previous, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
     }
@@ -178,6 +306,21 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// # Errors
     /// [`AtomicError::Corrupted`], and when a server refuses, the client is closed, or the outcome
     /// is unknown.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(5).await?;
+    /// assert!(orders.compare_and_set(4, 9).await?.is_none());
+    /// assert!(orders.compare_and_set(5, 9).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn compare_and_set(
         &self,
         expected: i64,
@@ -200,6 +343,20 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.add(40).await?.current, 40);
+    /// assert_eq!(orders.add(2).await?.current, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_add(number)).await
     }
@@ -208,6 +365,19 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.subtract(2).await?.current, -2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_sub(number)).await
     }
@@ -216,6 +386,20 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// let number = orders.increment().await?.current;
+    /// assert_eq!(number, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
         self.add(1).await
     }
@@ -224,6 +408,19 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.decrement().await?.current, -1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
         self.subtract(1).await
     }
@@ -232,6 +429,21 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`], and [`LockError::TimedOut`] of the mutex.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(21).await?;
+    /// let doubled = orders.update(|orders| orders * 2).await?;
+    /// assert_eq!(doubled.current, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn update(
         &self,
         change: impl Fn(i64) -> i64 + Send + Sync,

@@ -56,6 +56,21 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::DistributedBarrier;
+    ///
+    /// let barrier = DistributedBarrier::new(client.clone(), "/barriers/migration")?;
+    /// // Paths begin with a slash.
+    /// assert!(DistributedBarrier::new(client, "migration").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
@@ -72,6 +87,20 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// When a server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedBarrier;
+    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
+    /// assert!(barrier.set().await?);
+    /// assert!(!barrier.set().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         loop {
@@ -99,6 +128,21 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// When a server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedBarrier;
+    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
+    /// barrier.set().await?;
+    /// assert!(barrier.remove().await?);
+    /// assert!(!barrier.remove().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         loop {
@@ -119,6 +163,20 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// When a server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedBarrier;
+    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
+    /// // Nobody has set it.
+    /// barrier.wait().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait(&self) -> Result<(), LockError> {
         self.pass(Wait::FOR_EVER).await
     }
@@ -127,6 +185,22 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`] if it is still set, and those of [`DistributedBarrier::wait`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{DistributedBarrier, LockError};
+    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
+    /// barrier.set().await?;
+    /// let waited = barrier.wait_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(waited, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_within(&self, within: Duration) -> Result<(), LockError> {
         self.pass(Wait::within(within)).await
     }

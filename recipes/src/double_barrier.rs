@@ -64,6 +64,20 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::DistributedDoubleBarrier;
+    ///
+    /// let alone = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
+    /// alone.enter().await?.leave().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(client: C, path: &str, members: usize) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
@@ -82,6 +96,21 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Errors
     /// When a server refuses, the client is closed, or the session is lost too often.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedDoubleBarrier;
+    /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
+    /// // In two processes: each gets here when the other does.
+    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
+    /// assert_ne!(one.path(), other.path());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn enter(&self) -> Result<Member<C>, LockError> {
         self.begin(Wait::FOR_EVER).await
     }
@@ -90,6 +119,21 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`DistributedDoubleBarrier::enter`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
+    /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
+    /// let alone = barrier.enter_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(alone, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn enter_within(&self, within: Duration) -> Result<Member<C>, LockError> {
         self.begin(Wait::within(within)).await
     }
@@ -234,6 +278,21 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 
 /// A member of a double barrier who has entered. Dropping it takes it away without waiting for
 /// the others.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_recipes::DistributedDoubleBarrier;
+/// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
+/// let member = barrier.enter().await?;
+/// println!("{} plays", member.path());
+/// member.leave().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a member that is dropped is gone"]
 pub struct Member<C: ZooKeeper> {
     queue: Queue<C>,
@@ -250,6 +309,20 @@ impl<C: ZooKeeper> fmt::Debug for Member<C> {
 
 impl<C: ZooKeeper> Member<C> {
     /// The path of the member's znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedDoubleBarrier;
+    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
+    /// let member = barrier.enter().await?;
+    /// assert!(member.path().starts_with("/barriers/game/"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         self.place.path()
@@ -262,6 +335,21 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Errors
     /// When a server refuses or the client is closed. The member is taken away then too.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedDoubleBarrier;
+    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
+    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
+    /// // In two processes: neither is done before the other is.
+    /// tokio::try_join!(one.leave(), other.leave())?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn leave(self) -> Result<(), LockError> {
         self.end(Wait::FOR_EVER).await
     }
@@ -270,6 +358,24 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`] if others are still there, and those of [`Member::leave`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
+    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
+    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
+    /// let left = one.leave_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(left, Err(LockError::TimedOut { .. })));
+    /// // It has left all the same.
+    /// other.leave().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn leave_within(self, within: Duration) -> Result<(), LockError> {
         self.end(Wait::within(within)).await
     }

@@ -21,6 +21,25 @@ use crate::{
 };
 
 /// A lock that can be a member of an [`InterProcessMultiLock`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{
+///     InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, MultiMember,
+/// };
+///
+/// let report = InterProcessMutex::new(client.clone(), "/locks/report")?;
+/// let prices = InterProcessReadWriteLock::new(client, "/locks/prices")?;
+/// let both = InterProcessMultiLock::new([MultiMember::from(report), MultiMember::Read(prices)]);
+/// let guard = both.acquire().await?;
+/// assert_eq!(guard.guards().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum MultiMember<C: ZooKeeper> {
@@ -147,6 +166,22 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMultiLock<C> {
 impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// These locks, in this order. The same lock twice waits for itself, unless it is acquired
     /// [as an owner](Self::acquire_as).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessMultiLock, InterProcessMutex};
+    ///
+    /// let first = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let second = InterProcessMutex::new(client, "/locks/b")?;
+    /// let both = InterProcessMultiLock::new([first, second]);
+    /// both.acquire().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn new(members: impl IntoIterator<Item = impl Into<MultiMember<C>>>) -> Self {
         Self {
@@ -158,6 +193,20 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// When a path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMultiLock;
+    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
+    /// let guard = both.acquire().await?;
+    /// assert!(guard.guards()[0].path().starts_with("/locks/a/"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_paths<P: AsRef<str>>(
         client: C,
         paths: impl IntoIterator<Item = P>,
@@ -172,6 +221,23 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// When a path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMultiLock;
+    /// // The third is the first one again.
+    /// let paths = ["/accounts/7", "/accounts/3", "/accounts/7"];
+    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, paths)?;
+    /// let guard = transfer.acquire().await?;
+    /// assert_eq!(guard.guards().len(), 2);
+    /// assert!(guard.guards()[0].path().starts_with("/accounts/3/"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_paths_sorted<P: AsRef<str>>(
         client: C,
         paths: impl IntoIterator<Item = P>,
@@ -187,6 +253,20 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// That of the first member that fails; those before it are given back.
     /// [`LockError::Lost`] too, if one of those was lost meanwhile.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMultiLock;
+    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
+    /// let guard = transfer.acquire().await?;
+    /// println!("both accounts are held, with tokens {:?}", guard.tokens());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire(&self) -> Result<MultiGuard<C>, LockError> {
         self.take(None, Wait::FOR_EVER).await
     }
@@ -197,6 +277,26 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// [`LockError::TimedOut`] with the path of the member that was not free, and those of
     /// [`InterProcessMultiLock::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessMultiLock, InterProcessMutex, LockError};
+    /// let account = InterProcessMutex::new(client.clone(), "/accounts/7")?;
+    /// let taken = account.acquire().await?;
+    ///
+    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
+    /// match transfer.acquire_within(Duration::from_millis(10)).await {
+    ///     Err(LockError::TimedOut { path, .. }) => assert_eq!(path, "/accounts/7"),
+    ///     other => panic!("one of them is taken, so not {other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<MultiGuard<C>, LockError> {
         self.take(None, Wait::within(within)).await
     }
@@ -205,6 +305,21 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMultiLock;
+    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
+    /// let guard = transfer.try_acquire().await?;
+    /// assert!(guard.is_some());
+    /// assert!(transfer.try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
         match self.acquire_within(Duration::ZERO).await {
             Err(LockError::TimedOut { .. }) => Ok(None),
@@ -217,6 +332,23 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// [`LockError::HoldLost`] if the owner's hold of a member is lost, and those of
     /// [`InterProcessMultiLock::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMultiLock, Owner};
+    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
+    /// let owner = Owner::new();
+    /// let outer = both.acquire_as(&owner).await?;
+    /// // Without an owner this would wait for ever.
+    /// let inner = both.acquire_as(&owner).await?;
+    /// assert_eq!(outer.tokens(), inner.tokens());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_as(&self, owner: &Owner) -> Result<MultiGuard<C>, LockError> {
         self.take(Some(owner), Wait::FOR_EVER).await
     }
@@ -225,6 +357,23 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessMultiLock::acquire_as`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessMultiLock, LockError, Owner};
+    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
+    /// let (one, other) = (Owner::new(), Owner::new());
+    /// let guard = both.acquire_as_within(&one, Duration::from_secs(5)).await?;
+    /// let late = both.acquire_as_within(&other, Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_as_within(
         &self,
         owner: &Owner,

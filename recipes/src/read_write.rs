@@ -78,6 +78,20 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::InterProcessReadWriteLock;
+    ///
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// catalogue.acquire_read().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
@@ -86,6 +100,21 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessReadWriteLock, LockOptions};
+    ///
+    /// let options = LockOptions::default().with_data("host 7");
+    /// let catalogue = InterProcessReadWriteLock::with_options(client, "/locks/catalogue", options)?;
+    /// catalogue.acquire_write().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
@@ -103,6 +132,20 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// When a server refuses, the client is closed, or the session is lost too often.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessReadWriteLock;
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let one = catalogue.acquire_read().await?;
+    /// let another = catalogue.acquire_read().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_read(&self) -> Result<Guard<C>, LockError> {
         self.take(Claim::Read, Wait::FOR_EVER).await
     }
@@ -111,6 +154,22 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let writer = catalogue.acquire_write().await?;
+    /// let reader = catalogue.acquire_read_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_read_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
         self.take(Claim::Read, Wait::within(within)).await
     }
@@ -119,6 +178,21 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessReadWriteLock::acquire_read`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessReadWriteLock;
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let writer = catalogue.acquire_write().await?;
+    /// println!("writing with token {}", writer.token());
+    /// writer.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_write(&self) -> Result<WriteGuard<C>, LockError> {
         let guard = self.take(Claim::Write, Wait::FOR_EVER).await?;
         Ok(self.write_guard(guard))
@@ -128,6 +202,22 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let reader = catalogue.acquire_read().await?;
+    /// let writer = catalogue.acquire_write_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(writer, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_write_within(&self, within: Duration) -> Result<WriteGuard<C>, LockError> {
         let guard = self.take(Claim::Write, Wait::within(within)).await?;
         Ok(self.write_guard(guard))
@@ -138,6 +228,22 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`LockError::HoldLost`] if what the owner holds is lost, and those of
     /// [`InterProcessReadWriteLock::acquire_read`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, Owner};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let owner = Owner::new();
+    /// let writer = catalogue.acquire_write_as(&owner).await?;
+    /// // Whoever writes may read.
+    /// let reader = catalogue.acquire_read_as(&owner).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_read_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
         self.read_as(owner, Wait::FOR_EVER).await
     }
@@ -146,6 +252,23 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read_as`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let writer = catalogue.acquire_write_as(&Owner::new()).await?;
+    /// let within = Duration::from_millis(10);
+    /// let reader = catalogue.acquire_read_as_within(&Owner::new(), within).await;
+    /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_read_as_within(
         &self,
         owner: &Owner,
@@ -159,6 +282,24 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, [`LockError::HoldLost`] if what it
     /// holds is lost, and those of [`InterProcessReadWriteLock::acquire_read`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let owner = Owner::new();
+    /// let reader = catalogue.acquire_read_as(&owner).await?;
+    /// let writer = catalogue.acquire_write_as(&owner).await;
+    /// assert!(matches!(writer, Err(LockError::UpgradeWouldDeadlock { .. })));
+    /// reader.release().await?;
+    /// let writer = catalogue.acquire_write_as(&owner).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_write_as(&self, owner: &Owner) -> Result<WriteGuard<C>, LockError> {
         self.write_as(owner, Wait::FOR_EVER).await
     }
@@ -167,6 +308,23 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_write_as`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let owner = Owner::new();
+    /// let outer = catalogue.acquire_write_as(&owner).await?;
+    /// let inner = catalogue.acquire_write_as_within(&owner, Duration::from_secs(5)).await?;
+    /// assert_eq!(outer.token(), inner.token());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_write_as_within(
         &self,
         owner: &Owner,
@@ -179,6 +337,20 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessReadWriteLock;
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let reader = catalogue.acquire_read().await?;
+    /// assert_eq!(catalogue.readers().await?, [reader.path()]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn readers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::READ).await
     }
@@ -187,6 +359,21 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessReadWriteLock;
+    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// assert!(catalogue.writers().await?.is_empty());
+    /// let writer = catalogue.acquire_write().await?;
+    /// assert_eq!(catalogue.writers().await?, [writer.path()]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn writers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::WRITE).await
     }

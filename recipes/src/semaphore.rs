@@ -68,6 +68,23 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
+    ///
+    /// let fixed = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
+    /// // Or as many as a number says that may change.
+    /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
+    /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
+    /// assert_eq!(workers.available().await?, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(client: C, path: &str, max: impl Into<MaxLeases<C>>) -> Result<Self, Error> {
         Self::with_options(client, path, max, LockOptions::default())
     }
@@ -76,6 +93,22 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions};
+    ///
+    /// let options = LockOptions::default().with_data("host 7");
+    /// let licences = InterProcessSemaphoreV2::with_options(client, "/licences", 3, options)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(&lease.data().await?[..], b"host 7");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_options(
         client: C,
         path: &str,
@@ -108,6 +141,21 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// When a server refuses, the client is closed, the session is lost too often, or there never
     /// is a lease ([`LockError::TooMany`]).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// println!("working with {}", lease.name());
+    /// lease.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire(&self) -> Result<Lease<C>, LockError> {
         one(self.take(1, Wait::FOR_EVER).await)
     }
@@ -116,6 +164,22 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
+    /// let lease = licences.acquire().await?;
+    /// let late = licences.acquire_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<Lease<C>, LockError> {
         one(self.take(1, Wait::within(within)).await)
     }
@@ -124,6 +188,21 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
+    /// let lease = licences.try_acquire().await?;
+    /// assert!(lease.is_some());
+    /// assert!(licences.try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
         let leases = self.try_acquire_many(1).await?;
         Ok(leases.and_then(|mut leases| leases.pop()))
@@ -140,6 +219,21 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`LockError::TooMany`] if there are not so many, [`LockError::NothingWanted`], and those of
     /// [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let leases = licences.acquire_many(2).await?;
+    /// assert_eq!(leases.len(), 2);
+    /// assert_eq!(licences.available().await?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_many(&self, wanted: u32) -> Result<Vec<Lease<C>>, LockError> {
         self.take(wanted, Wait::FOR_EVER).await
     }
@@ -148,6 +242,24 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire_many`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let two = licences.acquire_many(2).await?;
+    /// let late = licences.acquire_many_within(2, Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// // Nobody holds a part.
+    /// assert_eq!(licences.available().await?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_many_within(
         &self,
         wanted: u32,
@@ -160,6 +272,21 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire_many`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let two = licences.try_acquire_many(2).await?;
+    /// assert!(two.is_some());
+    /// assert!(licences.try_acquire_many(2).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
         if self.leasing.leases.options.peek && self.available().await? < wanted {
             return Ok(None);
@@ -174,6 +301,20 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(licences.available().await?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn available(&self) -> Result<u32, LockError> {
         let max = self.leasing.max.get().await;
         let max = max.map_err(|error| self.leasing.no_max(error))?;
@@ -186,6 +327,20 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(licences.participants().await?, [lease.path()]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;
         paths.sort_by(|a, b| key(a).cmp(key(b)));

@@ -15,6 +15,22 @@ use crate::{
 };
 
 /// A write lock that is held. Dropping it gives it back without waiting.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessReadWriteLock, Status};
+///
+/// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+/// let writer = catalogue.acquire_write().await?;
+/// // What a guard can do it can do too.
+/// assert_eq!(writer.status(), Status::Held);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a guard that is dropped gives its lock back"]
 pub struct WriteGuard<C: ZooKeeper> {
     pub(crate) guard: Guard<C>,
@@ -29,6 +45,24 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Errors
     /// [`LockError::HoldLost`] if the lock is lost, and what servers refuse; it is given back then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessReadWriteLock;
+    /// # let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let writer = catalogue.acquire_write().await?;
+    /// let token = writer.token();
+    /// let reader = writer.downgrade().await?;
+    /// assert_eq!(reader.token(), token);
+    /// // Others may read now.
+    /// let other = catalogue.acquire_read().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
         let reader = behind(&self.queue, &self.guard.held, Wait::FOR_EVER).await?;
         drop(self.guard);
@@ -39,6 +73,20 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Errors
     /// Those of [`Guard::release`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessReadWriteLock, Released};
+    /// # let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
+    /// let writer = catalogue.acquire_write().await?;
+    /// assert_eq!(writer.release().await?, Released::Done);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn release(self) -> Result<Released, Error> {
         self.guard.release().await
     }
