@@ -17,8 +17,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// # use minikeeper_recipes::DistributedAtomicLong;
@@ -27,8 +26,7 @@ use crate::{
 /// assert_eq!((change.previous, change.current), (0, 1));
 /// // Nobody was in the way.
 /// assert_eq!(change.optimistic_attempts, 1);
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -47,8 +45,7 @@ pub struct AtomicValue {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
@@ -57,8 +54,7 @@ pub struct AtomicValue {
 /// options.attempts_max = 50;
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
 /// busy.increment().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -93,8 +89,7 @@ impl Default for AtomicOptions {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use std::time::Duration;
@@ -109,8 +104,7 @@ impl Default for AtomicOptions {
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
 /// // It was not needed: the mutex is taken only after failed attempts.
 /// assert_eq!(busy.increment().await?.promoted_attempts, 0);
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
@@ -129,7 +123,7 @@ pub struct Promotion {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -140,9 +134,7 @@ pub struct Promotion {
 /// let change = orders.add(7).await?;
 /// assert_eq!((change.previous, change.current), (0, 7));
 /// assert_eq!(orders.get().await?, 7);
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct DistributedAtomicLong<C: ZooKeeper> {
@@ -167,16 +159,14 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::DistributedAtomicLong;
     ///
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// assert_eq!(orders.get().await?, 0);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, AtomicOptions::default())
@@ -189,8 +179,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
@@ -199,8 +188,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// options.attempts_max = 3;
     /// let orders = DistributedAtomicLong::with_options(client, "/counters/orders", options)?;
     /// orders.add(2).await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -230,8 +218,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
@@ -239,8 +226,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// assert_eq!(orders.get().await?, 0);
     /// orders.set(5).await?;
     /// assert_eq!(orders.get().await?, 5);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
@@ -253,8 +239,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
@@ -262,8 +247,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// assert!(orders.initialize(1000).await?);
     /// assert!(!orders.initialize(2000).await?);
     /// assert_eq!(orders.get().await?, 1000);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
@@ -285,16 +269,14 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// orders.set(5).await?;
     /// assert_eq!(orders.set(7).await?.previous, 5);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
@@ -309,8 +291,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
@@ -318,8 +299,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// orders.set(5).await?;
     /// assert!(orders.compare_and_set(4, 9).await?.is_none());
     /// assert!(orders.compare_and_set(5, 9).await?.is_some());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn compare_and_set(
         &self,
@@ -346,16 +326,14 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// assert_eq!(orders.add(40).await?.current, 40);
     /// assert_eq!(orders.add(2).await?.current, 42);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_add(number)).await
@@ -368,15 +346,13 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// assert_eq!(orders.subtract(2).await?.current, -2);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_sub(number)).await
@@ -389,16 +365,14 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// let number = orders.increment().await?.current;
     /// assert_eq!(number, 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
         self.add(1).await
@@ -411,15 +385,13 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
     /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
     /// assert_eq!(orders.decrement().await?.current, -1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
         self.subtract(1).await
@@ -432,8 +404,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedAtomicLong;
@@ -441,8 +412,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// orders.set(21).await?;
     /// let doubled = orders.update(|orders| orders * 2).await?;
     /// assert_eq!(doubled.current, 42);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn update(
         &self,

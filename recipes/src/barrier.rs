@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -34,9 +34,7 @@ use crate::{
 /// let (waited, removed) = tokio::join!(barrier.wait(), barrier.remove());
 /// waited?;
 /// assert!(removed?);
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct DistributedBarrier<C: ZooKeeper> {
@@ -59,8 +57,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::DistributedBarrier;
@@ -68,8 +65,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// let barrier = DistributedBarrier::new(client.clone(), "/barriers/migration")?;
     /// // Paths begin with a slash.
     /// assert!(DistributedBarrier::new(client, "migration").is_err());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -90,16 +86,14 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedBarrier;
     /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
     /// assert!(barrier.set().await?);
     /// assert!(!barrier.set().await?);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
@@ -131,8 +125,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedBarrier;
@@ -140,8 +133,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// barrier.set().await?;
     /// assert!(barrier.remove().await?);
     /// assert!(!barrier.remove().await?);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
@@ -166,16 +158,14 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedBarrier;
     /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
     /// // Nobody has set it.
     /// barrier.wait().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn wait(&self) -> Result<(), LockError> {
         self.pass(Wait::FOR_EVER).await
@@ -188,8 +178,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -198,8 +187,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// barrier.set().await?;
     /// let waited = barrier.wait_within(Duration::from_millis(10)).await;
     /// assert!(matches!(waited, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn wait_within(&self, within: Duration) -> Result<(), LockError> {
         self.pass(Wait::within(within)).await

@@ -29,7 +29,7 @@ const READY: &str = "ready";
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -39,9 +39,7 @@ const READY: &str = "ready";
 /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
 /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
 /// tokio::try_join!(one.leave(), other.leave())?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct DistributedDoubleBarrier<C: ZooKeeper> {
@@ -67,16 +65,14 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::DistributedDoubleBarrier;
     ///
     /// let alone = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
     /// alone.enter().await?.leave().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn new(client: C, path: &str, members: usize) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -99,8 +95,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedDoubleBarrier;
@@ -108,8 +103,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// // In two processes: each gets here when the other does.
     /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
     /// assert_ne!(one.path(), other.path());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn enter(&self) -> Result<Member<C>, LockError> {
         self.begin(Wait::FOR_EVER).await
@@ -122,8 +116,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -131,8 +124,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
     /// let alone = barrier.enter_within(Duration::from_millis(10)).await;
     /// assert!(matches!(alone, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn enter_within(&self, within: Duration) -> Result<Member<C>, LockError> {
         self.begin(Wait::within(within)).await
@@ -281,8 +273,7 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// # use minikeeper_recipes::DistributedDoubleBarrier;
@@ -290,8 +281,7 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 /// let member = barrier.enter().await?;
 /// println!("{} plays", member.path());
 /// member.leave().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[must_use = "a member that is dropped is gone"]
 pub struct Member<C: ZooKeeper> {
@@ -312,16 +302,14 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedDoubleBarrier;
     /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
     /// let member = barrier.enter().await?;
     /// assert!(member.path().starts_with("/barriers/game/"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn path(&self) -> &str {
@@ -338,8 +326,7 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::DistributedDoubleBarrier;
@@ -347,8 +334,7 @@ impl<C: ZooKeeper> Member<C> {
     /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
     /// // In two processes: neither is done before the other is.
     /// tokio::try_join!(one.leave(), other.leave())?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn leave(self) -> Result<(), LockError> {
         self.end(Wait::FOR_EVER).await
@@ -361,8 +347,7 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -373,8 +358,7 @@ impl<C: ZooKeeper> Member<C> {
     /// assert!(matches!(left, Err(LockError::TimedOut { .. })));
     /// // It has left all the same.
     /// other.leave().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn leave_within(self, within: Duration) -> Result<(), LockError> {
         self.end(Wait::within(within)).await

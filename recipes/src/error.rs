@@ -8,6 +8,25 @@ use minikeeper_client::Error;
 ///
 /// Nothing is left behind: a znode that was created goes again, also if that takes longer than the
 /// call.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_recipes::{InterProcessMutex, LockError};
+///
+/// let lock = InterProcessMutex::new(client, "/locks/a")?;
+/// let _guard = lock.acquire().await?;
+/// match lock.acquire_within(Duration::from_millis(10)).await {
+///     Ok(guard) => println!("got it, with token {}", guard.token()),
+///     Err(LockError::TimedOut { within, .. }) => println!("not within {within:?}: later, then"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -82,6 +101,24 @@ pub enum LockError {
 }
 
 /// What became of a lock that was given back.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Released};
+///
+/// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+/// let guard = lock.acquire().await?;
+/// // Somebody deletes its znode by hand.
+/// client.delete(guard.path(), None).await?;
+/// match guard.release().await? {
+///     Released::AlreadyGone => println!("the end of the work was not protected"),
+///     other => panic!("it was gone, so not {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
     /// The next one has it.
@@ -96,6 +133,23 @@ pub enum Released {
 }
 
 /// Why a shared value was not got or not set.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::CreateMode;
+/// use minikeeper_recipes::{SharedCount, ValueError};
+///
+/// client.create("/tickets", b"250", CreateMode::Persistent).await?;
+/// let tickets = SharedCount::start(client, "/tickets", 250).await?;
+/// match tickets.get().await {
+///     Err(ValueError::NotACount { bytes, .. }) => assert_eq!(bytes, 3),
+///     other => panic!("it is a text, so not {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
@@ -119,6 +173,23 @@ pub enum ValueError {
 }
 
 /// Why a counter was not read or changed.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::CreateMode;
+/// use minikeeper_recipes::{AtomicError, DistributedAtomicLong};
+///
+/// client.create("/orders", b"250", CreateMode::Persistent).await?;
+/// let orders = DistributedAtomicLong::new(client, "/orders")?;
+/// match orders.increment().await {
+///     Err(AtomicError::Corrupted { bytes, .. }) => assert_eq!(bytes, 3),
+///     other => panic!("it is a text, so not {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicError {

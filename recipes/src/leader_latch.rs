@@ -21,6 +21,20 @@ use crate::{
 };
 
 /// How a latch goes about its work.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{ErrorPolicy, LatchOptions, LeaderLatch};
+///
+/// let mut options = LatchOptions::default();
+/// options.error_policy = ErrorPolicy::Session;
+/// let latch = LeaderLatch::start_with(client, "/leaders/billing", "host 7", options)?;
+/// latch.wait().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct LatchOptions {
@@ -35,6 +49,21 @@ pub struct LatchOptions {
 }
 
 /// Why a latch does not contend any more.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_recipes::{LatchError, LeaderLatch};
+/// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+/// latch.close().await?;
+/// match latch.wait().await {
+///     Err(LatchError::Closed { path }) => assert_eq!(path, "/leaders/billing"),
+///     other => panic!("it was closed, so not {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LatchError {
@@ -57,7 +86,7 @@ pub enum LatchError {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -69,9 +98,7 @@ pub enum LatchError {
 /// println!("leading with token {token}");
 /// assert!(latch.has_leadership());
 /// latch.close().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct LeaderLatch<C: ZooKeeper> {
     contender: Arc<Contender<C>>,
@@ -94,6 +121,19 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::LeaderLatch;
+    ///
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// // It contends from now on; nothing has to be awaited for that.
+    /// println!("leading already: {}", latch.has_leadership());
+    /// # Ok(()) }
+    /// ```
     pub fn start(client: C, path: &str, id: &str) -> Result<Self, Error> {
         Self::start_with(client, path, id, LatchOptions::default())
     }
@@ -102,6 +142,20 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{ErrorPolicy, LatchOptions, LeaderLatch};
+    ///
+    /// let mut options = LatchOptions::default();
+    /// options.error_policy = ErrorPolicy::Session;
+    /// let latch = LeaderLatch::start_with(client, "/leaders/billing", "host 7", options)?;
+    /// latch.wait().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn start_with(
         client: C,
         path: &str,
@@ -126,12 +180,38 @@ impl<C: ZooKeeper> LeaderLatch<C> {
 
     /// Whether it leads. Asks nobody: it compares what is known with the time, so that a process
     /// that was paused sees the loss at its first look.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// latch.wait().await?;
+    /// assert!(latch.has_leadership());
+    /// latch.close().await?;
+    /// assert!(!latch.has_leadership());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         matches!(self.leadership(), Leadership::Leader { .. })
     }
 
     /// The same, with the token.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// let token = latch.wait().await?;
+    /// assert_eq!(latch.leadership(), Leadership::Leader { token });
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.contender.leadership()
@@ -142,6 +222,18 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// When it does not contend any more: it was closed, a server refuses, or the client is
     /// closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// let token = latch.wait().await?;
+    /// println!("leading with token {token}");
+    /// # Ok(()) }
+    /// ```
     pub async fn wait(&self) -> Result<FencingToken, LatchError> {
         let contender = &self.contender;
         let mut state = contender.state.subscribe();
@@ -166,12 +258,40 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     }
 
     /// Every change of the leadership, beginning with what it is if that is to lead.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// let mut changes = latch.changes();
+    /// assert!(matches!(changes.next().await, Some(Leadership::Leader { .. })));
+    /// latch.close().await?;
+    /// assert_eq!(changes.next().await, Some(Leadership::Follower));
+    /// assert_eq!(changes.next().await, None);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn changes(&self) -> LeadershipChanges {
         self.contender.changes()
     }
 
     /// The path of its own znode, if it has one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// latch.wait().await?;
+    /// let path = latch.own_path();
+    /// assert!(path.is_some_and(|path| path.starts_with("/leaders/billing/")));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn own_path(&self) -> Option<String> {
         self.contender.own_path.lock().clone()
@@ -181,6 +301,19 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// latch.wait().await?;
+    /// let all = latch.participants().await?;
+    /// assert_eq!((all.len(), &*all[0].id), (1, "host 7"));
+    /// # Ok(()) }
+    /// ```
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.contender.queue, Claim::Latch).await
     }
@@ -189,6 +322,19 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// latch.wait().await?;
+    /// let leader = latch.leader().await?;
+    /// assert!(leader.is_some_and(|leader| leader.id == "host 7"));
+    /// # Ok(()) }
+    /// ```
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
@@ -203,6 +349,20 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// When it is not certain that the znode is gone: it will be, with the next connection or with
     /// the session's end.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::LeaderLatch;
+    /// let first = LeaderLatch::start(client.clone(), "/leaders/billing", "host 7")?;
+    /// first.wait().await?;
+    /// let second = LeaderLatch::start(client, "/leaders/billing", "host 8")?;
+    /// first.close().await?;
+    /// second.wait().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn close(&self) -> Result<(), Error> {
         self.closing.send_replace(true);
         let mut state = self.contender.state.subscribe();

@@ -22,9 +22,43 @@ use crate::{
 };
 
 /// What a selector does as the leader: as long as the future runs, it leads.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{Guard, LeaderSelector, SelectorOptions, Work};
+/// use minikeeper_client::Client;
+///
+/// fn report(guard: &Guard<Client>) -> Work<'_> {
+///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+/// }
+///
+/// let options = SelectorOptions::default();
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, report)?;
+/// selector.done().await?;
+/// # Ok(()) }
+/// ```
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// How a selector goes about its work.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+///
+/// let mut options = SelectorOptions::default();
+/// options.is_requeued = true;
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+///     Box::pin(async { println!("again and again, and others in between") })
+/// })?;
+/// selector.close().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct SelectorOptions {
@@ -51,7 +85,7 @@ pub struct SelectorOptions {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -64,9 +98,7 @@ pub struct SelectorOptions {
 /// })?;
 /// selector.done().await?;
 /// selector.close().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct LeaderSelector<C: ZooKeeper> {
     shared: Arc<Shared<C>>,
@@ -117,6 +149,21 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    ///
+    /// let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |guard| {
+    ///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+    /// })?;
+    /// selector.done().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn start(
         client: C,
         path: &str,
@@ -149,6 +196,22 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     }
 
     /// Whether its work runs and it leads. Asks nobody: it compares what is known with the time.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// // Its work is done.
+    /// assert!(!selector.has_leadership());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         let held = self.shared.held.lock().clone();
@@ -160,6 +223,21 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     }
 
     /// Queues again when its turn is over; false if it queues anyway, or contends no more.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// assert!(selector.requeue());
+    /// # Ok(()) }
+    /// ```
     pub fn requeue(&self) -> bool {
         let is_queued = matches!(*self.stage.borrow(), Stage::Queued | Stage::Closed(_));
         if !is_queued {
@@ -169,6 +247,23 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     }
 
     /// Drops the work if it runs, which ends the turn; false if it does not.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.interrupt() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// selector.done().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn interrupt(&self) -> bool {
         let is_leading = matches!(*self.stage.borrow(), Stage::Leading);
         if is_leading {
@@ -181,6 +276,21 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     ///
     /// # Errors
     /// When it had no turn: a server refuses or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// println!("it has reported");
+    /// # Ok(()) }
+    /// ```
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let end = stage.wait_for(|stage| matches!(stage, Stage::Idle(_) | Stage::Closed(_)));
@@ -195,6 +305,24 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.has_leadership() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// let all = selector.participants().await?;
+    /// assert_eq!((all.len(), &*all[0].id), (1, "host 7"));
+    /// # Ok(()) }
+    /// ```
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.shared.queue, Claim::Mutex).await
     }
@@ -203,6 +331,24 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     ///
     /// # Errors
     /// When no server answers or it refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.has_leadership() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// let leader = selector.leader().await?;
+    /// assert!(leader.is_some_and(|leader| leader.id == "host 7"));
+    /// # Ok(()) }
+    /// ```
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
@@ -215,6 +361,21 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// When it is not certain that the lock is given back: it will be, with the next connection or
     /// with the session's end.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// selector.close().await?;
+    /// assert!(!selector.has_leadership());
+    /// # Ok(()) }
+    /// ```
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();

@@ -32,6 +32,13 @@ use crate::{
 /// What a leader does when there is no connection, and so no knowing.
 ///
 /// Source: Curator's `ConnectionStateErrorPolicy`.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::{ErrorPolicy, LatchOptions};
+///
+/// assert_eq!(LatchOptions::default().error_policy, ErrorPolicy::Standard);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ErrorPolicy {
     /// It stops leading at once, and leads on after the reconnect if it is still the first.
@@ -42,6 +49,22 @@ pub enum ErrorPolicy {
 }
 
 /// Whether a latch leads.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderLatch, Leadership};
+///
+/// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+/// latch.wait().await?;
+/// match latch.leadership() {
+///     Leadership::Leader { token } => println!("bill, and say that it was {token}"),
+///     Leadership::Follower => println!("leave that to the leader"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leadership {
     /// It does.
@@ -55,6 +78,27 @@ pub enum Leadership {
 }
 
 /// Changes of a latch's leadership; see [`LeaderLatch::changes`](crate::LeaderLatch::changes).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderLatch, Leadership};
+///
+/// let latch = LeaderLatch::start(client.clone(), "/leaders/billing", "host 7")?;
+/// let mut changes = latch.changes();
+/// tokio::spawn(async move {
+///     while let Some(change) = changes.next().await {
+///         match change {
+///             Leadership::Leader { token } => println!("begin to bill, with token {token}"),
+///             Leadership::Follower => println!("stop that"),
+///         }
+///     }
+/// });
+/// latch.wait().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct LeadershipChanges {
     state: watch::Receiver<State>,
@@ -68,6 +112,19 @@ impl LeadershipChanges {
     /// Whoever looks too seldom misses terms that came and went, but no end of one that was told.
     ///
     /// Cancel safe.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// let mut changes = latch.changes();
+    /// let change = changes.next().await;
+    /// assert!(matches!(change, Some(Leadership::Leader { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn next(&mut self) -> Option<Leadership> {
         loop {
             let state = self.state.borrow_and_update().clone();

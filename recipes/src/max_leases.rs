@@ -11,6 +11,21 @@ use crate::{
 };
 
 /// How many leases a semaphore has. All who use it must agree on that, which nobody checks.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessSemaphoreV2, MaxLeases, SharedCount};
+///
+/// let max = SharedCount::start(client.clone(), "/limits/workers", 1).await?;
+/// let workers = InterProcessSemaphoreV2::new(client, "/workers", MaxLeases::Shared(max.clone()))?;
+/// let one = workers.acquire().await?;
+/// max.set(2).await?;
+/// let another = workers.acquire().await?;
+/// # Ok(()) }
+/// ```
 #[non_exhaustive]
 pub enum MaxLeases<C: ZooKeeper> {
     /// So many, for ever.

@@ -21,8 +21,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{InterProcessMultiLock, Status};
@@ -31,8 +30,7 @@ use crate::{
 /// let guard = both.acquire().await?;
 /// assert_eq!(guard.status(), Status::Held);
 /// guard.release().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[must_use = "a guard that is dropped gives its locks back"]
 pub struct MultiGuard<C: ZooKeeper> {
@@ -45,8 +43,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
@@ -54,8 +51,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// let guard = both.acquire().await?;
     /// let tokens = guard.tokens();
     /// println!("write to a with {}, to b with {}", tokens[0], tokens[1]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn tokens(&self) -> Vec<FencingToken> {
@@ -66,8 +62,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
@@ -76,8 +71,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// for guard in guard.guards() {
     ///     println!("{} is held", guard.path());
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn guards(&self) -> &[Guard<C>] {
         &self.guards
@@ -87,8 +81,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessMultiLock, Loss, Status};
@@ -97,8 +90,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// assert_eq!(guard.status(), Status::Held);
     /// client.close().await;
     /// assert_eq!(guard.status(), Status::Lost(Loss::Closed));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn status(&self) -> Status {
@@ -121,8 +113,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessMultiLock, Loss};
@@ -131,8 +122,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// // Somebody deletes the znode of one of them by hand.
     /// client.delete(guard.guards()[1].path(), None).await?;
     /// assert_eq!(guard.lost().await, Loss::NodeDeleted);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn lost(&self) -> Loss {
         let mut all: Vec<_> = self
@@ -157,8 +147,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
@@ -166,8 +155,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// let guard = both.acquire().await?;
     /// let sum = guard.run(async { 40 + 2 }).await;
     /// assert_eq!(sum, Ok(42));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
@@ -187,16 +175,14 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessMultiLock, Released};
     /// # let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
     /// let guard = both.acquire().await?;
     /// assert_eq!(guard.release().await?, Released::Done);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn release(mut self) -> Result<Released, Error> {
         let mut releases = Vec::new();

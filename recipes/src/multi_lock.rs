@@ -24,8 +24,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{
@@ -37,8 +36,7 @@ use crate::{
 /// let both = InterProcessMultiLock::new([MultiMember::from(report), MultiMember::Read(prices)]);
 /// let guard = both.acquire().await?;
 /// assert_eq!(guard.guards().len(), 2);
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
@@ -128,7 +126,7 @@ fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::InterProcessMultiLock;
@@ -139,9 +137,7 @@ fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
 /// // Each account compares the token of its own lock.
 /// assert_eq!(guard.tokens().len(), 2);
 /// guard.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct InterProcessMultiLock<C: ZooKeeper> {
     members: Arc<[MultiMember<C>]>,
@@ -169,8 +165,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{InterProcessMultiLock, InterProcessMutex};
@@ -179,8 +174,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// let second = InterProcessMutex::new(client, "/locks/b")?;
     /// let both = InterProcessMultiLock::new([first, second]);
     /// both.acquire().await?.release().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn new(members: impl IntoIterator<Item = impl Into<MultiMember<C>>>) -> Self {
@@ -196,16 +190,14 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
     /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
     /// let guard = both.acquire().await?;
     /// assert!(guard.guards()[0].path().starts_with("/locks/a/"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn from_paths<P: AsRef<str>>(
         client: C,
@@ -224,8 +216,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
@@ -235,8 +226,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// let guard = transfer.acquire().await?;
     /// assert_eq!(guard.guards().len(), 2);
     /// assert!(guard.guards()[0].path().starts_with("/accounts/3/"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn from_paths_sorted<P: AsRef<str>>(
         client: C,
@@ -256,16 +246,14 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
     /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
     /// let guard = transfer.acquire().await?;
     /// println!("both accounts are held, with tokens {:?}", guard.tokens());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire(&self) -> Result<MultiGuard<C>, LockError> {
         self.take(None, Wait::FOR_EVER).await
@@ -280,8 +268,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -294,8 +281,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///     Err(LockError::TimedOut { path, .. }) => assert_eq!(path, "/accounts/7"),
     ///     other => panic!("one of them is taken, so not {other:?}"),
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<MultiGuard<C>, LockError> {
         self.take(None, Wait::within(within)).await
@@ -308,8 +294,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
@@ -317,8 +302,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// let guard = transfer.try_acquire().await?;
     /// assert!(guard.is_some());
     /// assert!(transfer.try_acquire().await?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
         match self.acquire_within(Duration::ZERO).await {
@@ -335,8 +319,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessMultiLock, Owner};
@@ -346,8 +329,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// // Without an owner this would wait for ever.
     /// let inner = both.acquire_as(&owner).await?;
     /// assert_eq!(outer.tokens(), inner.tokens());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_as(&self, owner: &Owner) -> Result<MultiGuard<C>, LockError> {
         self.take(Some(owner), Wait::FOR_EVER).await
@@ -360,8 +342,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -371,8 +352,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// let guard = both.acquire_as_within(&one, Duration::from_secs(5)).await?;
     /// let late = both.acquire_as_within(&other, Duration::from_millis(10)).await;
     /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_as_within(
         &self,

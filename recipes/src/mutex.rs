@@ -25,7 +25,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -36,9 +36,7 @@ use crate::{
 /// let guard = printer.acquire().await?;
 /// println!("printing with token {}", guard.token());
 /// guard.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct InterProcessMutex<C: ZooKeeper> {
     queue: Queue<C>,

@@ -15,6 +15,13 @@ pub const PROTECTION_BYTES: usize = 40;
 pub const SEQUENCE_MAX: u32 = 2_147_000_000;
 
 /// The kinds of lock znodes, by the name behind the prefix.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming::{self, lock_name};
+///
+/// assert_eq!(naming::key("_c_x-lease-0000000007", lock_name::LEASE), "0000000007");
+/// ```
 pub mod lock_name {
     /// A mutex, and the inner lock of a semaphore.
     pub const MUTEX: &str = "lock-";
@@ -29,12 +36,28 @@ pub mod lock_name {
 }
 
 /// The prefix that makes a znode findable whose creation was not answered.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// let prefix = naming::protection(uuid::Uuid::nil());
+/// assert_eq!(prefix, "_c_00000000-0000-0000-0000-000000000000-");
+/// ```
 #[must_use]
 pub fn protection(uuid: Uuid) -> String {
     format!("_c_{}-", uuid.hyphenated())
 }
 
 /// Whether a name carries a protection prefix.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert!(naming::is_protected("_c_00000000-0000-0000-0000-000000000000-lock-0000000007"));
+/// assert!(!naming::is_protected("lock-0000000007"));
+/// ```
 #[must_use]
 pub fn is_protected(name: &str) -> bool {
     name.len() > PROTECTION_BYTES
@@ -46,6 +69,14 @@ pub fn is_protected(name: &str) -> bool {
 }
 
 /// The name without its protection prefix, if it has one.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// let name = "_c_00000000-0000-0000-0000-000000000000-lock-0000000007";
+/// assert_eq!(naming::without_protection(name), "lock-0000000007");
+/// ```
 #[must_use]
 pub fn without_protection(name: &str) -> &str {
     if is_protected(name) {
@@ -57,6 +88,14 @@ pub fn without_protection(name: &str) -> &str {
 
 /// What a child is ordered by: everything behind the last occurrence of the lock's name, or all of
 /// it if that does not occur. The prefix plays no part.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming::{self, lock_name};
+///
+/// assert_eq!(naming::key("_c_x-lock-0000000007", lock_name::MUTEX), "0000000007");
+/// assert_eq!(naming::key("stranger", lock_name::MUTEX), "stranger");
+/// ```
 #[must_use]
 pub fn key<'a>(name: &'a str, lock_name: &str) -> &'a str {
     name.rfind(lock_name)
@@ -64,18 +103,42 @@ pub fn key<'a>(name: &'a str, lock_name: &str) -> &'a str {
 }
 
 /// The key in a directory of readers and writers.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert_eq!(naming::read_write_key("_c_x-__READ__0000000007"), "0000000007");
+/// assert_eq!(naming::read_write_key("_c_x-__WRIT__0000000008"), "0000000008");
+/// ```
 #[must_use]
 pub fn read_write_key(name: &str) -> &str {
     key(key(name, lock_name::READ), lock_name::WRITE)
 }
 
 /// Whether a child of a read/write lock is a writer.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert!(naming::is_writer("_c_x-__WRIT__0000000008"));
+/// assert!(!naming::is_writer("_c_x-__READ__0000000007"));
+/// ```
 #[must_use]
 pub fn is_writer(name: &str) -> bool {
     name.contains(lock_name::WRITE)
 }
 
 /// The digits that the server has appended; `None` if the name does not end with ten.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert_eq!(naming::sequence("lock-0000000007"), Some(7));
+/// assert_eq!(naming::sequence("ready"), None);
+/// ```
 #[must_use]
 pub fn sequence(name: &str) -> Option<i64> {
     let digits = name.get(name.len().checked_sub(10)?..)?;
@@ -83,6 +146,14 @@ pub fn sequence(name: &str) -> Option<i64> {
 }
 
 /// The parent's path and a child's name, joined.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert_eq!(naming::join("/locks", "a"), "/locks/a");
+/// assert_eq!(naming::join("/", "a"), "/a");
+/// ```
 #[must_use]
 pub fn join(parent: &str, name: &str) -> String {
     if parent == "/" {
@@ -93,6 +164,13 @@ pub fn join(parent: &str, name: &str) -> String {
 }
 
 /// What follows the last slash.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::naming;
+///
+/// assert_eq!(naming::name_of("/locks/a"), "a");
+/// ```
 #[must_use]
 pub fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()

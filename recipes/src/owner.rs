@@ -19,11 +19,35 @@ use crate::{client::ZooKeeper, guard::Held};
 /// What a thread is to Curator. Tasks are no owners: they move between threads, and one task can
 /// wait for two locks at once. So owners are named, or there is none: a lock that is taken without
 /// an owner cannot be entered again.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Owner};
+///
+/// let lock = InterProcessMutex::new(client, "/locks/a")?;
+/// let owner = Owner::new();
+/// let outer = lock.acquire_as(&owner).await?;
+/// let inner = lock.acquire_as(&owner).await?;
+/// drop(outer);
+/// // The lock is held until the last of the owner's guards is gone.
+/// assert!(lock.is_held_by(&owner));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Owner(u64);
 
 impl Owner {
     /// An owner unlike any other in this process.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::Owner;
+    ///
+    /// assert_ne!(Owner::new(), Owner::new());
+    /// ```
     #[must_use]
     #[expect(clippy::new_without_default, reason = "every owner is another one")]
     pub fn new() -> Self {

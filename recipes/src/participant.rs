@@ -10,6 +10,21 @@ use crate::{
 };
 
 /// A contender, as the others see it.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::LeaderLatch;
+///
+/// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+/// latch.wait().await?;
+/// for participant in latch.participants().await? {
+///     println!("{} leads: {}", participant.id, participant.is_leader);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {

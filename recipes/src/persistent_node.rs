@@ -33,7 +33,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, CreateMode};
@@ -44,9 +44,7 @@ use crate::{
 /// assert_eq!(here.created().await?.as_deref(), Some("/workers/7"));
 /// here.set_data(b"10.0.0.8");
 /// here.close().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct PersistentNode {
     orders: watch::Sender<Orders>,
@@ -80,6 +78,25 @@ impl PersistentNode {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_client::CreateMode;
+    /// use minikeeper_recipes::PersistentNode;
+    ///
+    /// let mode = CreateMode::Ephemeral;
+    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
+    /// here.created().await?;
+    /// // Somebody deletes it by hand: it comes back.
+    /// client.delete("/workers/7", None).await?;
+    /// while client.exists("/workers/7").await?.is_none() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn start<C: ZooKeeper>(
         client: C,
         path: &str,
@@ -112,6 +129,22 @@ impl PersistentNode {
     }
 
     /// The path of the znode, while it is known to be there.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # use minikeeper_recipes::PersistentNode;
+    /// let mode = CreateMode::Ephemeral;
+    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
+    /// here.created().await?;
+    /// assert_eq!(here.path().as_deref(), Some("/workers/7"));
+    /// here.close().await?;
+    /// assert_eq!(here.path(), None);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
@@ -124,6 +157,20 @@ impl PersistentNode {
     ///
     /// # Errors
     /// When a server refuses or the client is closed: it is not kept any more then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # use minikeeper_recipes::PersistentNode;
+    /// let mode = CreateMode::Ephemeral;
+    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
+    /// assert_eq!(here.created().await?.as_deref(), Some("/workers/7"));
+    /// assert!(client.exists("/workers/7").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, Stage::Missing));
@@ -135,6 +182,23 @@ impl PersistentNode {
     }
 
     /// What the znode is to hold from now on.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # use minikeeper_recipes::PersistentNode;
+    /// let mode = CreateMode::Ephemeral;
+    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
+    /// here.created().await?;
+    /// let (_, changed) = client.get_data_and_watch("/workers/7").await?;
+    /// here.set_data(b"10.0.0.8");
+    /// changed.await;
+    /// assert_eq!(client.get_data("/workers/7").await?.as_bytes(), b"10.0.0.8");
+    /// # Ok(()) }
+    /// ```
     pub fn set_data(&self, data: &[u8]) {
         self.orders.send_modify(|orders| orders.data = data.into());
     }
@@ -146,6 +210,21 @@ impl PersistentNode {
     ///
     /// # Errors
     /// When a server refuses, or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # use minikeeper_recipes::PersistentNode;
+    /// let mode = CreateMode::Ephemeral;
+    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
+    /// here.created().await?;
+    /// here.close().await?;
+    /// assert!(client.exists("/workers/7").await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();

@@ -32,7 +32,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::InterProcessReadWriteLock;
@@ -45,9 +45,7 @@ use crate::{
 /// // Nobody writes in between.
 /// let reader = writer.downgrade().await?;
 /// # drop(reader);
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct InterProcessReadWriteLock<C: ZooKeeper> {
     queue: Queue<C>,
@@ -81,16 +79,14 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::InterProcessReadWriteLock;
     ///
     /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
     /// catalogue.acquire_read().await?.release().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
@@ -103,8 +99,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{InterProcessReadWriteLock, LockOptions};
@@ -112,8 +107,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let options = LockOptions::default().with_data("host 7");
     /// let catalogue = InterProcessReadWriteLock::with_options(client, "/locks/catalogue", options)?;
     /// catalogue.acquire_write().await?.release().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
@@ -135,16 +129,14 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
     /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
     /// let one = catalogue.acquire_read().await?;
     /// let another = catalogue.acquire_read().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_read(&self) -> Result<Guard<C>, LockError> {
         self.take(Claim::Read, Wait::FOR_EVER).await
@@ -157,8 +149,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -167,8 +158,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let writer = catalogue.acquire_write().await?;
     /// let reader = catalogue.acquire_read_within(Duration::from_millis(10)).await;
     /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_read_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
         self.take(Claim::Read, Wait::within(within)).await
@@ -181,8 +171,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
@@ -190,8 +179,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let writer = catalogue.acquire_write().await?;
     /// println!("writing with token {}", writer.token());
     /// writer.release().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_write(&self) -> Result<WriteGuard<C>, LockError> {
         let guard = self.take(Claim::Write, Wait::FOR_EVER).await?;
@@ -205,8 +193,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -215,8 +202,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let reader = catalogue.acquire_read().await?;
     /// let writer = catalogue.acquire_write_within(Duration::from_millis(10)).await;
     /// assert!(matches!(writer, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_write_within(&self, within: Duration) -> Result<WriteGuard<C>, LockError> {
         let guard = self.take(Claim::Write, Wait::within(within)).await?;
@@ -231,8 +217,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessReadWriteLock, Owner};
@@ -241,8 +226,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let writer = catalogue.acquire_write_as(&owner).await?;
     /// // Whoever writes may read.
     /// let reader = catalogue.acquire_read_as(&owner).await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_read_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
         self.read_as(owner, Wait::FOR_EVER).await
@@ -255,8 +239,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -266,8 +249,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let within = Duration::from_millis(10);
     /// let reader = catalogue.acquire_read_as_within(&Owner::new(), within).await;
     /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_read_as_within(
         &self,
@@ -285,8 +267,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
@@ -297,8 +278,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// assert!(matches!(writer, Err(LockError::UpgradeWouldDeadlock { .. })));
     /// reader.release().await?;
     /// let writer = catalogue.acquire_write_as(&owner).await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_write_as(&self, owner: &Owner) -> Result<WriteGuard<C>, LockError> {
         self.write_as(owner, Wait::FOR_EVER).await
@@ -311,8 +291,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -322,8 +301,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// let outer = catalogue.acquire_write_as(&owner).await?;
     /// let inner = catalogue.acquire_write_as_within(&owner, Duration::from_secs(5)).await?;
     /// assert_eq!(outer.token(), inner.token());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_write_as_within(
         &self,
@@ -340,16 +318,14 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
     /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
     /// let reader = catalogue.acquire_read().await?;
     /// assert_eq!(catalogue.readers().await?, [reader.path()]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn readers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::READ).await
@@ -362,8 +338,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
@@ -371,8 +346,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// assert!(catalogue.writers().await?.is_empty());
     /// let writer = catalogue.acquire_write().await?;
     /// assert_eq!(catalogue.writers().await?, [writer.path()]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn writers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::WRITE).await

@@ -13,6 +13,29 @@ use crate::{
 pub const REVOKE: &[u8] = b"__REVOKE__";
 
 /// Asks holders of locks, Java's too if they listen, to give them back.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Revoker};
+///
+/// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+/// let guard = lock.acquire().await?;
+/// // The holder, in a task of its own:
+/// let holder = tokio::spawn(async move {
+///     if guard.revocation_requested().await.is_ok() {
+///         guard.release().await?;
+///     }
+///     Ok::<(), minikeeper_client::Error>(())
+/// });
+/// // Somebody who needs it more:
+/// Revoker::attempt_revoke(&client, &lock.participants().await?[0]).await?;
+/// lock.acquire().await?;
+/// holder.await??;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Revoker;
 
@@ -25,7 +48,7 @@ impl Revoker {
     ///
     /// # Examples
     /// ```
-    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{InterProcessMutex, Revoker};
@@ -35,9 +58,7 @@ impl Revoker {
     /// let holder = &lock.participants().await?[0];
     /// Revoker::attempt_revoke(&client, holder).await?;
     /// guard.revocation_requested().await.unwrap();
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+    /// # Ok(()) }
     /// ```
     pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
         match client.set_data(path, REVOKE, None).await {
@@ -52,6 +73,20 @@ impl<C: ZooKeeper> Guard<C> {
     ///
     /// # Errors
     /// Why the lock was lost: then there is nothing to give back.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Revoker};
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// Revoker::attempt_revoke(&client, guard.path()).await?;
+    /// assert_eq!(guard.revocation_requested().await, Ok(()));
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn revocation_requested(&self) -> Result<(), Loss> {
         let client = &self.held.client;
         let mut states = client.states();

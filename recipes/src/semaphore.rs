@@ -32,7 +32,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::InterProcessSemaphoreV2;
@@ -44,9 +44,7 @@ use crate::{
 /// third.release().await?;
 /// assert!(licences.try_acquire().await?.is_some());
 /// drop(two);
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct InterProcessSemaphoreV2<C: ZooKeeper> {
@@ -71,8 +69,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
@@ -82,8 +79,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
     /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
     /// assert_eq!(workers.available().await?, 8);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn new(client: C, path: &str, max: impl Into<MaxLeases<C>>) -> Result<Self, Error> {
         Self::with_options(client, path, max, LockOptions::default())
@@ -96,8 +92,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions};
@@ -106,8 +101,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let licences = InterProcessSemaphoreV2::with_options(client, "/licences", 3, options)?;
     /// let lease = licences.acquire().await?;
     /// assert_eq!(&lease.data().await?[..], b"host 7");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn with_options(
         client: C,
@@ -144,8 +138,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
@@ -153,8 +146,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let lease = licences.acquire().await?;
     /// println!("working with {}", lease.name());
     /// lease.release().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire(&self) -> Result<Lease<C>, LockError> {
         one(self.take(1, Wait::FOR_EVER).await)
@@ -167,8 +159,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -177,8 +168,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let lease = licences.acquire().await?;
     /// let late = licences.acquire_within(Duration::from_millis(10)).await;
     /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<Lease<C>, LockError> {
         one(self.take(1, Wait::within(within)).await)
@@ -191,8 +181,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
@@ -200,8 +189,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let lease = licences.try_acquire().await?;
     /// assert!(lease.is_some());
     /// assert!(licences.try_acquire().await?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
         let leases = self.try_acquire_many(1).await?;
@@ -222,8 +210,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
@@ -231,8 +218,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let leases = licences.acquire_many(2).await?;
     /// assert_eq!(leases.len(), 2);
     /// assert_eq!(licences.available().await?, 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_many(&self, wanted: u32) -> Result<Vec<Lease<C>>, LockError> {
         self.take(wanted, Wait::FOR_EVER).await
@@ -245,8 +231,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use std::time::Duration;
@@ -257,8 +242,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
     /// // Nobody holds a part.
     /// assert_eq!(licences.available().await?, 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn acquire_many_within(
         &self,
@@ -275,8 +259,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
@@ -284,8 +267,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// let two = licences.try_acquire_many(2).await?;
     /// assert!(two.is_some());
     /// assert!(licences.try_acquire_many(2).await?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
         if self.leasing.leases.options.peek && self.available().await? < wanted {
@@ -304,16 +286,14 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
     /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
     /// let lease = licences.acquire().await?;
     /// assert_eq!(licences.available().await?, 2);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn available(&self) -> Result<u32, LockError> {
         let max = self.leasing.max.get().await;
@@ -330,16 +310,14 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessSemaphoreV2;
     /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
     /// let lease = licences.acquire().await?;
     /// assert_eq!(licences.participants().await?, [lease.path()]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;

@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::InterProcessSemaphoreMutex;
@@ -31,9 +31,7 @@ use crate::{
 /// let guard = lock.acquire().await?;
 /// assert!(lock.try_acquire().await?.is_none());
 /// guard.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct InterProcessSemaphoreMutex<C: ZooKeeper> {
     semaphore: InterProcessSemaphoreV2<C>,
@@ -60,6 +58,18 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::InterProcessSemaphoreMutex;
+    ///
+    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
+    /// lock.acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
@@ -68,6 +78,19 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessSemaphoreMutex, LockOptions};
+    ///
+    /// let options = LockOptions::default().with_data("host 7");
+    /// let lock = InterProcessSemaphoreMutex::with_options(client, "/locks/legacy", options)?;
+    /// lock.acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?;
         Ok(Self { semaphore })
@@ -77,6 +100,18 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// When a server refuses, the client is closed, or the session is lost too often.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreMutex;
+    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
+    /// let guard = lock.acquire().await?;
+    /// println!("held, with token {}", guard.token());
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
         self.take(Wait::FOR_EVER).await
     }
@@ -85,6 +120,20 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreMutex::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessSemaphoreMutex, LockError};
+    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
+    /// let guard = lock.acquire().await?;
+    /// let again = lock.acquire_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(again, Err(LockError::TimedOut { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
         self.take(Wait::within(within)).await
     }
@@ -93,6 +142,19 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreMutex;
+    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
+    /// let guard = lock.try_acquire().await?;
+    /// assert!(guard.is_some());
+    /// assert!(lock.try_acquire().await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
         let lease = self.semaphore.try_acquire().await?;
         Ok(lease.map(|lease| lease.guard))

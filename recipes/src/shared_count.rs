@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::SharedCount;
@@ -34,9 +34,7 @@ use crate::{
 ///     }
 /// }
 /// assert_eq!(tickets.get().await?.value, 249);
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct SharedCount<C: ZooKeeper> {
     value: SharedValue<C>,
@@ -64,6 +62,20 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// When the path breaks a rule, a server refuses, or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::SharedCount;
+    ///
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// // The second who starts finds it: its seed counts for nothing.
+    /// let same = SharedCount::start(client, "/tickets", 9).await?;
+    /// assert_eq!(same.get().await?.value, 250);
+    /// # Ok(()) }
+    /// ```
     pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
         let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
         Ok(Self { value })
@@ -73,6 +85,17 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// [`ValueError::NotACount`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.current()?.value, 250);
+    /// # Ok(()) }
+    /// ```
     pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.current())
     }
@@ -81,6 +104,17 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// [`ValueError::NotACount`], and those of [`SharedValue::get`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.get().await?.value, 250);
+    /// # Ok(()) }
+    /// ```
     pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.get().await?)
     }
@@ -89,6 +123,18 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// Those of [`SharedValue::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// tickets.set(300).await?;
+    /// assert_eq!(tickets.get().await?.value, 300);
+    /// # Ok(()) }
+    /// ```
     pub async fn set(&self, new: i32) -> Result<VersionedValue<i32>, ValueError> {
         let set = self.value.set(&new.to_be_bytes()).await?;
         Ok(set.with(new))
@@ -98,6 +144,20 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// Those of [`SharedValue::try_set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let before = tickets.get().await?;
+    /// assert!(tickets.try_set(&before, 249).await?.is_some());
+    /// // It is not any more what it was.
+    /// assert!(tickets.try_set(&before, 249).await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub async fn try_set(
         &self,
         previous: &VersionedValue<i32>,
@@ -114,6 +174,19 @@ impl<C: ZooKeeper> SharedCount<C> {
     }
 
     /// Every change from here on; see [`SharedValue::changes`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let mut changes = tickets.changes();
+    /// tickets.set(249).await?;
+    /// assert_eq!(changes.next().await?.value, 249);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn changes(&self) -> CountChanges<C> {
         CountChanges {
@@ -123,6 +196,17 @@ impl<C: ZooKeeper> SharedCount<C> {
     }
 
     /// The path of the znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.path(), "/tickets");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         self.value.path()
@@ -140,6 +224,21 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 }
 
 /// The changes of a shared count. Made by [`SharedCount::changes`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::SharedCount;
+///
+/// let limit = SharedCount::start(client, "/limits/workers", 3).await?;
+/// let mut changes = limit.changes();
+/// let told = tokio::spawn(async move { changes.next().await });
+/// limit.set(5).await?;
+/// assert_eq!(told.await??.value, 5);
+/// # Ok(()) }
+/// ```
 pub struct CountChanges<C: ZooKeeper> {
     path: String,
     changes: ValueChanges<C>,
@@ -160,6 +259,19 @@ impl<C: ZooKeeper> CountChanges<C> {
     ///
     /// # Errors
     /// [`ValueError::NotACount`], and those of [`ValueChanges::next`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let mut changes = tickets.changes();
+    /// tickets.set(249).await?;
+    /// assert_eq!(changes.next().await?.value, 249);
+    /// # Ok(()) }
+    /// ```
     pub async fn next(&mut self) -> Result<VersionedValue<i32>, ValueError> {
         count(&self.path, &self.changes.next().await?)
     }

@@ -26,6 +26,20 @@ use crate::{
 const ATTEMPTS_MAX: u32 = 10;
 
 /// A value as it was at some time.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_recipes::SharedValue;
+/// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+/// let before = motto.get().await?;
+/// let after = motto.set(b"steadily").await?;
+/// assert_eq!((before.version, after.version), (0, 1));
+/// assert!(before.mzxid < after.mzxid);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct VersionedValue<T> {
@@ -65,7 +79,7 @@ impl<T> VersionedValue<T> {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::SharedValue;
@@ -77,9 +91,7 @@ impl<T> VersionedValue<T> {
 /// assert_eq!(&changes.next().await?.value[..], b"steadily");
 /// // Somebody was faster than whoever still has the old one.
 /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub struct SharedValue<C: ZooKeeper> {
     shared: Arc<Shared<C>>,
@@ -120,6 +132,20 @@ impl<C: ZooKeeper> SharedValue<C> {
     ///
     /// # Errors
     /// When the path breaks a rule, a server refuses, or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::SharedValue;
+    ///
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// // The second who starts finds it: its seed counts for nothing.
+    /// let same = SharedValue::start(client, "/motto", b"hastily").await?;
+    /// assert_eq!(&same.get().await?.value[..], b"slowly");
+    /// # Ok(()) }
+    /// ```
     pub async fn start(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mut attempts = 0;
@@ -170,6 +196,17 @@ impl<C: ZooKeeper> SharedValue<C> {
 
     /// The value as far as this object knows it: by the last of its calls, or of anybody's who
     /// waits for changes. Asks nobody.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// assert_eq!(&motto.current().value[..], b"slowly");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn current(&self) -> VersionedValue<Bytes> {
         self.shared.state.lock().current.clone()
@@ -180,6 +217,17 @@ impl<C: ZooKeeper> SharedValue<C> {
     ///
     /// # Errors
     /// When a server refuses, as it does when the znode was deleted, or the client is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// assert_eq!(&motto.get().await?.value[..], b"slowly");
+    /// # Ok(()) }
+    /// ```
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         if let Some(current) = self.shared.unchanged() {
             return Ok(current);
@@ -193,6 +241,18 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// # Errors
     /// When a server refuses, the client is closed, or the answer gets lost: then nobody knows
     /// whether it was set.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// motto.set(b"steadily").await?;
+    /// assert_eq!(&motto.get().await?.value[..], b"steadily");
+    /// # Ok(()) }
+    /// ```
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
         let set = self.shared.client.set_data(&self.shared.path, value, None);
         Ok(self.shared.learn(value, &set.await?))
@@ -203,6 +263,20 @@ impl<C: ZooKeeper> SharedValue<C> {
     ///
     /// # Errors
     /// [`ValueError::Unversioned`], and those of [`SharedValue::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// let before = motto.get().await?;
+    /// assert!(motto.try_set(&before, b"steadily").await?.is_some());
+    /// // It is not any more what it was.
+    /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub async fn try_set(
         &self,
         previous: &VersionedValue<Bytes>,
@@ -227,6 +301,19 @@ impl<C: ZooKeeper> SharedValue<C> {
 
     /// Every change from here on, as far as this object knows the value. Whoever is slow is not
     /// told of values that were overwritten meanwhile.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// let mut changes = motto.changes();
+    /// motto.set(b"steadily").await?;
+    /// assert_eq!(&changes.next().await?.value[..], b"steadily");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn changes(&self) -> ValueChanges<C> {
         ValueChanges {
@@ -237,6 +324,17 @@ impl<C: ZooKeeper> SharedValue<C> {
     }
 
     /// The path of the znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// assert_eq!(motto.path(), "/motto");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         &self.shared.path
@@ -302,6 +400,21 @@ impl<C: ZooKeeper> Shared<C> {
 /// The changes of a shared value. Made by [`SharedValue::changes`].
 ///
 /// Watches on its own, from the first call on until it is dropped.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::SharedValue;
+///
+/// let motto = SharedValue::start(client, "/motto", b"slowly").await?;
+/// let mut changes = motto.changes();
+/// let told = tokio::spawn(async move { changes.next().await });
+/// motto.set(b"steadily").await?;
+/// assert_eq!(&told.await??.value[..], b"steadily");
+/// # Ok(()) }
+/// ```
 pub struct ValueChanges<C: ZooKeeper> {
     shared: Arc<Shared<C>>,
     seen: Zxid,
@@ -316,6 +429,19 @@ impl<C: ZooKeeper> ValueChanges<C> {
     /// # Errors
     /// When a server refuses, as it does when the znode was deleted, or the client is closed. The
     /// next call asks again at once.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedValue;
+    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
+    /// let mut changes = motto.changes();
+    /// motto.set(b"steadily").await?;
+    /// assert_eq!(&changes.next().await?.value[..], b"steadily");
+    /// # Ok(()) }
+    /// ```
     pub async fn next(&mut self) -> Result<VersionedValue<Bytes>, ValueError> {
         loop {
             let current = self.shared.state.lock().current.clone();

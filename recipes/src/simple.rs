@@ -42,7 +42,7 @@ enum Then {
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use std::time::Duration;
@@ -53,9 +53,7 @@ enum Then {
 /// let client = Client::connect(&address).await?;
 /// let lock = PollingLock::new(client, "/locks/printer", Duration::from_secs(1))?;
 /// lock.acquire().await?.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
@@ -68,7 +66,7 @@ pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -77,9 +75,7 @@ pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
 /// let client = Client::connect(&address).await?;
 /// let lock = HerdLock::new(client, "/locks/printer")?;
 /// lock.acquire().await?.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct HerdLock<C: ZooKeeper>(OneNode<C>);
@@ -91,7 +87,7 @@ pub struct HerdLock<C: ZooKeeper>(OneNode<C>);
 ///
 /// # Examples
 /// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let address = server.connect_string();
 /// use minikeeper_client::Client;
@@ -100,9 +96,7 @@ pub struct HerdLock<C: ZooKeeper>(OneNode<C>);
 /// let client = Client::connect(&address).await?;
 /// let lock = SequentialLock::new(client, "/locks/printer")?;
 /// lock.acquire().await?.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct SequentialLock<C: ZooKeeper>(Queue<C>);
@@ -120,8 +114,20 @@ macro_rules! shown {
             /// behind.
             ///
             /// # Errors
-            /// When a server refuses or the client is closed; with [`SequentialLock`] also when the
-            /// outcome of the creation is unknown or the session is lost.
+            /// [`LockError::Client`] when a server refuses or the client is closed. With
+            /// [`SequentialLock`] also when the outcome of the creation is unknown, and
+            /// [`LockError::Lost`] when the session is.
+            ///
+            /// # Examples
+            /// ```
+            /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            /// # let server = minikeeper::Server::builder().start().await?;
+            /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+            /// # use minikeeper_recipes::simple::HerdLock;
+            /// let lock = HerdLock::new(client, "/locks/printer")?;
+            /// let guard = lock.acquire().await?;
+            /// # Ok(()) }
+            /// ```
             pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
                 self.take(Wait::FOR_EVER).await
             }
@@ -130,6 +136,20 @@ macro_rules! shown {
             ///
             /// # Errors
             /// [`LockError::TimedOut`], and those of `acquire`.
+            ///
+            /// # Examples
+            /// ```
+            /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            /// # let server = minikeeper::Server::builder().start().await?;
+            /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+            /// # use std::time::Duration;
+            /// # use minikeeper_recipes::{LockError, simple::HerdLock};
+            /// let lock = HerdLock::new(client, "/locks/printer")?;
+            /// let guard = lock.acquire().await?;
+            /// let late = lock.acquire_within(Duration::from_millis(10)).await;
+            /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+            /// # Ok(()) }
+            /// ```
             pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
                 self.take(Wait::within(within)).await
             }
@@ -166,6 +186,20 @@ impl<C: ZooKeeper> PollingLock<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use std::time::Duration;
+    ///
+    /// use minikeeper_recipes::simple::PollingLock;
+    ///
+    /// let lock = PollingLock::new(client, "/locks/printer", Duration::from_secs(1))?;
+    /// let guard = lock.acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn new(client: C, path: &str, interval: Duration) -> Result<Self, Error> {
         let queue = queue(client, path)?;
         let then = Then::Sleep(interval);
@@ -182,6 +216,18 @@ impl<C: ZooKeeper> HerdLock<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::simple::HerdLock;
+    ///
+    /// let lock = HerdLock::new(client, "/locks/printer")?;
+    /// let guard = lock.acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         let queue = queue(client, path)?;
         let then = Then::Watch;
@@ -198,6 +244,18 @@ impl<C: ZooKeeper> SequentialLock<C> {
     ///
     /// # Errors
     /// When the path breaks a rule.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::simple::SequentialLock;
+    ///
+    /// let lock = SequentialLock::new(client, "/locks/printer")?;
+    /// let guard = lock.acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Ok(Self(queue(client, path)?))
     }

@@ -18,8 +18,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{InterProcessReadWriteLock, Status};
@@ -28,8 +27,7 @@ use crate::{
 /// let writer = catalogue.acquire_write().await?;
 /// // What a guard can do it can do too.
 /// assert_eq!(writer.status(), Status::Held);
-/// # Ok(())
-/// # }
+/// # Ok(()) }
 /// ```
 #[must_use = "a guard that is dropped gives its lock back"]
 pub struct WriteGuard<C: ZooKeeper> {
@@ -48,8 +46,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessReadWriteLock;
@@ -60,8 +57,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// assert_eq!(reader.token(), token);
     /// // Others may read now.
     /// let other = catalogue.acquire_read().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn downgrade(self) -> Result<Guard<C>, LockError> {
         let reader = behind(&self.queue, &self.guard.held, Wait::FOR_EVER).await?;
@@ -76,16 +72,14 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Examples
     /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::{InterProcessReadWriteLock, Released};
     /// # let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
     /// let writer = catalogue.acquire_write().await?;
     /// assert_eq!(writer.release().await?, Released::Done);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn release(self) -> Result<Released, Error> {
         self.guard.release().await
