@@ -10,15 +10,16 @@
 //! Source: curator-recipes reference section 2.9.
 
 mod own;
+mod standing;
 
 pub use own::OwnStates;
+pub use standing::{Standing, StateStream};
 
 use std::future::Future;
 
 use minikeeper_client::{
     CreateMode, Created, Data, Epoch, Error, Fired, MultiResult, Names, Stamped, Stat,
 };
-use tokio::time::Instant;
 use uuid::Uuid;
 
 /// The client's side of a lock.
@@ -129,51 +130,4 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
 
     /// An id no other contender has.
     fn new_id(&self) -> Uuid;
-}
-
-/// Every change of a client's standing, in order.
-pub trait StateStream: Send + 'static {
-    /// The next one; `None` once the client is closed. Cancel safe.
-    fn next(&mut self) -> impl Future<Output = Option<Standing>> + Send;
-}
-
-/// How sure a client is of its session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
-    /// There was none yet.
-    Connecting,
-    /// There is a connection; without any further word the session is safe until then.
-    Connected {
-        /// The session's number.
-        epoch: Epoch,
-        /// Until when nobody can have ended the session.
-        safe_until: Instant,
-    },
-    /// There is no connection.
-    Suspended {
-        /// The session's number.
-        epoch: Epoch,
-        /// Until when nobody can have ended the session.
-        safe_until: Instant,
-    },
-    /// This session, and every one before it, is over.
-    Lost {
-        /// The session's number.
-        epoch: Epoch,
-    },
-    /// The client is closed.
-    Closed,
-}
-
-impl Standing {
-    /// The session it is about.
-    #[must_use]
-    pub const fn epoch(&self) -> Option<Epoch> {
-        match self {
-            Self::Connected { epoch, .. }
-            | Self::Suspended { epoch, .. }
-            | Self::Lost { epoch } => Some(*epoch),
-            Self::Connecting | Self::Closed => None,
-        }
-    }
 }
