@@ -140,6 +140,21 @@ impl ZooKeeper for Client {
 }
 
 /// See [`StateStream`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::client::{OwnStates, StateStream as _, ZooKeeper};
+///
+/// let mut states: OwnStates = ZooKeeper::states(&client);
+/// client.close().await;
+/// while let Some(standing) = states.next().await {
+///     println!("{standing:?}");
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct OwnStates {
     states: States,

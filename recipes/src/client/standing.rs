@@ -8,12 +8,58 @@ use minikeeper_client::Epoch;
 use tokio::time::Instant;
 
 /// Every change of a client's standing, in order.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::client::{StateStream, ZooKeeper};
+///
+/// let mut states = ZooKeeper::states(&client);
+/// client.close().await;
+/// while let Some(standing) = states.next().await {
+///     println!("{standing:?}");
+/// }
+/// # Ok(()) }
+/// ```
 pub trait StateStream: Send + 'static {
     /// The next one; `None` once the client is closed. Cancel safe.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::client::{Standing, StateStream as _, ZooKeeper};
+    /// let mut states = ZooKeeper::states(&client);
+    /// client.close().await;
+    /// let mut last = None;
+    /// while let Some(standing) = states.next().await {
+    ///     last = Some(standing);
+    /// }
+    /// assert_eq!(last, Some(Standing::Closed));
+    /// # Ok(()) }
+    /// ```
     fn next(&mut self) -> impl Future<Output = Option<Standing>> + Send;
 }
 
 /// How sure a client is of its session.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::client::{Standing, ZooKeeper};
+///
+/// match client.standing() {
+///     Standing::Connected { epoch, .. } => println!("session {epoch} lives"),
+///     Standing::Suspended { safe_until, .. } => println!("nobody can have ended it before {safe_until:?}"),
+///     other => println!("no session: {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// There was none yet.
@@ -43,6 +89,16 @@ pub enum Standing {
 
 impl Standing {
     /// The session it is about.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::client::ZooKeeper;
+    /// assert_eq!(client.standing().epoch(), Some(client.epoch()));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {
