@@ -9,7 +9,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
-//! | `client.rs`, `operations.rs`, `create.rs`, `multi.rs`, `clean_up.rs`, `builder.rs` | the handle: one method an operation; what it sees to by itself; settings |
+//! | `client.rs`, `operations.rs`, `reads.rs`, `create.rs`, `multi.rs`, `clean_up.rs`, `builder.rs` | the handle: one method an operation; what it sees to by itself; settings |
 //! | `call.rs`, `results.rs`, `watch.rs`, `state.rs`, `states.rs`, `error.rs` | what its users wait for and get |
 //! | `shared.rs`, `news.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
@@ -43,6 +43,7 @@ mod multi;
 mod news;
 mod operations;
 mod paths;
+mod reads;
 mod results;
 mod shared;
 mod state;

@@ -1,11 +1,9 @@
-//! The operations of a client, one method each.
+//! The changes a client makes, its watches and identities, one method each.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use minikeeper_protocol::{
-    AclList, AddWatchMode, ClientInfo, Create, MultiReadOp, MultiResult, Request, Stat, Ustring,
-};
+use minikeeper_protocol::{AclList, AddWatchMode, Create, MultiResult, Request, Stat, Ustring};
 
 use crate::{
     call::Call,
@@ -14,9 +12,8 @@ use crate::{
     create::{CreateOptions, withdrawn},
     multi::{self, Multi},
     news::Slot,
-    paths,
-    results::{Children, Created, Data, Names},
-    watch::{OneShot, Persistent},
+    results::Created,
+    watch::Persistent,
 };
 
 impl Client {
@@ -89,95 +86,6 @@ impl Client {
             Ok(ops) => self.request(Request::Multi(ops), None, None),
             Err(error) => self.failed(&Request::Multi(Vec::new()), error.into()),
         }
-    }
-
-    // Reads.
-
-    /// The stat of a znode; `None` if it is not there.
-    pub fn exists(&self, path: &str) -> Call<Option<Stat>> {
-        self.plain(path, |path| Request::Exists { path, watch: false })
-    }
-
-    /// The same, and a watch on its creation, data or deletion.
-    pub fn exists_and_watch(&self, path: &str) -> Call<(Option<Stat>, OneShot)> {
-        self.watching(path, WatchKind::Data, |path| Request::Exists {
-            path,
-            watch: true,
-        })
-    }
-
-    /// The data of a znode.
-    pub fn get_data(&self, path: &str) -> Call<Data> {
-        self.plain(path, |path| Request::GetData { path, watch: false })
-    }
-
-    /// The same, and a watch on its data and deletion.
-    pub fn get_data_and_watch(&self, path: &str) -> Call<(Data, OneShot)> {
-        self.watching(path, WatchKind::Data, |path| Request::GetData {
-            path,
-            watch: true,
-        })
-    }
-
-    /// The names of a znode's children, with its stat.
-    pub fn children(&self, path: &str) -> Call<Children> {
-        self.plain(path, |path| Request::GetChildren2 { path, watch: false })
-    }
-
-    /// The names of a znode's children only: 68 bytes less to come back.
-    pub fn child_names(&self, path: &str) -> Call<Names> {
-        self.plain(path, |path| Request::GetChildren { path, watch: false })
-    }
-
-    /// The same as [`Client::children`], and a watch on the children and on its deletion.
-    pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
-        self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
-            path,
-            watch: true,
-        })
-    }
-
-    /// The access list of a znode.
-    pub fn get_acl(&self, path: &str) -> Call<(AclList, Stat)> {
-        self.plain(path, |path| Request::GetAcl { path })
-    }
-
-    /// Returns when this server knows every change the service had made when it was asked.
-    pub fn sync(&self, path: &str) -> Call<()> {
-        self.plain(path, |path| Request::Sync { path })
-    }
-
-    /// Several reads at once, each with its own outcome: data of the first paths, names of the
-    /// children of the others.
-    pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
-        let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
-        let data = data.iter().map(|path| {
-            let path = full(path)?;
-            Ok(MultiReadOp::GetData { path, watch: false })
-        });
-        let children = children.iter().map(|path| {
-            let path = full(path)?;
-            Ok(MultiReadOp::GetChildren { path, watch: false })
-        });
-        match data.chain(children).collect() {
-            Ok(ops) => self.request(Request::MultiRead(ops), None, None),
-            Err(error) => self.failed(&Request::MultiRead(Vec::new()), error),
-        }
-    }
-
-    /// The paths of this session's ephemeral znodes that begin with this text.
-    pub fn ephemerals(&self, prefix: &str) -> Call<Vec<String>> {
-        self.plain(prefix, |prefix| Request::GetEphemerals { prefix })
-    }
-
-    /// How many znodes lie below this one, at any depth.
-    pub fn all_children_number(&self, path: &str) -> Call<u32> {
-        self.plain(path, |path| Request::GetAllChildrenNumber { path })
-    }
-
-    /// The identities the server knows this client by.
-    pub fn who_am_i(&self) -> Call<Vec<ClientInfo>> {
-        self.request(Request::WhoAmI, None, None)
     }
 
     // Watches and identities.
