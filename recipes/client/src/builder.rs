@@ -22,6 +22,24 @@ use crate::{
 };
 
 /// Settings of a client. Made by [`Client::builder`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use std::time::Duration;
+///
+/// use minikeeper_client::Client;
+///
+/// let client = Client::builder(&address)?
+///     .session_timeout(Duration::from_secs(10))
+///     .connection_timeout(Duration::from_secs(5))
+///     .connect()
+///     .await?;
+/// assert!(client.state().is_connected());
+/// # Ok(()) }
+/// ```
 #[must_use = "a builder does nothing before it connects"]
 pub struct ClientBuilder {
     at: ConnectString,
@@ -67,6 +85,20 @@ impl ClientBuilder {
     /// another.
     ///
     /// Unit: whole milliseconds. Default: 60 s, as in Curator. Range, by the server: 2 to 20 ticks.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use std::time::Duration;
+    /// # use minikeeper_client::Client;
+    /// let builder = Client::builder(&address)?.session_timeout(Duration::from_secs(10));
+    /// let client = builder.connect().await?;
+    /// // What the server has granted.
+    /// assert_eq!(client.session_timeout(), Some(Duration::from_secs(10)));
+    /// # Ok(()) }
+    /// ```
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self
@@ -75,6 +107,21 @@ impl ClientBuilder {
     /// How long [`ClientBuilder::connect`] waits for the first session.
     ///
     /// Default: 15 s, as in Curator.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use std::time::Duration;
+    ///
+    /// use minikeeper_client::{Client, Error};
+    ///
+    /// // Nobody listens there.
+    /// let builder = Client::builder("127.0.0.1:1")?.connection_timeout(Duration::from_millis(20));
+    /// assert!(matches!(builder.connect().await, Err(Error::NotConnected { .. })));
+    /// # Ok(()) }
+    /// ```
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.connection_timeout = timeout;
         self
@@ -83,6 +130,18 @@ impl ClientBuilder {
     /// How long one server may take to accept the connection and answer the handshake.
     ///
     /// Default: the session timeout divided by the number of servers.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use std::time::Duration;
+    /// # use minikeeper_client::Client;
+    /// let builder = Client::builder(&address)?.server_timeout(Duration::from_secs(2));
+    /// builder.connect().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn server_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = Some(timeout);
         self
@@ -91,6 +150,18 @@ impl ClientBuilder {
     /// How long [`Client::close`] waits for pending clean-up and for the server's answer.
     ///
     /// Default: 1 s, as in Curator.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use std::time::Duration;
+    /// # use minikeeper_client::Client;
+    /// let builder = Client::builder(&address)?.close_wait(Duration::from_millis(200));
+    /// builder.connect().await?.close().await;
+    /// # Ok(()) }
+    /// ```
     pub const fn close_wait(mut self, wait: Duration) -> Self {
         self.settings.close_wait = wait;
         self
@@ -99,6 +170,16 @@ impl ClientBuilder {
     /// Whether a server will do that takes no changes. Locks need one that does.
     ///
     /// Default: false.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let client = Client::builder(&address)?.allow_read_only(true).connect().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn allow_read_only(mut self, allow: bool) -> Self {
         self.settings.read_only = allow;
         self
@@ -107,6 +188,18 @@ impl ClientBuilder {
     /// The largest message in both directions.
     ///
     /// Unit: bytes. Default: 1,048,575. Source: `jute.maxbuffer` of the original.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::{Client, CreateMode, Error};
+    /// let client = Client::builder(&address)?.frame_bytes_max(1000).connect().await?;
+    /// let large = client.create("/a", &[0; 2000], CreateMode::Persistent).await;
+    /// assert!(matches!(large, Err(Error::TooLarge { bytes_max: 1000, .. })));
+    /// # Ok(()) }
+    /// ```
     pub const fn frame_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.frame_bytes_max = bytes;
         self
@@ -115,12 +208,40 @@ impl ClientBuilder {
     /// What the order of servers and the jitter of waits follow from, for runs that must repeat.
     ///
     /// Default: drawn by chance.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let one = Client::builder(&address)?.seed(7).connect().await?;
+    /// let other = Client::builder(&address)?.seed(7).connect().await?;
+    /// assert_eq!(one.random(), other.random());
+    /// # Ok(()) }
+    /// ```
     pub const fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
     /// Another way to reach servers than TCP.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::{Client, Connecting};
+    /// // A server in this process, without a socket.
+    /// let transport = move |_host: &str| -> Connecting {
+    ///     let (reader, writer) = tokio::io::split(server.local());
+    ///     Box::pin(async move { Ok((Box::new(reader) as _, Box::new(writer) as _)) })
+    /// };
+    /// let client = Client::builder("in-process")?.transport(transport).connect().await?;
+    /// assert!(client.exists("/").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Box::new(transport);
         self
@@ -128,6 +249,19 @@ impl ClientBuilder {
 
     /// Says who this client is, on every connection: scheme `digest` with `name:password`, or
     /// another the servers know.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let builder = Client::builder(&address)?.identity("digest", b"ann:secret");
+    /// let client = builder.connect().await?;
+    /// let known = client.who_am_i().await?;
+    /// assert!(known.iter().any(|info| format!("{info:?}").contains("ann")));
+    /// # Ok(()) }
+    /// ```
     pub fn identity(mut self, scheme: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         self.identities.push((scheme.into(), data.into()));
         self
@@ -140,6 +274,17 @@ impl ClientBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let client = Client::builder(&address)?.connect().await?;
+    /// assert!(client.state().is_connected());
+    /// # Ok(()) }
+    /// ```
     pub async fn connect(self) -> Result<Client, Error> {
         let within = self.connection_timeout;
         let (client, driver) = self.build();
@@ -152,6 +297,21 @@ impl ClientBuilder {
     }
 
     /// Makes the client, and the future that drives it, for whoever wants to poll it himself.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use std::time::Duration;
+    /// # use minikeeper_client::Client;
+    /// let (client, driver) = Client::builder(&address)?.build();
+    /// let driving = tokio::spawn(driver.run());
+    /// client.connected(Duration::from_secs(5)).await?;
+    /// client.close().await;
+    /// driving.await?;
+    /// # Ok(()) }
+    /// ```
     pub fn build(self) -> (Client, Driver) {
         let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
@@ -173,6 +333,18 @@ impl Client {
     ///
     /// # Errors
     /// When the connect string makes no sense, or no server answers.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use minikeeper_client::Client;
+    ///
+    /// let client = Client::connect(&address).await?; // "127.0.0.1:2181"
+    /// assert!(client.exists("/").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub async fn connect(connect_string: &str) -> Result<Self, ConnectError> {
         Ok(Self::builder(connect_string)?.connect().await?)
     }
@@ -181,12 +353,39 @@ impl Client {
     ///
     /// # Errors
     /// When the connect string makes no sense.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use minikeeper_client::Client;
+    ///
+    /// let builder = Client::builder("zk1:2181,zk2:2181,zk3:2181/app")?;
+    /// assert!(Client::builder("zk1:port").is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn builder(connect_string: &str) -> Result<ClientBuilder, ConnectStringError> {
         ClientBuilder::new(connect_string)
     }
 }
 
 /// Why there is no client.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::{Client, ConnectError};
+///
+/// match Client::connect("zk1:port").await {
+///     Err(ConnectError::ConnectString(error)) => println!("mend the setting: {error}"),
+///     Err(ConnectError::Connect(error)) => println!("try later: {error}"),
+///     Ok(_) => println!("connected"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The connect string makes no sense.

@@ -85,6 +85,28 @@ impl About {
 /// several requests made one after the other leave together.
 ///
 /// Dropping it does not recall a request that was sent; it only forgets the answer.
+///
+/// # Errors
+/// [`Error::Path`] and [`Error::TooLarge`] before anything is sent. [`Error::Refused`] when a
+/// server refuses: nothing was changed. [`Error::NotSent`] when it was certainly not carried out:
+/// make it again. [`Error::OutcomeUnknown`] when the connection, the session or the time ended
+/// first: look whether it was carried out before it is made again. Calls wait for a connection as
+/// long as it takes, see [`Client::with_timeout`](crate::Client::with_timeout).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::CreateMode;
+///
+/// // Both requests leave in one piece, in this order.
+/// let created = client.create("/a", b"hello", CreateMode::Persistent);
+/// let read = client.get_data("/a");
+/// created.await?;
+/// assert_eq!(read.await?.as_bytes(), b"hello");
+/// # Ok(()) }
+/// ```
 #[must_use = "the request is made, but its outcome is not known before this is awaited"]
 pub struct Call<T> {
     shared: Arc<Shared>,
@@ -133,6 +155,16 @@ impl<T> Call<T> {
     }
 
     /// The same call, with the zxid and epoch of its reply beside its result.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let seen = client.exists("/").stamped().await?;
+    /// println!("as of change {}, in session {}: {:?}", seen.zxid, seen.epoch, seen.value);
+    /// # Ok(()) }
+    /// ```
     pub fn stamped(mut self) -> Call<Stamped<T>> {
         Call {
             shared: Arc::clone(&self.shared),
@@ -144,6 +176,18 @@ impl<T> Call<T> {
     }
 
     /// Sends the request now, and does not wait for the answer.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// client.create("/a", b"", CreateMode::Persistent).detach();
+    /// // Requests are served in order.
+    /// assert!(client.exists("/a").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub fn detach(mut self) {
         self.shared.flush();
         if let State::Made { is_flushed, .. } = &mut self.state {
@@ -153,6 +197,16 @@ impl<T> Call<T> {
 }
 
 /// A result, and where in the history it belongs.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// let seen = client.exists("/").stamped().await?;
+/// assert_eq!(seen.epoch, client.epoch());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamped<T> {
     /// The result.

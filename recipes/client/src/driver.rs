@@ -28,6 +28,19 @@ const READ_BYTES: usize = 16 << 10;
 ///
 /// [`crate::ClientBuilder::connect`] spawns it; [`crate::ClientBuilder::build`] gives it to whoever
 /// wants to poll it himself. Without it nothing is read and no time passes.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// # use std::time::Duration;
+/// # use minikeeper_client::Client;
+/// let (client, driver) = Client::builder(&address)?.build();
+/// tokio::spawn(driver.run());
+/// client.connected(Duration::from_secs(5)).await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a client does nothing unless its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
@@ -59,6 +72,19 @@ impl Driver {
     }
 
     /// Drives the client until it is closed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let (client, driver) = Client::builder(&address)?.build();
+    /// let driving = tokio::spawn(driver.run());
+    /// client.close().await;
+    /// driving.await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let mut alarm = Alarm::new(&shared);

@@ -11,6 +11,22 @@ use crate::core::outcome::Cause;
 /// Three cases matter to whoever has to go on: the server has refused ([`Error::Refused`]), the
 /// request was certainly not carried out ([`Error::NotSent`], and everything that is wrong before
 /// sending), or nobody knows ([`Error::OutcomeUnknown`]).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::{Error, ErrorCode};
+///
+/// match client.get_data("/missing").await {
+///     Ok(data) => println!("{:?}", data.as_bytes()),
+///     Err(error) if error.is(ErrorCode::NoNode) => println!("there is none"),
+///     Err(error) if error.is_retryable() => println!("again: {error}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -81,6 +97,17 @@ pub enum Error {
 
 impl Error {
     /// The server's reason, if a server has refused.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::ErrorCode;
+    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
+    /// assert_eq!(refused.code(), Some(ErrorCode::NoNode));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -90,12 +117,33 @@ impl Error {
     }
 
     /// Whether a server has refused for this reason.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::ErrorCode;
+    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
+    /// assert!(refused.is(ErrorCode::NoNode));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code() == Some(code)
     }
 
     /// Whether the request may or may not have been carried out.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
+    /// assert!(!refused.is_outcome_unknown());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::OutcomeUnknown { .. })
@@ -105,6 +153,16 @@ impl Error {
     /// connection of the same session.
     ///
     /// A request whose outcome is unknown may be carried out twice then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
+    /// assert!(!refused.is_retryable());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -124,6 +182,18 @@ impl Error {
     }
 
     /// Why there is no answer, if there is none.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::Cause;
+    /// client.close().await;
+    /// let not_sent = client.get_data("/").await.expect_err("it is closed");
+    /// assert_eq!(not_sent.cause(), Some(Cause::Closed));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         match self {

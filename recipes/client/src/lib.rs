@@ -15,7 +15,7 @@
 //!
 //! # Examples
 //! ```
-//! # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let server = minikeeper::Server::builder().start().await?;
 //! # let address = server.connect_string();
 //! use minikeeper_client::{Client, CreateMode};
@@ -25,9 +25,7 @@
 //! let listed = client.children("/");
 //! assert_eq!(created.await?.path, "/queue-0000000000");
 //! assert_eq!(listed.await?.len(), 2);
-//! # Ok(())
-//! # }
-//! # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+//! # Ok(()) }
 //! ```
 
 mod builder;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use minikeeper_protocol::{AclList, AddWatchMode, Create, MultiResult, Request, Stat, Ustring};
 
+#[cfg(doc)]
+use crate::{Error, ErrorCode};
 use crate::{
     call::Call,
     client::Client,
@@ -20,6 +22,24 @@ impl Client {
     // Changes.
 
     /// Creates a znode. A sequential one gets ten digits behind its name.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NodeExists`], [`ErrorCode::NoNode`] if the parent is
+    /// missing, [`ErrorCode::NoChildrenForEphemerals`] if it is ephemeral; otherwise as [`Call`]
+    /// says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_client::CreateMode;
+    ///
+    /// client.create("/queue", b"", CreateMode::Persistent).await?;
+    /// let created = client.create("/queue/n-", b"", CreateMode::EphemeralSequential).await?;
+    /// assert_eq!(created.path, "/queue/n-0000000000");
+    /// # Ok(()) }
+    /// ```
     pub fn create(
         &self,
         path: &str,
@@ -42,6 +62,25 @@ impl Client {
     }
 
     /// Deletes a childless znode, if it has this version unless that is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
+    /// [`ErrorCode::NotEmpty`] if it has children; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// use minikeeper_client::ErrorCode;
+    ///
+    /// let other_version = client.delete("/a", Some(7)).await;
+    /// assert!(other_version.is_err_and(|error| error.is(ErrorCode::BadVersion)));
+    /// client.delete("/a", None).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn delete(&self, path: &str, version: Option<i32>) -> Call<()> {
         self.plain(path, |path| Request::Delete {
             path,
@@ -51,6 +90,22 @@ impl Client {
 
     /// Deletes a childless znode whatever its version, and goes on trying if the answer gets lost
     /// or nobody waits for it: in this session until it is gone, in the next once.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::NotEmpty`]; otherwise as
+    /// [`Call`] says, and it is tried again all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// // Whether or not anybody waits.
+    /// client.delete_for_certain("/a").detach();
+    /// # Ok(()) }
+    /// ```
     pub fn delete_for_certain(&self, path: &str) -> Call<()> {
         self.call(path, false, None, |path| {
             let if_abandoned = Some(IfAbandoned::DeleteStill(path.clone()));
@@ -63,6 +118,22 @@ impl Client {
     }
 
     /// Sets a znode's data, if it has this version unless that is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::BadVersion`]; otherwise as
+    /// [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let stat = client.set_data("/a", b"bye", Some(0)).await?;
+    /// assert_eq!(stat.version, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Call<Stat> {
         self.plain(path, |path| Request::SetData {
             path,
@@ -72,6 +143,23 @@ impl Client {
     }
 
     /// Sets a znode's access list, if that has this version (`aversion`) unless it is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
+    /// [`ErrorCode::InvalidAcl`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// use minikeeper_client::AclList;
+    ///
+    /// client.set_acl("/a", &AclList::world_all(), None).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn set_acl(&self, path: &str, acl: &AclList, version: Option<i32>) -> Call<Stat> {
         self.plain(path, |path| Request::SetAcl {
             path,
@@ -81,6 +169,28 @@ impl Client {
     }
 
     /// Makes several changes together or not at all.
+    ///
+    /// # Errors
+    /// [`Error::MultiRefused`] with the first operation that was refused: none of them was carried
+    /// out. Otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// use minikeeper_client::{Error, Multi};
+    ///
+    /// let refused = Multi::new().set_data("/a", b"bye", None).check("/b", None);
+    /// match client.multi(refused).await {
+    ///     Err(Error::MultiRefused { index, path, .. }) => assert_eq!((index, &*path), (1, "/b")),
+    ///     other => panic!("there is no /b, so not {other:?}"),
+    /// }
+    /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"hello");
+    /// # Ok(()) }
+    /// ```
     pub fn multi(&self, multi: Multi) -> Call<Vec<MultiResult>> {
         match multi.encode(self.shared.chroot.as_ref()) {
             Ok(ops) => self.request(Request::Multi(ops), None, None),
@@ -91,6 +201,25 @@ impl Client {
     // Watches and identities.
 
     /// Watches a znode and its children, or all below it, until the watch is dropped.
+    ///
+    /// # Errors
+    /// As [`Call`] says. The znode may be missing.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
+    ///
+    /// let mut changes = client.add_watch("/", AddWatchMode::PersistentRecursive).await?;
+    /// client.create("/a", b"", CreateMode::Persistent).await?;
+    /// match changes.next().await {
+    ///     WatchEvent::Event { path, .. } => assert_eq!(path, "/a"),
+    ///     other => panic!("something was created, so not {other:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn add_watch(&self, path: &str, mode: AddWatchMode) -> Call<Persistent> {
         let kind = match mode {
             AddWatchMode::Persistent => WatchKind::Persistent,
@@ -104,6 +233,19 @@ impl Client {
 
     /// Says who this client is, here and on every later connection. A server that does not accept
     /// it ends the client.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] with [`Cause::SessionLost`](crate::Cause::SessionLost) or
+    /// [`Cause::Closed`](crate::Cause::Closed) if the server does not accept it.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// client.add_identity("digest", b"ann:secret").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn add_identity(&self, scheme: &str, data: &[u8]) -> Call<()> {
         let (scheme, data) = (Ustring::from(scheme), Bytes::copy_from_slice(data));
         let about = Request::Auth {

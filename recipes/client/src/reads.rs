@@ -2,6 +2,8 @@
 
 use minikeeper_protocol::{AclList, ClientInfo, MultiReadOp, MultiResult, Request, Stat};
 
+#[cfg(doc)]
+use crate::{Error, ErrorCode};
 use crate::{
     call::Call,
     client::Client,
@@ -13,11 +15,40 @@ use crate::{
 
 impl Client {
     /// The stat of a znode; `None` if it is not there.
+    ///
+    /// # Errors
+    /// As [`Call`] says; a missing znode is none.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// assert!(client.exists("/").await?.is_some());
+    /// assert!(client.exists("/a").await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn exists(&self, path: &str) -> Call<Option<Stat>> {
         self.plain(path, |path| Request::Exists { path, watch: false })
     }
 
     /// The same, and a watch on its creation, data or deletion.
+    ///
+    /// # Errors
+    /// As [`Call`] says; a missing znode is none.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// let (stat, created) = client.exists_and_watch("/a").await?;
+    /// assert!(stat.is_none());
+    /// client.create("/a", b"", CreateMode::Persistent).await?;
+    /// created.await;
+    /// # Ok(()) }
+    /// ```
     pub fn exists_and_watch(&self, path: &str) -> Call<(Option<Stat>, OneShot)> {
         self.watching(path, WatchKind::Data, |path| Request::Exists {
             path,
@@ -26,11 +57,43 @@ impl Client {
     }
 
     /// The data of a znode.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let data = client.get_data("/a").await?;
+    /// assert_eq!((data.as_bytes(), data.stat.version), (&b"hello"[..], 0));
+    /// # Ok(()) }
+    /// ```
     pub fn get_data(&self, path: &str) -> Call<Data> {
         self.plain(path, |path| Request::GetData { path, watch: false })
     }
 
     /// The same, and a watch on its data and deletion.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
+    /// [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let (_, changed) = client.get_data_and_watch("/a").await?;
+    /// client.set_data("/a", b"bye", None).await?;
+    /// changed.await;
+    /// # Ok(()) }
+    /// ```
     pub fn get_data_and_watch(&self, path: &str) -> Call<(Data, OneShot)> {
         self.watching(path, WatchKind::Data, |path| Request::GetData {
             path,
@@ -39,16 +102,62 @@ impl Client {
     }
 
     /// The names of a znode's children, with its stat.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let children = client.children("/").await?;
+    /// assert!(children.names().any(|name| name == "a"));
+    /// # Ok(()) }
+    /// ```
     pub fn children(&self, path: &str) -> Call<Children> {
         self.plain(path, |path| Request::GetChildren2 { path, watch: false })
     }
 
     /// The names of a znode's children only: 68 bytes less to come back.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let names = client.child_names("/").await?;
+    /// assert!(names.iter().any(|name| name == "a"));
+    /// # Ok(()) }
+    /// ```
     pub fn child_names(&self, path: &str) -> Call<Names> {
         self.plain(path, |path| Request::GetChildren { path, watch: false })
     }
 
     /// The same as [`Client::children`], and a watch on the children and on its deletion.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
+    /// [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// let (_, changed) = client.children_and_watch("/").await?;
+    /// client.create("/a", b"", CreateMode::Persistent).await?;
+    /// changed.await;
+    /// # Ok(()) }
+    /// ```
     pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
         self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
             path,
@@ -57,17 +166,59 @@ impl Client {
     }
 
     /// The access list of a znode.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::AclList;
+    /// let (acl, _) = client.get_acl("/").await?;
+    /// assert_eq!(acl, AclList::world_all());
+    /// # Ok(()) }
+    /// ```
     pub fn get_acl(&self, path: &str) -> Call<(AclList, Stat)> {
         self.plain(path, |path| Request::GetAcl { path })
     }
 
     /// Returns when this server knows every change the service had made when it was asked.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// // What is read now is no older than the call, whichever server answers.
+    /// client.sync("/").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn sync(&self, path: &str) -> Call<()> {
         self.plain(path, |path| Request::Sync { path })
     }
 
     /// Several reads at once, each with its own outcome: data of the first paths, names of the
     /// children of the others.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let results = client.multi_read(&["/a", "/missing"], &["/"]).await;
+    /// println!("{results:?}");
+    /// # Ok(()) }
+    /// ```
     pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
         let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
         let data = data.iter().map(|path| {
@@ -85,16 +236,59 @@ impl Client {
     }
 
     /// The paths of this session's ephemeral znodes that begin with this text.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// client.create("/here", b"", CreateMode::Ephemeral).await?;
+    /// assert_eq!(client.ephemerals("/").await?, ["/here"]);
+    /// # Ok(()) }
+    /// ```
     pub fn ephemerals(&self, prefix: &str) -> Call<Vec<String>> {
         self.plain(prefix, |prefix| Request::GetEphemerals { prefix })
     }
 
     /// How many znodes lie below this one, at any depth.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// client.create("/a/b", b"", CreateMode::Persistent).await?;
+    /// assert_eq!(client.all_children_number("/a").await?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn all_children_number(&self, path: &str) -> Call<u32> {
         self.plain(path, |path| Request::GetAllChildrenNumber { path })
     }
 
     /// The identities the server knows this client by.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// for info in client.who_am_i().await? {
+    ///     println!("{info:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn who_am_i(&self) -> Call<Vec<ClientInfo>> {
         self.request(Request::WhoAmI, None, None)
     }

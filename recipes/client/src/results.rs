@@ -13,6 +13,17 @@ use crate::{
 };
 
 /// A znode that was created.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// let created = client.create("/n-", b"", CreateMode::PersistentSequential).await?;
+/// println!("{} was change {}", created.path, created.stat.czxid);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Created {
     /// Its path, with the number if it is sequential.
@@ -22,6 +33,18 @@ pub struct Created {
 }
 
 /// A znode's data.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let data = client.get_data("/a").await?;
+/// assert_eq!((data.as_bytes(), data.stat.version), (&b"hello"[..], 0));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     /// The data; `None` is null, which is not the same as empty.
@@ -32,6 +55,17 @@ pub struct Data {
 
 impl Data {
     /// The data; empty for null.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"hello");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
@@ -39,6 +73,20 @@ impl Data {
 }
 
 /// The names of a znode's children, in the server's order, which means nothing.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let children = client.children("/").await?;
+/// for name in children.names() {
+///     println!("/{name}");
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Children {
     names: Vec<Ustring>,
@@ -47,28 +95,85 @@ pub struct Children {
 
 impl Children {
     /// The names.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let children = client.children("/").await?;
+    /// assert!(children.names().any(|name| name == "a"));
+    /// # Ok(()) }
+    /// ```
     pub fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         self.names.iter().map(Ustring::to_str_lossy)
     }
 
     /// The names as they are on the wire: nothing is copied or checked.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let children = client.children("/").await?;
+    /// assert!(children.raw_names().any(|name| name == b"a"));
+    /// # Ok(()) }
+    /// ```
     pub fn raw_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.names.iter().map(Ustring::as_bytes)
     }
 
     /// How many there are.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let children = client.children("/").await?;
+    /// assert_eq!(children.len(), children.names().len());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Whether there is none.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// assert!(client.children("/a").await?.is_empty());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
     /// The parent's stat.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let children = client.children("/").await?;
+    /// assert_eq!(children.stat().num_children as usize, children.len());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn stat(&self) -> &Stat {
         &self.stat

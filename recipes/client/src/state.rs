@@ -10,6 +10,21 @@ use crate::core::outcome::{Epoch, LostReason};
 /// How client and servers are with each other.
 ///
 /// The names are Curator's; Lost is final for the epoch it names.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::ConnectionState;
+///
+/// match client.state() {
+///     ConnectionState::Suspended { until, .. } => println!("no connection; lost at {until:?}"),
+///     ConnectionState::Lost { reason, .. } => println!("the session is {reason}"),
+///     state => println!("{state:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectionState {
@@ -57,6 +72,15 @@ pub enum ConnectionState {
 
 impl ConnectionState {
     /// Whether requests can be sent.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// assert!(client.state().is_connected());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_connected(&self) -> bool {
         matches!(
@@ -66,6 +90,15 @@ impl ConnectionState {
     }
 
     /// The session it is about.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// assert_eq!(client.state().epoch(), Some(client.epoch()));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {

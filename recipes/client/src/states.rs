@@ -7,9 +7,26 @@ use crate::{
     state::{ConnectionState, StateQueue},
 };
 
-/// Every change of the connection's state from here on, in order, none left out or merged.
+/// Every change of the connection's state from here on, in order, none merged. Whoever does not
+/// look misses the oldest beyond 1,024.
 ///
 /// Made by [`crate::Client::states`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::ConnectionState;
+/// let mut states = client.states();
+/// client.close().await;
+/// let mut all = Vec::new();
+/// while let Some(state) = states.next().await {
+///     all.push(state);
+/// }
+/// assert_eq!(all.last(), Some(&ConnectionState::Closed));
+/// # Ok(()) }
+/// ```
 pub struct States {
     shared: Arc<Shared>,
     key: usize,
@@ -27,6 +44,20 @@ impl States {
     /// The next change; `None` once the client is closed and everything was told.
     ///
     /// Cancel safe: a change is either given or still there.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::ConnectionState;
+    /// let mut states = client.states();
+    /// client.close().await;
+    /// while let Some(state) = states.next().await {
+    ///     println!("{state:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn next(&mut self) -> Option<ConnectionState> {
         poll_fn(|cx| {
             self.shared.look(|inner| {

@@ -22,7 +22,7 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> 
 /// An in-process server needs no socket:
 /// ```
 /// # use minikeeper_client::{Client, Connecting, Transport};
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = minikeeper::Server::builder().start().await?;
 /// let transport = move |_host: &str| -> Connecting {
 ///     let (reader, writer) = tokio::io::split(server.local());
@@ -30,13 +30,22 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> 
 /// };
 /// let client = Client::builder("in-process")?.transport(transport).connect().await?;
 /// assert!(client.exists("/").await?.is_some());
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// # Ok(()) }
 /// ```
 pub trait Transport: Send + 'static {
     /// Connects to a server, `host:port` as in the connect string. Its time is limited by the
     /// caller.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use minikeeper_client::{Tcp, Transport as _};
+    ///
+    /// let (_reader, _writer) = Tcp.connect(&address).await?;
+    /// # Ok(()) }
+    /// ```
     fn connect(&mut self, host: &str) -> Connecting;
 }
 
@@ -47,6 +56,18 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
 }
 
 /// Plain TCP, without Nagle's delay: what is written is meant to go out.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::{Client, Tcp};
+///
+/// // What is done without saying so.
+/// let client = Client::builder(&address)?.transport(Tcp).connect().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 

@@ -16,6 +16,24 @@ use crate::{
 };
 
 /// How a one-shot watch ended.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// use minikeeper_client::{EventKind, Fired};
+///
+/// let (_, watch) = client.get_data_and_watch("/a").await?;
+/// client.set_data("/a", b"bye", None).await?;
+/// match watch.await {
+///     Fired::Event { kind, .. } => assert_eq!(kind, EventKind::DataChanged),
+///     other => panic!("it was changed, so not {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fired {
@@ -32,6 +50,19 @@ pub enum Fired {
 
 impl Fired {
     /// Whether the znode was deleted.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let (_, watch) = client.get_data_and_watch("/a").await?;
+    /// client.delete("/a", None).await?;
+    /// assert!(watch.await.is_deleted());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_deleted(&self) -> bool {
         matches!(
@@ -79,6 +110,19 @@ impl fmt::Debug for Place {
 /// the watch away, from the server too if nobody else of this client watches the same.
 ///
 /// Cancel safe; once it was ready it must not be polled again.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let (_, changed) = client.get_data_and_watch("/a").await?;
+/// client.set_data("/a", b"bye", None).await?;
+/// changed.await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is taken away"]
 pub struct OneShot {
@@ -91,6 +135,22 @@ impl OneShot {
     }
 
     /// Whether it has fired or ended; what awaiting it gives then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let (_, changed) = client.get_data_and_watch("/a").await?;
+    /// assert_eq!(changed.fired(), None);
+    /// client.set_data("/a", b"bye", None).await?;
+    /// // An event comes before the answer to a later read.
+    /// client.get_data("/a").await?;
+    /// assert!(changed.fired().is_some());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn fired(&self) -> Option<Fired> {
         let token = self.place.token.0 as usize;
@@ -128,6 +188,22 @@ impl Future for OneShot {
 }
 
 /// One event of a persistent watch.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
+/// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
+/// client.create("/a", b"", CreateMode::Persistent).await?;
+/// match changes.next().await {
+///     WatchEvent::Event { kind, path, .. } => println!("{path}: {kind:?}"),
+///     WatchEvent::Overflowed => println!("look at everything anew"),
+///     other => println!("no event will come: {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WatchEvent {
@@ -147,6 +223,18 @@ pub enum WatchEvent {
 }
 
 /// A watch that fires until it is dropped.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
+/// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
+/// client.create("/a", b"", CreateMode::Persistent).await?;
+/// println!("{:?}", changes.next().await);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is taken away"]
 pub struct Persistent {
@@ -164,6 +252,18 @@ impl Persistent {
     /// The next event; after [`WatchEvent::EpochOver`] it is given again and again.
     ///
     /// Cancel safe: an event is either given or still there.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
+    /// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
+    /// client.create("/a", b"", CreateMode::Persistent).await?;
+    /// assert!(matches!(changes.next().await, WatchEvent::Event { .. }));
+    /// # Ok(()) }
+    /// ```
     pub async fn next(&mut self) -> WatchEvent {
         let Place { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();

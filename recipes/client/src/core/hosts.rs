@@ -35,12 +35,28 @@ pub struct ConnectString {
 
 impl ConnectString {
     /// The servers, each as `host:port`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use minikeeper_client::ConnectString;
+    /// let at: ConnectString = "zk1,zk2:2182".parse()?;
+    /// assert_eq!(at.hosts(), ["zk1:2181", "zk2:2182"]);
+    /// # Ok::<(), minikeeper_client::ConnectStringError>(())
+    /// ```
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
     /// The znode all paths are below; `None` if that is the root.
+    ///
+    /// # Examples
+    /// ```
+    /// # use minikeeper_client::ConnectString;
+    /// let at: ConnectString = "zk1:2181/app".parse()?;
+    /// assert_eq!(at.chroot(), Some("/app"));
+    /// # Ok::<(), minikeeper_client::ConnectStringError>(())
+    /// ```
     #[must_use]
     pub fn chroot(&self) -> Option<&str> {
         self.chroot.as_ref().map(ZnodePath::as_str)
@@ -48,6 +64,14 @@ impl ConnectString {
 }
 
 /// What is wrong with a connect string.
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::{ConnectString, ConnectStringError};
+///
+/// let wrong = "zk1:port".parse::<ConnectString>();
+/// assert!(matches!(wrong, Err(ConnectStringError::Port { .. })));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectStringError {

@@ -15,6 +15,17 @@ pub(crate) type Time = Duration;
 ///
 /// Every reply, event and change of state carries it. What was learned in one epoch says nothing
 /// about locks in the next: their znodes went with the session.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::Epoch;
+///
+/// assert_eq!(client.epoch(), Epoch(1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Epoch(pub u64);
 
@@ -25,6 +36,13 @@ impl fmt::Display for Epoch {
 }
 
 /// Why a session is over.
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::LostReason;
+///
+/// assert_eq!(LostReason::Expired.to_string(), "expired");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LostReason {
@@ -50,6 +68,13 @@ impl fmt::Display for LostReason {
 }
 
 /// Why a request has no answer.
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::Cause;
+///
+/// assert_eq!(Cause::ConnectionLost.to_string(), "the connection was lost");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
