@@ -155,7 +155,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// The counter at this path. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -175,7 +175,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// When a path breaks a rule.
+    /// [`Error::Path`] when a path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -214,7 +214,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// The value; 0 if there is none.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`], and when a server refuses or the client is closed.
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses or the client is closed. A lost connection is no error: it waits for the
+    /// next one.
     ///
     /// # Examples
     /// ```
@@ -235,7 +237,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Makes the counter with this value, unless it is there; says whether it did.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the outcome is unknown.
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was made: look at it then.
     ///
     /// # Examples
     /// ```
@@ -264,8 +268,11 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Sets the value, whatever it was.
     ///
     /// # Errors
-    /// [`AtomicError::Contended`], [`AtomicError::Corrupted`], and when a server refuses, the
-    /// client is closed, or the outcome is unknown.
+    /// [`AtomicError::Contended`] when others were faster every time: try later, or set a
+    /// [`Promotion`]. [`AtomicError::Corrupted`] when something else is in the znode.
+    /// [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
+    /// [`Error::OutcomeUnknown`], when nobody knows whether it was changed: doing it again may do
+    /// it twice.
     ///
     /// # Examples
     /// ```
@@ -286,8 +293,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// missing counter has none.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`], and when a server refuses, the client is closed, or the outcome
-    /// is unknown.
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was set: look at it then.
     ///
     /// # Examples
     /// ```
@@ -400,7 +408,9 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Makes any change; the function may be called several times.
     ///
     /// # Errors
-    /// Those of [`DistributedAtomicLong::set`], and [`LockError::TimedOut`] of the mutex.
+    /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
+    /// [`LockError::TimedOut`](crate::LockError::TimedOut) if the mutex of a [`Promotion`] was not
+    /// free in time.
     ///
     /// # Examples
     /// ```

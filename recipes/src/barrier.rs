@@ -53,7 +53,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// The barrier at this path. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -82,7 +82,8 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// again when the answer gets lost: then it may say no although it was this call.
     ///
     /// # Errors
-    /// When a server refuses or the client is closed.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next one.
     ///
     /// # Examples
     /// ```
@@ -121,7 +122,8 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// [`DistributedBarrier::set`].
     ///
     /// # Errors
-    /// When a server refuses or the client is closed.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next one.
     ///
     /// # Examples
     /// ```
@@ -154,7 +156,8 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// Dropping the future leaves nothing behind.
     ///
     /// # Errors
-    /// When a server refuses or the client is closed.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next one.
     ///
     /// # Examples
     /// ```

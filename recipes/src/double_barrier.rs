@@ -61,7 +61,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -91,7 +91,9 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// Dropping the future takes the member away.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the session is lost too often.
+    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
+    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
+    /// the next one.
     ///
     /// # Examples
     /// ```
@@ -322,7 +324,8 @@ impl<C: ZooKeeper> Member<C> {
     /// Dropping the future takes the member away without waiting.
     ///
     /// # Errors
-    /// When a server refuses or the client is closed. The member is taken away then too.
+    /// [`LockError::Client`] when a server refuses or the client is closed. The member is taken
+    /// away then too.
     ///
     /// # Examples
     /// ```

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use minikeeper_client::Error;
 
-/// Why a lock was not got.
+/// Why a lock was not got. Each says what to do.
 ///
 /// Nothing is left behind: a znode that was created goes again, also if that takes longer than the
-/// call.
+/// call. A lost connection is no error: locks wait for the next one, in the same session at the same
+/// place in the queue. Whoever must not wait uses the `_within` methods.
 ///
 /// # Examples
 /// ```
@@ -30,7 +31,8 @@ use minikeeper_client::Error;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Others held it for the whole time.
+    /// Others held it for the whole time. The place in the queue is given up: try again later, with
+    /// more time, or do without.
     #[error("lock {path:?}: not free within {} ms", within.as_millis())]
     TimedOut {
         /// The lock.
@@ -38,7 +40,10 @@ pub enum LockError {
         /// The time it was waited for.
         within: Duration,
     },
-    /// The session ended while the lock was waited for, as often as is put up with.
+    /// The session ended while the lock was waited for, as often as is put up with
+    /// ([`LockOptions::attempts_max`](crate::LockOptions::attempts_max)). Something is wrong with
+    /// the network or the servers, or the session timeout is too short for the pauses of this
+    /// process. Trying again does no harm.
     #[error("lock {path:?}: session or znode lost {attempts} times while waiting")]
     Lost {
         /// The lock.
@@ -47,18 +52,20 @@ pub enum LockError {
         attempts: u32,
     },
     /// The lock is held by the same owner, whose session is over: there is nothing to enter again.
+    /// Drop all guards of this owner first.
     #[error("lock {path:?}: held by this owner, but lost")]
     HoldLost {
         /// The lock.
         path: String,
     },
-    /// A reader wants to write. He would wait for himself for ever.
+    /// A reader wants to write. He would wait for himself for ever: give the read lock back first,
+    /// and look again at what was read once the write lock is there.
     #[error("lock {path:?}: a reader cannot become a writer; release the read lock first")]
     UpgradeWouldDeadlock {
         /// The lock.
         path: String,
     },
-    /// More was asked for than there is.
+    /// More was asked for than there is: ask for less, or raise the maximum everywhere.
     #[error("semaphore {path:?}: {wanted} leases wanted, {max} exist")]
     TooMany {
         /// The semaphore.
@@ -68,13 +75,13 @@ pub enum LockError {
         /// What there is.
         max: u32,
     },
-    /// Nothing was asked for.
+    /// Nothing was asked for: ask for one or more.
     #[error("semaphore {path:?}: no leases wanted; ask for 1 or more")]
     NothingWanted {
         /// The semaphore.
         path: String,
     },
-    /// The maximum of a semaphore cannot be read.
+    /// The maximum of a semaphore cannot be read. What is said of the cause holds.
     #[error("semaphore {path:?}: its maximum is not known")]
     NoMaximum {
         /// The semaphore.
@@ -95,7 +102,8 @@ pub enum LockError {
         /// The last one that is used.
         max: u32,
     },
-    /// The client could not do what it was asked for.
+    /// The client could not do what it was asked for: a server refused, which trying again does not
+    /// change, or the client is closed, and another one is needed.
     #[error(transparent)]
     Client(#[from] Error),
 }
@@ -128,7 +136,8 @@ pub enum Released {
     PassedOn,
     /// It is still held: another guard of the same owner is there.
     StillHeld,
-    /// It had been lost before: its znode was gone.
+    /// It had been lost before: its znode was gone. The end of the work was not protected; if that
+    /// matters, look at what was done.
     AlreadyGone,
 }
 
@@ -153,7 +162,7 @@ pub enum Released {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// What is there is no count: it is shorter than four bytes.
+    /// What is there is no count: it is shorter than four bytes. Setting it makes it one.
     #[error("shared count {path:?}: {bytes} bytes are no count; 4 are")]
     NotACount {
         /// The count.
@@ -167,7 +176,8 @@ pub enum ValueError {
         /// The value.
         path: String,
     },
-    /// The client could not do what it was asked for.
+    /// The client could not do what it was asked for. [`Error::is_outcome_unknown`] tells whether
+    /// the value may have been set.
     #[error(transparent)]
     Client(#[from] Error),
 }
@@ -201,7 +211,7 @@ pub enum AtomicError {
         /// How often it was tried.
         attempts: u32,
     },
-    /// The znode holds something else.
+    /// The znode holds something else. Delete it, or use another path.
     #[error("counter {path:?}: holds {bytes} bytes, but a counter has 8")]
     Corrupted {
         /// The counter.

@@ -120,7 +120,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// which may be empty. To be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -141,7 +141,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -220,8 +220,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// Waits until it leads. Dropping the future changes nothing: it contends on.
     ///
     /// # Errors
-    /// When it does not contend any more: it was closed, a server refuses, or the client is
-    /// closed.
+    /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when a server
+    /// refuses or the client is closed. It does not contend any more then: start another one.
     ///
     /// # Examples
     /// ```
@@ -300,7 +300,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// Every contender there is, the leader first.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -321,7 +322,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// Who leads, if there is somebody.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -347,8 +349,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// same result.
     ///
     /// # Errors
-    /// When it is not certain that the znode is gone: it will be, with the next connection or with
-    /// the session's end.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the znode is
+    /// gone: nothing is to be done, it will be, with the next connection or with the session's end.
     ///
     /// # Examples
     /// ```

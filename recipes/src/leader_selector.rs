@@ -148,7 +148,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// runtime.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -275,7 +275,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Waits until it neither queues nor leads: its turn is over, or it is closed.
     ///
     /// # Errors
-    /// When it had no turn: a server refuses or the client is closed.
+    /// [`LockError::Client`] when it had no turn, because a server refuses or the client is closed.
     ///
     /// # Examples
     /// ```
@@ -304,7 +304,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Every contender there is, the leader first.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -330,7 +331,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Who leads, if there is somebody.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -359,8 +361,9 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Dropping the future changes nothing: it is closed all the same.
     ///
     /// # Errors
-    /// When it is not certain that the lock is given back: it will be, with the next connection or
-    /// with the session's end.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the lock is
+    /// given back: nothing is to be done, it will be, with the next connection or with the
+    /// session's end.
     ///
     /// # Examples
     /// ```

@@ -96,7 +96,10 @@ impl<C: ZooKeeper> Lease<C> {
     /// The data of the lease's znode, as a server has it.
     ///
     /// # Errors
-    /// When a server refuses, as it does when the lease is lost, or does not answer.
+    /// [`Error::Refused`] when a server refuses, as it does with
+    /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed: ask again.
     ///
     /// # Examples
     /// ```
@@ -157,7 +160,8 @@ impl<C: ZooKeeper> Lease<C> {
     /// Runs a future as long as the lease is held; drops it when the lease is lost.
     ///
     /// # Errors
-    /// Why the lease was lost.
+    /// Why the lease was lost: the work is dropped, and what it did last may have happened without
+    /// the lease.
     ///
     /// # Examples
     /// ```
@@ -197,7 +201,8 @@ impl<C: ZooKeeper> Lease<C> {
     /// Gives the lease back and waits until that is certain.
     ///
     /// # Errors
-    /// When it is not: it will be, with the next connection or with the session's end.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain: nothing is to be
+    /// done, it will be given back, with the next connection or with the session's end.
     ///
     /// # Examples
     /// ```

@@ -143,7 +143,8 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// Runs a future as long as all are held; drops it when one of them is lost.
     ///
     /// # Errors
-    /// Why it was lost.
+    /// Why it was lost: the work is dropped, and what it did last may have happened without the
+    /// lock.
     ///
     /// # Examples
     /// ```
@@ -171,7 +172,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// [`Released::StillHeld`] if its owner still holds one.
     ///
     /// # Errors
-    /// The first there was; the others are given back all the same.
+    /// The first there was, see [`Guard::release`]; the others are given back all the same.
     ///
     /// # Examples
     /// ```

@@ -186,7 +186,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// A mutex for each path, in this order.
     ///
     /// # Errors
-    /// When a path breaks a rule.
+    /// [`Error::Path`] when a path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -212,7 +212,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// alike, whatever order they think in.
     ///
     /// # Errors
-    /// When a path breaks a rule.
+    /// [`Error::Path`] when a path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -241,8 +241,8 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// Waits for all members.
     ///
     /// # Errors
-    /// That of the first member that fails; those before it are given back.
-    /// [`LockError::Lost`] too, if one of those was lost meanwhile.
+    /// That of the first member that fails, see [`InterProcessMutex::acquire`]; those before it are
+    /// given back. [`LockError::Lost`] too, if one of those was lost meanwhile.
     ///
     /// # Examples
     /// ```

@@ -77,7 +77,7 @@ impl PersistentNode {
     /// time to live are refused by servers.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -156,7 +156,8 @@ impl PersistentNode {
     /// Waits until the znode is there; gives its path, or `None` if this was closed.
     ///
     /// # Errors
-    /// When a server refuses or the client is closed: it is not kept any more then.
+    /// [`LockError::Client`] when a server refuses or the client is closed: the znode is not kept
+    /// any more then, start another one.
     ///
     /// # Examples
     /// ```
@@ -209,7 +210,8 @@ impl PersistentNode {
     /// Dropping the future changes nothing: it is closed all the same.
     ///
     /// # Errors
-    /// When a server refuses, or the client is closed.
+    /// [`LockError::Client`] when a server refuses or the client is closed: a persistent znode
+    /// stays then.
     ///
     /// # Examples
     /// ```

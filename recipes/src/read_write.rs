@@ -75,7 +75,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The lock at this path. Nothing is asked of a server before it is acquired.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -95,7 +95,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -125,7 +125,9 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// Waits until there is no writer ahead.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the session is lost too often.
+    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
+    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
+    /// the next one.
     ///
     /// # Examples
     /// ```
@@ -314,7 +316,8 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The paths of all readers' znodes, the first one's first.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -334,7 +337,8 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The paths of all writers' znodes, the first one's first.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```

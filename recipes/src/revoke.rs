@@ -44,7 +44,8 @@ impl Revoker {
     /// contender that is gone needs not be asked.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```

@@ -65,7 +65,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// acquired.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -88,7 +88,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// The same, with options. Their data is that of the leases.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -133,8 +133,10 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// Waits for a lease.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, the session is lost too often, or there never
-    /// is a lease ([`LockError::TooMany`]).
+    /// [`LockError::TooMany`] if there never is a lease, [`LockError::Lost`] when the session is
+    /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
+    /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
+    /// is no error: it waits for the next one.
     ///
     /// # Examples
     /// ```
@@ -282,7 +284,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// How many leases nobody has or is about to get.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```
@@ -306,7 +309,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// is about to get them.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     ///
     /// # Examples
     /// ```

@@ -57,7 +57,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// The lock at this path. Nothing is asked of a server before it is acquired.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -77,7 +77,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -99,7 +99,9 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// Waits for the lock. Whoever holds it waits for itself.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the session is lost too often.
+    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
+    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
+    /// the next one.
     ///
     /// # Examples
     /// ```

@@ -61,7 +61,9 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// [`SharedValue::start`].
     ///
     /// # Errors
-    /// When the path breaks a rule, a server refuses, or the client is closed.
+    /// [`Error::Path`] when the path breaks a rule, [`Error::Refused`] when a server refuses,
+    /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
+    /// the next one.
     ///
     /// # Examples
     /// ```
@@ -84,7 +86,8 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// The count as far as this object knows it; see [`SharedValue::current`].
     ///
     /// # Errors
-    /// [`ValueError::NotACount`].
+    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// it.
     ///
     /// # Examples
     /// ```
@@ -103,7 +106,8 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// The count; see [`SharedValue::get`].
     ///
     /// # Errors
-    /// [`ValueError::NotACount`], and those of [`SharedValue::get`].
+    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// it. Those of [`SharedValue::get`].
     ///
     /// # Examples
     /// ```

@@ -131,7 +131,9 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// directories on the way, as containers.
     ///
     /// # Errors
-    /// When the path breaks a rule, a server refuses, or the client is closed.
+    /// [`Error::Path`] when the path breaks a rule, [`Error::Refused`] when a server refuses,
+    /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
+    /// the next one.
     ///
     /// # Examples
     /// ```
@@ -216,7 +218,9 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// no connection over which it could have told of that: then it waits for one.
     ///
     /// # Errors
-    /// When a server refuses, as it does when the znode was deleted, or the client is closed.
+    /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
+    /// znode was deleted, or the client is closed. A lost connection is no error: it waits for the
+    /// next one.
     ///
     /// # Examples
     /// ```
@@ -239,8 +243,9 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// Sets the value, whatever it was.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the answer gets lost: then nobody knows
-    /// whether it was set.
+    /// [`ValueError::Client`] when a server refuses or the client is closed, and when the
+    /// connection is lost meanwhile: with [`Error::OutcomeUnknown`] nobody knows whether it was
+    /// set. Setting it again does no harm unless others set it too.
     ///
     /// # Examples
     /// ```
@@ -262,7 +267,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`SharedValue::current`] has what is there now.
     ///
     /// # Errors
-    /// [`ValueError::Unversioned`], and those of [`SharedValue::set`].
+    /// [`ValueError::Unversioned`] after 2^32 changes, and those of [`SharedValue::set`].
     ///
     /// # Examples
     /// ```
@@ -427,8 +432,8 @@ impl<C: ZooKeeper> ValueChanges<C> {
     /// Cancel safe: a change is either given or still to come.
     ///
     /// # Errors
-    /// When a server refuses, as it does when the znode was deleted, or the client is closed. The
-    /// next call asks again at once.
+    /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
+    /// znode was deleted, or the client is closed. The next call asks again at once.
     ///
     /// # Examples
     /// ```

@@ -185,7 +185,7 @@ impl<C: ZooKeeper> PollingLock<C> {
     /// The lock at this path, which is tried so often. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -215,7 +215,7 @@ impl<C: ZooKeeper> HerdLock<C> {
     /// The lock at this path. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -243,7 +243,7 @@ impl<C: ZooKeeper> SequentialLock<C> {
     /// The lock at this path. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```

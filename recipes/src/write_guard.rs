@@ -42,7 +42,8 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// If the future is dropped, the lock is given back.
     ///
     /// # Errors
-    /// [`LockError::HoldLost`] if the lock is lost, and what servers refuse; it is given back then.
+    /// [`LockError::HoldLost`] if the lock is lost, [`LockError::Client`] when a server refuses or
+    /// the client is closed. The lock is given back then.
     ///
     /// # Examples
     /// ```
