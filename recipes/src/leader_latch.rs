@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::FencingToken,
     leading::{Contender, ErrorPolicy, Leadership, LeadershipChanges, State},
     options::LockOptions,
     order::Claim,
     participant::{Participant, participants},
     queue::Queue,
+    status::FencingToken,
     task::Task,
 };
 

@@ -11,13 +11,14 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{Guard, Held, Status},
+    guard::{Guard, Held},
     leading::ErrorPolicy,
     mutex::InterProcessMutex,
     options::LockOptions,
     order::Claim,
     participant::{Participant, participants},
     queue::Queue,
+    status::Status,
     task::Task,
 };
 

@@ -22,10 +22,10 @@ use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::LockError,
-    guard::FencingToken,
     order::Claim,
     place::Place,
     queue::{Queue, Wait},
+    status::FencingToken,
     waiting::{self, Outcome},
 };
 

@@ -9,8 +9,9 @@ use minikeeper_client::{Bytes, Error, Zxid};
 use crate::{
     client::ZooKeeper,
     error::Released,
-    guard::{Guard, Loss, Status},
+    guard::Guard,
     naming,
+    status::{Loss, Status},
 };
 
 /// A lease of a semaphore. Dropping it gives it back without waiting.

@@ -10,13 +10,14 @@ use tokio::time::{sleep_until, timeout_at};
 use crate::{
     client::ZooKeeper,
     error::{LockError, ValueError},
-    guard::{FencingToken, Guard, Held},
+    guard::{Guard, Held},
     lease::Lease,
     max_leases::{MaxChanges, MaxLeases},
     naming::lock_name,
     order::Claim,
     place::Place,
     queue::{Queue, Wait},
+    status::FencingToken,
 };
 
 /// What a semaphore consists of.

@@ -169,7 +169,7 @@
 //! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
 //! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
-//! | `guard.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
+//! | `guard.rs`, `status.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
 //! | `local.rs` | locks passed on inside a process |
 //! | `write_guard.rs`, `multi_guard.rs` | what two of them give |
@@ -216,6 +216,7 @@ mod semaphore_mutex;
 mod shared_count;
 mod shared_value;
 pub mod simple;
+mod status;
 mod task;
 mod waiting;
 mod write_guard;
@@ -227,7 +228,7 @@ pub use self::{
     barrier::DistributedBarrier,
     double_barrier::{DistributedDoubleBarrier, Member},
     error::{AtomicError, LockError, Released, ValueError},
-    guard::{FencingToken, Guard, Loss, Status},
+    guard::Guard,
     leader_latch::{LatchError, LatchOptions, LeaderLatch},
     leader_selector::{LeaderSelector, SelectorOptions, Work},
     leading::{ErrorPolicy, Leadership, LeadershipChanges},
@@ -247,5 +248,6 @@ pub use self::{
     semaphore_mutex::InterProcessSemaphoreMutex,
     shared_count::{CountChanges, SharedCount},
     shared_value::{SharedValue, ValueChanges, VersionedValue},
+    status::{FencingToken, Loss, Status},
     write_guard::WriteGuard,
 };

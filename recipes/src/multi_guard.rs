@@ -14,7 +14,8 @@ use minikeeper_client::Error;
 use crate::{
     client::ZooKeeper,
     error::Released,
-    guard::{FencingToken, Guard, Loss, Status},
+    guard::Guard,
+    status::{FencingToken, Loss, Status},
 };
 
 /// Several locks that are held. Dropping it gives them back without waiting, the last one first.

@@ -7,17 +7,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use minikeeper_client::Error;
 
 use crate::{
-    client::ZooKeeper,
-    clock,
-    error::LockError,
-    guard::{Guard, Status},
-    multi_guard::MultiGuard,
-    mutex::InterProcessMutex,
-    owner::Owner,
-    queue::Wait,
-    read_write::InterProcessReadWriteLock,
-    semaphore_mutex::InterProcessSemaphoreMutex,
-    write_guard::WriteGuard,
+    client::ZooKeeper, clock, error::LockError, guard::Guard, multi_guard::MultiGuard,
+    mutex::InterProcessMutex, owner::Owner, queue::Wait, read_write::InterProcessReadWriteLock,
+    semaphore_mutex::InterProcessSemaphoreMutex, status::Status, write_guard::WriteGuard,
 };
 
 /// A lock that can be a member of an [`InterProcessMultiLock`].

@@ -7,13 +7,14 @@ use minikeeper_client::{Error, ZnodePath};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{FencingToken, Guard, Held, Status},
+    guard::{Guard, Held},
     local::{Local, Turn},
     options::LockOptions,
     order::Claim,
     owner::{Holds, Owner},
     place::Place,
     queue::{Queue, Wait},
+    status::{FencingToken, Status},
 };
 
 /// A mutex that processes share, Java processes with Curator's class of the same name included.

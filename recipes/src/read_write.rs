@@ -9,12 +9,13 @@ use minikeeper_client::{Error, ZnodePath};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{FencingToken, Guard, Held},
+    guard::{Guard, Held},
     naming,
     options::LockOptions,
     order::Claim,
     owner::{Holds, Owner},
     queue::{Queue, Wait},
+    status::FencingToken,
     write_guard::{WriteGuard, behind, check},
 };
 

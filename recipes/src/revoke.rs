@@ -6,7 +6,8 @@ use minikeeper_client::{Error, ErrorCode, Fired};
 
 use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
-    guard::{Guard, Loss, Status},
+    guard::Guard,
+    status::{Loss, Status},
 };
 
 /// What a lock's znode holds once its holder is asked to give it back.

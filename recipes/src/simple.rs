@@ -16,12 +16,13 @@ use crate::{
     client::ZooKeeper,
     clock,
     error::LockError,
-    guard::{FencingToken, Guard, Held},
+    guard::{Guard, Held},
     options::LockOptions,
     order::Claim,
     parents,
     place::Place,
     queue::{Queue, Wait},
+    status::FencingToken,
     waiting::{self, Outcome},
 };
 

@@ -9,9 +9,10 @@ use minikeeper_client::{CreateMode, Error};
 use crate::{
     client::ZooKeeper,
     error::{LockError, Released},
-    guard::{Guard, Held, Status},
+    guard::{Guard, Held},
     naming,
     queue::{Queue, Wait},
+    status::Status,
 };
 
 /// A write lock that is held. Dropping it gives it back without waiting.
