@@ -412,8 +412,10 @@ impl<C: ZooKeeper> Shared<C> {
             };
             let result = match acquired {
                 Ok(guard) => {
+                    // Counted before anybody can know of the turn: whoever interrupts it comes later.
+                    let before = orders.borrow().interruptions;
                     stage.send_replace(Stage::Leading);
-                    self.lead(&guard, orders.clone(), &work).await;
+                    self.lead(&guard, orders.clone(), before, &work).await;
                     let is_closing = orders.borrow().is_closing;
                     match guard.status() {
                         Status::Lost(_) => drop(guard),
@@ -441,14 +443,15 @@ impl<C: ZooKeeper> Shared<C> {
         stage.send_replace(Stage::Closed(released));
     }
 
-    /// Runs the work until it is done, or is not to run any more.
+    /// Runs the work until it is done, or is not to run any more: it was interrupted more often than
+    /// before.
     async fn lead(
         &self,
         guard: &Guard<C>,
         mut orders: watch::Receiver<Orders>,
+        before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
     ) {
-        let before = orders.borrow().interruptions;
         // Cleared before the guard is given back, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
         let doubt = async {

@@ -252,3 +252,30 @@ async fn closed_client_and_panics_end_it() {
     until("its lock is free", || queue(&server).is_empty()).await;
     soon(other.selector.close()).await.unwrap();
 }
+
+/// From another thread an interruption can come between the moment at which the selector says that
+/// it leads and the one at which it begins to: it counts all the same. Tried many times, on time
+/// that is not moved, because the moment is short.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interruptions_count_from_the_first_moment_of_a_turn() {
+    let server = start().await;
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let options = SelectorOptions::default();
+    let selector = LeaderSelector::start(client, PATH, "", options, for_ever).unwrap();
+    let selector = Arc::new(selector);
+    for turn in 0..500 {
+        let other = Arc::clone(&selector);
+        let interrupting = tokio::task::spawn_blocking(move || {
+            while !other.interrupt() {
+                std::hint::spin_loop();
+            }
+        });
+        soon(interrupting).await.unwrap();
+        let done = tokio::time::timeout(Duration::from_secs(30), selector.done()).await;
+        assert!(
+            done.is_ok(),
+            "turn {turn} goes on though it was interrupted"
+        );
+        assert!(selector.requeue());
+    }
+}
