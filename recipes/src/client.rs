@@ -280,6 +280,22 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
 
     /// The same, as cheap as can be: every contender in a queue asks for it twice, and it is as long
     /// as the queue.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoNode`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # use minikeeper_recipes::client::ZooKeeper;
+    /// # ZooKeeper::create(&client, "/a", b"hello", CreateMode::Persistent, false).await?;
+    /// let names = ZooKeeper::child_names(&client, "/").await?.value;
+    /// assert!(names.iter().any(|name| name == "a"));
+    /// # Ok(()) }
+    /// ```
     fn child_names(
         &self,
         path: &str,
@@ -292,7 +308,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         }
     }
 
-    /// The same, and a watch on them.
+    /// The names of a znode's children, and a watch on them.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].

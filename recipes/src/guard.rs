@@ -239,6 +239,20 @@ impl<C: ZooKeeper> OwnWatch<C> {
 ///
 /// Made by the `acquire` methods of locks. Guards may move to other tasks, and be dropped
 /// anywhere.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Released, Status};
+///
+/// let lock = InterProcessMutex::new(client, "/locks/a")?;
+/// let guard = lock.acquire().await?;
+/// assert_eq!(guard.status(), Status::Held);
+/// assert_eq!(guard.release().await?, Released::Done);
+/// # Ok(()) }
+/// ```
 #[must_use = "a guard that is dropped gives its lock back"]
 pub struct Guard<C: ZooKeeper> {
     pub(crate) held: Arc<Held<C>>,
@@ -252,18 +266,57 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// What to send along with everything that is done under the lock.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// let first = guard.token();
+    /// guard.release().await?;
+    /// // Every grant has a larger one.
+    /// assert!(lock.acquire().await?.token() > first);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
     }
 
     /// The path of the lock's znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// assert!(guard.path().starts_with("/locks/a/"));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         &self.held.path
     }
 
     /// The session the lock is held in.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.epoch(), client.epoch());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.held.epoch
@@ -271,6 +324,20 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Whether the lock is still held. Asks nobody: it compares what is known with the time, so
     /// that a process that was paused sees the loss at its first look.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Loss, Status};
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.status(), Status::Held);
+    /// client.close().await;
+    /// assert_eq!(guard.status(), Status::Lost(Loss::Closed));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -278,6 +345,19 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Until when nobody else can hold the lock, whatever has happened to the connection; `None`
     /// if it is lost.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// // Whatever is begun now must be done by then, or be protected by the token.
+    /// println!("until {:?}", guard.deadline());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.status() {
@@ -288,6 +368,20 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// Resolves when the lock is lost.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Loss};
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// // Somebody deletes its znode by hand.
+    /// client.delete(guard.path(), None).await?;
+    /// assert_eq!(guard.lost().await, Loss::NodeDeleted);
+    /// # Ok(()) }
+    /// ```
     pub async fn lost(&self) -> Loss {
         self.held
             .until(|status| match status {
@@ -299,6 +393,20 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Resolves when the lock is not certainly held any more: there is no connection, or it is
     /// lost.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Status};
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// let session = client.session_id().ok_or("it is connected")?;
+    /// let (status, _) = tokio::join!(guard.unsure(), async { server.disconnect(session) });
+    /// assert_ne!(status, Status::Held);
+    /// # Ok(()) }
+    /// ```
     pub async fn unsure(&self) -> Status {
         self.held
             .until(|status| (status != Status::Held).then_some(status))
@@ -308,7 +416,21 @@ impl<C: ZooKeeper> Guard<C> {
     /// Runs a future as long as the lock is held; drops it when the lock is lost.
     ///
     /// # Errors
-    /// Why the lock was lost.
+    /// Why the lock was lost: the work is dropped, and what it did last may have happened without
+    /// the lock.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// let sum = guard.run(async { 40 + 2 }).await;
+    /// assert_eq!(sum, Ok(42));
+    /// # Ok(()) }
+    /// ```
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -322,6 +444,25 @@ impl<C: ZooKeeper> Guard<C> {
     ///
     /// # Errors
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the other operations count from 1.
+    /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile: look whether it was made.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::{CreateMode, Error};
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// # client.create("/balance", b"0", CreateMode::Persistent).await?;
+    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// guard.multi(|multi| multi.set_data("/balance", b"7", None)).await?;
+    /// // Somebody deletes its znode by hand: nothing is written any more.
+    /// client.delete(guard.path(), None).await?;
+    /// let refused = guard.multi(|multi| multi.set_data("/balance", b"9", None)).await;
+    /// assert!(matches!(refused, Err(Error::MultiRefused { index: 0, .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,
@@ -333,7 +474,22 @@ impl<C: ZooKeeper> Guard<C> {
     /// Gives the lock back and waits until that is certain.
     ///
     /// # Errors
-    /// When it is not: it will be, with the next connection or with the session's end.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain: nothing is to be
+    /// done, it will be given back, with the next connection or with the session's end.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Released};
+    /// # let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.release().await?, Released::Done);
+    /// // It is free now, for certain.
+    /// assert!(lock.try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub async fn release(self) -> Result<Released, Error> {
         match Arc::try_unwrap(self.held) {
             Ok(held) => held.release().await,

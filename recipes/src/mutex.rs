@@ -67,7 +67,20 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// The mutex at this path. Nothing is asked of a server before it is acquired.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::InterProcessMutex;
+    ///
+    /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+    /// // Paths begin with a slash.
+    /// assert!(InterProcessMutex::new(client, "locks").is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }
@@ -75,7 +88,22 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// When the path breaks a rule.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessMutex, LockOptions};
+    ///
+    /// let options = LockOptions::default().with_data("host 7");
+    /// let lock = InterProcessMutex::with_options(client.clone(), "/locks/a", options)?;
+    /// let guard = lock.acquire().await?;
+    /// // For those who look.
+    /// assert_eq!(client.get_data(guard.path()).await?.as_bytes(), b"host 7");
+    /// # Ok(()) }
+    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let local = options.local_hand_over.map(Local::new).map(Arc::new);
@@ -96,7 +124,21 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
-    /// When a server refuses, the client is closed, or the session is lost too often.
+    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
+    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
+    /// the next one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// println!("held, with token {}", guard.token());
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
         self.take(Wait::FOR_EVER).await
     }
@@ -105,6 +147,20 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessMutex, LockError};
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.acquire_within(Duration::from_secs(5)).await?;
+    /// let late = lock.acquire_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
         self.take(Wait::within(within)).await
     }
@@ -113,6 +169,19 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.try_acquire().await?;
+    /// assert!(guard.is_some());
+    /// assert!(lock.try_acquire().await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
         if self.queue.options.peek && !self.participants().await?.is_empty() {
             return Ok(None);
@@ -129,6 +198,21 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// # Errors
     /// [`LockError::HoldLost`] if the owner's hold is lost, and those of
     /// [`InterProcessMutex::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Owner};
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let owner = Owner::new();
+    /// let outer = lock.acquire_as(&owner).await?;
+    /// // Without an owner this would wait for ever.
+    /// let inner = lock.acquire_as(&owner).await?;
+    /// assert_eq!(outer.token(), inner.token());
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
         self.take_as(owner, Wait::FOR_EVER).await
     }
@@ -137,6 +221,20 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire_as`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessMutex, LockError, Owner};
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.acquire_as(&Owner::new()).await?;
+    /// let late = lock.acquire_as_within(&Owner::new(), Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn acquire_as_within(
         &self,
         owner: &Owner,
@@ -146,6 +244,20 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     }
 
     /// Whether this owner holds the lock by this object.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{InterProcessMutex, Owner};
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let owner = Owner::new();
+    /// let guard = lock.acquire_as(&owner).await?;
+    /// assert!(lock.is_held_by(&owner));
+    /// assert!(!lock.is_held_by(&Owner::new()));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn is_held_by(&self, owner: &Owner) -> bool {
         self.holds
@@ -156,7 +268,20 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// The paths of all contenders' znodes, the holder's first.
     ///
     /// # Errors
-    /// When no server answers or it refuses.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(lock.participants().await?, [guard.path()]);
+    /// # Ok(()) }
+    /// ```
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         self.queue.participants(Claim::Mutex).await
     }

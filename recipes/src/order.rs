@@ -5,6 +5,18 @@
 use crate::naming;
 
 /// What a contender wants, and so, what stands in its way.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::order::{Claim, Look, ahead};
+///
+/// let queue = ["__READ__0000000001", "__READ__0000000002"];
+/// let look = Look::Nearest(1);
+/// let nobody = ahead(Claim::Read, queue, queue[1], look);
+/// assert!(nobody.is_some_and(|ahead| ahead.is_nobody()));
+/// let reader = ahead(Claim::Write, queue, queue[1], look);
+/// assert!(reader.is_some_and(|ahead| ahead.seen == [queue[0]]));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
     /// All for itself, among contenders of one kind: whatever is ahead is in the way.
@@ -19,6 +31,13 @@ pub enum Claim {
 
 impl Claim {
     /// The name behind the protection prefix.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::order::Claim;
+    ///
+    /// assert_eq!(Claim::Mutex.lock_name(), "lock-");
+    /// ```
     #[must_use]
     pub const fn lock_name(self) -> &'static str {
         match self {
@@ -30,6 +49,13 @@ impl Claim {
     }
 
     /// What children are ordered by.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::order::Claim;
+    ///
+    /// assert_eq!(Claim::Mutex.key("_c_x-lock-0000000007"), "0000000007");
+    /// ```
     #[must_use]
     pub fn key(self, name: &str) -> &str {
         match self {
@@ -45,6 +71,14 @@ impl Claim {
 
     /// Whether a contender that could be seen to go may have put another in its place: the holder
     /// of a write lock that reads on does (section 5.3).
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::order::Claim;
+    ///
+    /// assert!(Claim::Write.may_be_replaced("_c_x-__WRIT__0000000008"));
+    /// assert!(!Claim::Mutex.may_be_replaced("_c_x-lock-0000000007"));
+    /// ```
     #[must_use]
     pub fn may_be_replaced(self, name: &str) -> bool {
         self == Self::Write && naming::is_writer(name)
@@ -52,6 +86,16 @@ impl Claim {
 }
 
 /// How many of those in the way are looked for, and which.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::order::{Claim, Look, ahead};
+///
+/// let queue = ["lock-0000000003", "lock-0000000001", "lock-0000000002"];
+/// let seen = |look| ahead(Claim::Mutex, queue, queue[0], look).map(|ahead| ahead.seen);
+/// assert_eq!(seen(Look::Nearest(1)), Some(vec!["lock-0000000002".to_owned()]));
+/// assert_eq!(seen(Look::First), Some(vec!["lock-0000000001".to_owned()]));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
     /// So many of those directly ahead.
@@ -61,6 +105,15 @@ pub enum Look {
 }
 
 /// What stands between a contender and its lock. Nobody is a grant.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::order::{Claim, Look, ahead};
+///
+/// let queue = ["lock-0000000003", "lock-0000000001", "lock-0000000002"];
+/// let ahead = ahead(Claim::Mutex, queue, queue[0], Look::Nearest(1)).expect("it is listed");
+/// assert_eq!((ahead.seen.len(), ahead.others), (1, 1));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ahead {
     /// Those that were looked for, nearest first.
@@ -71,6 +124,13 @@ pub struct Ahead {
 
 impl Ahead {
     /// Whether nobody is in the way.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::order::Ahead;
+    ///
+    /// assert!(Ahead::default().is_nobody());
+    /// ```
     #[must_use]
     pub const fn is_nobody(&self) -> bool {
         self.seen.is_empty() && self.others == 0
@@ -84,6 +144,19 @@ impl Ahead {
 ///
 /// One pass, nothing is sorted and nothing copied but the names of those looked for (S8): a list
 /// is as long as the queue, and every contender reads it twice.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::order::{Claim, Look, ahead};
+///
+/// let queue = ["_c_b-lock-0000000002", "_c_z-lock-0000000001"];
+/// let of = |own| ahead(Claim::Mutex, queue, own, Look::Nearest(2));
+/// // The second of the list came first.
+/// assert!(of(queue[1]).is_some_and(|ahead| ahead.is_nobody()));
+/// assert!(of(queue[0]).is_some_and(|ahead| ahead.seen == [queue[1]]));
+/// // Its znode is gone.
+/// assert_eq!(of("_c_a-lock-0000000009"), None);
+/// ```
 #[must_use]
 pub fn ahead<'a, N: AsRef<str> + 'a>(
     claim: Claim,
@@ -135,6 +208,14 @@ pub fn ahead<'a, N: AsRef<str> + 'a>(
 }
 
 /// Every contender in the order of the queue: for lists of participants.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::order::{Claim, sorted};
+///
+/// let list = ["_c_b-lock-0000000002".to_owned(), "_c_z-lock-0000000001".to_owned()];
+/// assert_eq!(sorted(Claim::Mutex, list.to_vec()), [&*list[1], &*list[0]]);
+/// ```
 #[must_use]
 pub fn sorted(claim: Claim, children: Vec<String>) -> Vec<String> {
     let mut children = children;

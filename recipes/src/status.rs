@@ -15,6 +15,43 @@ use tokio::time::Instant;
 ///
 /// It is the czxid of the lock's znode: it grows over all changes of the ensemble, and a Java
 /// contender finds the same number in the stat of its lock path.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{FencingToken, InterProcessMutex};
+///
+/// /// Something that is not in ZooKeeper.
+/// struct Register {
+///     largest: FencingToken,
+/// }
+///
+/// impl Register {
+///     fn write(&mut self, token: FencingToken) -> bool {
+///         let is_valid = token >= self.largest;
+///         if is_valid {
+///             self.largest = token;
+///         }
+///         is_valid
+///     }
+/// }
+///
+/// let lock = InterProcessMutex::new(client, "/locks/register")?;
+/// let mut register = Register {
+///     largest: FencingToken { czxid: 0, pass: 0 },
+/// };
+/// let first = lock.acquire().await?;
+/// let token = first.token();
+/// assert!(register.write(token));
+/// first.release().await?;
+/// let second = lock.acquire().await?;
+/// assert!(register.write(second.token()));
+/// // The first, who was paused meanwhile:
+/// assert!(!register.write(token));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct FencingToken {
     /// The czxid.
@@ -43,6 +80,21 @@ impl fmt::Display for FencingToken {
 }
 
 /// Why a lock was lost.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Loss};
+///
+/// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
+/// let guard = lock.acquire().await?;
+/// let session = client.session_id().ok_or("it is connected")?;
+/// server.expire_session(session);
+/// assert_eq!(guard.lost().await, Loss::SessionOver);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Loss {
@@ -50,13 +102,31 @@ pub enum Loss {
     SessionOver,
     /// No server was heard for so long that one may have ended the session.
     Presumed,
-    /// Somebody else has deleted the lock's znode.
+    /// The lock's znode was deleted: by somebody else, or with the session, of whose end the client
+    /// has not heard yet.
     NodeDeleted,
     /// The client is closed.
     Closed,
 }
 
 /// Whether a lock is still held.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Status};
+///
+/// let lock = InterProcessMutex::new(client, "/locks/a")?;
+/// let guard = lock.acquire().await?;
+/// match guard.status() {
+///     Status::Held => println!("go on"),
+///     Status::Suspended { until } => println!("finish what was begun, before {until:?}"),
+///     Status::Lost(loss) => println!("stop: {loss:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// It is, as far as this client can know.

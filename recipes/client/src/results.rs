@@ -183,22 +183,71 @@ impl Children {
 /// The names of a znode's children and nothing else, in the server's order, which means nothing.
 ///
 /// They are slices of the server's reply: nothing is copied.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let names = client.child_names("/").await?;
+/// for name in names.iter() {
+///     println!("/{name}");
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Names(Vec<Ustring>);
 
 impl Names {
     /// The names.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let names = client.child_names("/").await?;
+    /// assert!(names.iter().any(|name| name == "a"));
+    /// # Ok(()) }
+    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         self.0.iter().map(Ustring::to_str_lossy)
     }
 
     /// How many there are.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// let names = client.child_names("/").await?;
+    /// assert_eq!(names.len(), names.iter().len());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+    /// assert!(client.child_names("/a").await?.is_empty());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
