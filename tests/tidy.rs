@@ -8,6 +8,9 @@ use std::{
 
 use minikeeper_protocol::OpCode;
 
+#[path = "tidy/examples.rs"]
+mod examples;
+
 /// A file of more lines is a question; `// Long because: reason` near its top is the answer.
 const LINES_MAX: usize = 500;
 

@@ -179,6 +179,8 @@
 //! | `barrier.rs`, `double_barrier.rs`, `atomic.rs`, `counter.rs`, `persistent_node.rs` | the others |
 //! | [`simple`] | locks written by hand, for comparison: weak |
 
+#![warn(clippy::missing_panics_doc)]
+
 mod acquire;
 mod atomic;
 mod barrier;

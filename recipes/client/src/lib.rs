@@ -28,6 +28,8 @@
 //! # Ok(()) }
 //! ```
 
+#![warn(clippy::missing_panics_doc)]
+
 mod builder;
 mod call;
 mod clean_up;
