@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{Guard, Held},
+    guard::Guard,
+    held::Held,
     leading::ErrorPolicy,
     mutex::InterProcessMutex,
     options::LockOptions,

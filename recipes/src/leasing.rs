@@ -10,7 +10,8 @@ use tokio::time::{sleep_until, timeout_at};
 use crate::{
     client::ZooKeeper,
     error::{LockError, ValueError},
-    guard::{Guard, Held},
+    guard::Guard,
+    held::Held,
     lease::Lease,
     max_leases::{MaxChanges, MaxLeases},
     naming::lock_name,

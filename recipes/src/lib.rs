@@ -169,7 +169,7 @@
 //! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
 //! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
-//! | `guard.rs`, `status.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
+//! | `guard.rs`, `held.rs`, `status.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
 //! | `local.rs` | locks passed on inside a process |
 //! | `write_guard.rs`, `multi_guard.rs` | what two of them give |
@@ -190,6 +190,7 @@ mod counter;
 mod double_barrier;
 mod error;
 mod guard;
+mod held;
 mod leader_latch;
 mod leader_selector;
 mod leading;

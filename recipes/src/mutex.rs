@@ -7,7 +7,8 @@ use minikeeper_client::{Error, ZnodePath};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{Guard, Held},
+    guard::Guard,
+    held::Held,
     local::{Local, Turn},
     options::LockOptions,
     order::Claim,

@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{client::ZooKeeper, guard::Held};
+use crate::{client::ZooKeeper, held::Held};
 
 /// Whom a lock belongs to, for locks that one owner may take several times.
 ///

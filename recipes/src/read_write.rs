@@ -9,7 +9,8 @@ use minikeeper_client::{Error, ZnodePath};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::{Guard, Held},
+    guard::Guard,
+    held::Held,
     naming,
     options::LockOptions,
     order::Claim,

@@ -9,7 +9,8 @@ use minikeeper_client::{CreateMode, Error};
 use crate::{
     client::ZooKeeper,
     error::{LockError, Released},
-    guard::{Guard, Held},
+    guard::Guard,
+    held::Held,
     naming,
     queue::{Queue, Wait},
     status::Status,
