@@ -68,7 +68,7 @@ pub use self::{
     create::CreateOptions,
     driver::Driver,
     error::Error,
-    multi::Multi,
+    multi::{Multi, MultiStep},
     results::{Children, Created, Data, Names},
     state::ConnectionState,
     states::States,

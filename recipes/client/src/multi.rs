@@ -29,6 +29,56 @@ pub struct Multi {
     ops: Vec<Op>,
 }
 
+/// One operation of a [`Multi`], as somebody sees it who carries it out by other means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MultiStep<'a> {
+    /// See [`Multi::check`].
+    Check {
+        /// The znode.
+        path: &'a str,
+        /// The version it must have; any for `None`.
+        version: Option<i32>,
+    },
+    /// See [`Multi::create`].
+    Create {
+        /// The znode.
+        path: &'a str,
+        /// What it holds.
+        data: &'a [u8],
+        /// What it is.
+        mode: CreateMode,
+    },
+    /// See [`Multi::set_data`].
+    SetData {
+        /// The znode.
+        path: &'a str,
+        /// What it is to hold.
+        data: &'a [u8],
+        /// The version it must have; any for `None`.
+        version: Option<i32>,
+    },
+    /// See [`Multi::delete`].
+    Delete {
+        /// The znode.
+        path: &'a str,
+        /// The version it must have; any for `None`.
+        version: Option<i32>,
+    },
+}
+
+impl<'a> MultiStep<'a> {
+    /// The znode.
+    #[must_use]
+    pub const fn path(&self) -> &'a str {
+        match self {
+            Self::Check { path, .. }
+            | Self::Create { path, .. }
+            | Self::SetData { path, .. }
+            | Self::Delete { path, .. } => path,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Op {
     path: String,
@@ -138,6 +188,11 @@ impl Multi {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
 
+    /// The operations, in order: for adapters of other clients.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
+        self.ops.iter().map(Op::step)
+    }
+
     fn with(mut self, path: String, what: What) -> Self {
         self.ops.push(Op { path, what });
         self
@@ -149,6 +204,31 @@ impl Multi {
 }
 
 impl Op {
+    fn step(&self) -> MultiStep<'_> {
+        let path = self.path.as_str();
+        let wanted = |version: i32| (version != -1).then_some(version);
+        match &self.what {
+            What::Check(version) => MultiStep::Check {
+                path,
+                version: wanted(*version),
+            },
+            What::Create(data, mode) => MultiStep::Create {
+                path,
+                data,
+                mode: *mode,
+            },
+            What::SetData(data, version) => MultiStep::SetData {
+                path,
+                data,
+                version: wanted(*version),
+            },
+            What::Delete(version) => MultiStep::Delete {
+                path,
+                version: wanted(*version),
+            },
+        }
+    }
+
     fn encode(&self, chroot: Option<&ZnodePath>) -> Result<MultiOp, PathError> {
         let is_sequential = matches!(&self.what, What::Create(_, mode) if mode.is_sequential());
         let path = Some(paths::full(chroot, &self.path, is_sequential)?);
@@ -235,5 +315,38 @@ pub(crate) fn payload_bytes(request: &Request) -> usize {
             })
             .sum(),
         other => other.path().map_or(0, |path| path.as_bytes().len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_tell_every_operation_in_order() {
+        let multi = Multi::new()
+            .check("/a", Some(3))
+            .create("/b", b"x", CreateMode::Ephemeral)
+            .set_data("/c", b"y", None)
+            .delete("/d", Some(-1));
+        let (path, version) = ("/d", None);
+        let expected = [
+            MultiStep::Check {
+                path: "/a",
+                version: Some(3),
+            },
+            MultiStep::Create {
+                path: "/b",
+                data: b"x",
+                mode: CreateMode::Ephemeral,
+            },
+            MultiStep::SetData {
+                path: "/c",
+                data: b"y",
+                version: None,
+            },
+            MultiStep::Delete { path, version },
+        ];
+        assert_eq!(multi.steps().collect::<Vec<_>>(), expected);
     }
 }
