@@ -1,0 +1,97 @@
+//! Clean-up that outlives its caller: znodes that must go although nobody waits for it.
+//!
+//! Each is a task. It asks again and again, until the server says it is done or the session is
+//! over, which removes ephemeral znodes anyhow.
+
+use std::{sync::Arc, time::Duration};
+
+use ::zookeeper_client::Error;
+use minikeeper_client::{Cause, Epoch};
+use tokio::time::sleep;
+
+use super::{
+    asking::ask,
+    calls::AtOnce,
+    convert,
+    session::{Session, Shared},
+};
+use crate::naming;
+
+/// The wait before a failed clean-up is tried again; doubled up to the largest.
+const BACKOFF_MIN: Duration = Duration::from_millis(20);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Sees to it that a znode made in this epoch goes. The first request is made at once.
+pub(super) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
+    let session = shared.session();
+    // A znode of an earlier session goes with that session; this only shortens the wait.
+    let is_once = !shared.has_session_of(epoch);
+    let first = delete(shared, &session, path);
+    let (owner, path) = (Arc::clone(shared), path.to_owned());
+    shared.runtime.spawn(async move {
+        let mut pause = BACKOFF_MIN;
+        let mut result = first.await;
+        while !is_once && !is_done(&result) {
+            sleep(pause).await;
+            pause = (pause * 2).min(BACKOFF_MAX);
+            result = delete(&owner, &session, &path).await;
+        }
+    });
+}
+
+/// The same for a child of `parent` whose name begins with `prefix`, and whose creation was not
+/// answered.
+pub(super) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefix: &str) {
+    if !shared.has_session_of(epoch) {
+        return;
+    }
+    let (session, owner) = (shared.session(), Arc::clone(shared));
+    let (parent, prefix) = (parent.to_owned(), prefix.to_owned());
+    shared.runtime.spawn(async move {
+        let mut pause = BACKOFF_MIN;
+        loop {
+            // What another server still has in its pipe is seen only after a sync.
+            let sync = ask(&owner, &session, &parent, |client, path| async move {
+                client.sync(&path).await
+            });
+            let list = ask(&owner, &session, &parent, |client, path| async move {
+                client.list_children(&path).await
+            });
+            let found = match sync.await {
+                Ok(()) => list.await,
+                Err(error) => Err(error),
+            };
+            if let Ok(names) = &found {
+                let mut are_gone = true;
+                for name in names.iter().filter(|name| name.starts_with(&prefix)) {
+                    let deleted = delete(&owner, &session, &naming::join(&parent, name)).await;
+                    are_gone &= is_done(&deleted);
+                }
+                if are_gone {
+                    return;
+                }
+            } else if is_done(&found) {
+                return;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(BACKOFF_MAX);
+        }
+    });
+}
+
+fn delete(shared: &Arc<Shared>, session: &Session, path: &str) -> AtOnce<Result<(), Error>> {
+    ask(shared, session, path, |client, path| async move {
+        client.delete(&path, None).await
+    })
+}
+
+/// Whether there is nothing more to do, or nothing that would help.
+fn is_done<T>(result: &Result<T, Error>) -> bool {
+    match result {
+        Ok(_) | Err(Error::NoNode | Error::NoAuth | Error::BadArguments(_)) => true,
+        Err(error) => matches!(
+            convert::error("delete", "", error).cause(),
+            Some(Cause::SessionLost | Cause::Closed)
+        ),
+    }
+}

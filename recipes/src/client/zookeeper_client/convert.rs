@@ -1,0 +1,131 @@
+//! One crate's words in the other's.
+
+use ::zookeeper_client as theirs;
+use minikeeper_client::{
+    Cause, CreateMode, Data, Error, ErrorCode, EventKind, Fired, SessionId, Stat, Zxid,
+};
+
+/// What a server has refused, or `None` if there was no answer.
+pub(super) fn code(error: &theirs::Error) -> Option<ErrorCode> {
+    Some(match error {
+        theirs::Error::BadArguments(_) => ErrorCode::BadArguments,
+        theirs::Error::NoNode => ErrorCode::NoNode,
+        theirs::Error::NoAuth => ErrorCode::NoAuth,
+        theirs::Error::BadVersion => ErrorCode::BadVersion,
+        theirs::Error::NoChildrenForEphemerals => ErrorCode::NoChildrenForEphemerals,
+        theirs::Error::NodeExists => ErrorCode::NodeExists,
+        theirs::Error::NotEmpty => ErrorCode::NotEmpty,
+        theirs::Error::InvalidAcl => ErrorCode::InvalidAcl,
+        theirs::Error::SessionMoved => ErrorCode::SessionMoved,
+        theirs::Error::NotReadOnly => ErrorCode::NotReadOnly,
+        theirs::Error::NoWatcher => ErrorCode::NoWatcher,
+        theirs::Error::QuotaExceeded => ErrorCode::QuotaExceeded,
+        theirs::Error::Throttled => ErrorCode::ThrottledOp,
+        theirs::Error::MarshallingError => ErrorCode::MarshallingError,
+        theirs::Error::Unimplemented => ErrorCode::Unimplemented,
+        theirs::Error::ReconfigDisabled => ErrorCode::ReconfigDisabled,
+        theirs::Error::UnexpectedErrorCode(code) => ErrorCode::from_code(*code),
+        _ => return None,
+    })
+}
+
+/// The client does not tell a request that was not sent from one whose reply was lost, and words
+/// some ends of a connection as it likes: all that is no refusal may have been carried out.
+pub(super) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
+    let path = path.to_owned();
+    if let Some(code) = code(error) {
+        return Error::Refused { op, path, code };
+    }
+    let cause = match error {
+        theirs::Error::SessionExpired => Cause::SessionLost,
+        theirs::Error::AuthFailed | theirs::Error::ClientClosed => Cause::Closed,
+        _ => Cause::ConnectionLost,
+    };
+    Error::OutcomeUnknown { op, path, cause }
+}
+
+pub(super) const fn stat(stat: &theirs::Stat) -> Stat {
+    Stat {
+        czxid: Zxid(stat.czxid),
+        mzxid: Zxid(stat.mzxid),
+        ctime_ms: stat.ctime,
+        mtime_ms: stat.mtime,
+        version: stat.version,
+        cversion: stat.cversion,
+        aversion: stat.aversion,
+        ephemeral_owner: SessionId(stat.ephemeral_owner),
+        data_length: stat.data_length,
+        num_children: stat.num_children,
+        pzxid: Zxid(stat.pzxid),
+    }
+}
+
+pub(super) fn data(data: Vec<u8>, stat: &theirs::Stat) -> Data {
+    let (data, stat) = (Some(data.into()), self::stat(stat));
+    Data { data, stat }
+}
+
+/// The mode, or `None` for those with a time to live, which recipes do not use.
+pub(super) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
+    Some(match mode {
+        CreateMode::Persistent => theirs::CreateMode::Persistent,
+        CreateMode::Ephemeral => theirs::CreateMode::Ephemeral,
+        CreateMode::PersistentSequential => theirs::CreateMode::PersistentSequential,
+        CreateMode::EphemeralSequential => theirs::CreateMode::EphemeralSequential,
+        CreateMode::Container => theirs::CreateMode::Container,
+        _ => return None,
+    })
+}
+
+pub(super) const fn fired(event: &theirs::WatchedEvent) -> Fired {
+    let kind = match event.event_type {
+        theirs::EventType::NodeCreated => EventKind::Created,
+        theirs::EventType::NodeDeleted => EventKind::Deleted,
+        theirs::EventType::NodeDataChanged => EventKind::DataChanged,
+        theirs::EventType::NodeChildrenChanged => EventKind::ChildrenChanged,
+        theirs::EventType::Session => return Fired::EpochOver,
+    };
+    let zxid = Zxid(event.zxid);
+    Fired::Event { kind, zxid }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_no_refusal_may_have_been_carried_out() {
+        for (theirs, cause) in [
+            (theirs::Error::ConnectionLoss, Cause::ConnectionLost),
+            (theirs::Error::Timeout, Cause::ConnectionLost),
+            (
+                theirs::Error::UnexpectedError("reset".to_owned()),
+                Cause::ConnectionLost,
+            ),
+            (theirs::Error::SessionExpired, Cause::SessionLost),
+            (theirs::Error::ClientClosed, Cause::Closed),
+            (theirs::Error::AuthFailed, Cause::Closed),
+        ] {
+            let (op, path) = ("create2", "/a".to_owned());
+            let expected = Error::OutcomeUnknown { op, path, cause };
+            assert_eq!(error("create2", "/a", &theirs), expected);
+        }
+    }
+
+    #[test]
+    fn refusals_keep_their_codes() {
+        let refused = |theirs| error("create2", "/a", &theirs).code();
+        let number = ErrorCode::RuntimeInconsistency.code();
+        for (theirs, code) in [
+            (theirs::Error::NoNode, ErrorCode::NoNode),
+            (theirs::Error::NodeExists, ErrorCode::NodeExists),
+            (theirs::Error::Throttled, ErrorCode::ThrottledOp),
+            (
+                theirs::Error::UnexpectedErrorCode(number),
+                ErrorCode::RuntimeInconsistency,
+            ),
+        ] {
+            assert_eq!(refused(theirs), Some(code));
+        }
+    }
+}

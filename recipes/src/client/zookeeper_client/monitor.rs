@@ -1,0 +1,122 @@
+//! The task that keeps an adapter's knowledge of its session fresh when nobody else asks.
+
+use std::{
+    future::pending,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use ::zookeeper_client::{Client, Error};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    asking::is_answer,
+    calls::Boxed,
+    session::{Errand, Shared},
+};
+use crate::clock;
+
+/// The wait before a new session is asked for again, or a server that did not answer; doubled up to
+/// the largest.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Makes a client with a session of its own.
+pub(super) type Connect = Arc<dyn Fn() -> Boxed<Result<Client, Error>> + Send + Sync>;
+
+/// A request on its way. It does not keep the client alive.
+struct Question {
+    generation: u64,
+    made: Instant,
+    answer: Boxed<Result<(), Error>>,
+}
+
+impl Question {
+    fn ask(shared: &Shared) -> Self {
+        let session = shared.session();
+        let made = clock::now();
+        let exists = session.client.check_stat("/");
+        Self {
+            generation: session.generation,
+            made,
+            answer: Box::pin(async move { exists.await.map(drop) }),
+        }
+    }
+}
+
+/// Runs until the adapter is dropped, which this does not delay, or its session is over for good.
+pub(super) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
+    let mut asked: Option<Question> = None;
+    let mut pause = Duration::ZERO;
+    let mut earliest = clock::now();
+    while let Some(owner) = shared.upgrade() {
+        let mut watcher = owner.watcher();
+        // Only now, so that no change falls between the two.
+        let (ask, look) = match owner.errand() {
+            Errand::Keep { ask, look } => (ask, look),
+            Errand::End => return,
+            Errand::Renew => {
+                let Some(connect) = &connect else { return };
+                drop(owner);
+                asked = None;
+                let client = connected(connect).await;
+                let Some(owner) = shared.upgrade() else {
+                    return;
+                };
+                owner.renew(client);
+                continue;
+            }
+        };
+        let ask = ask.filter(|_| asked.is_none()).map(|ask| ask.max(earliest));
+        if ask.is_some_and(|ask| ask <= clock::now()) {
+            asked = Some(Question::ask(&owner));
+            continue;
+        }
+        drop(owner);
+        tokio::select! {
+            biased;
+            answer = answer(&mut asked) => {
+                let question = asked.take();
+                let is_answered = is_answer(&answer);
+                pause = if is_answered {
+                    Duration::ZERO
+                } else {
+                    (pause * 2).clamp(BACKOFF_MIN, BACKOFF_MAX)
+                };
+                earliest = clock::now() + pause;
+                if let (true, Some(question), Some(owner)) = (is_answered, question, shared.upgrade()) {
+                    owner.answered(question.generation, question.made);
+                }
+            }
+            _ = watcher.changed() => {}
+            () = at(ask.into_iter().chain(look).min()) => {}
+        }
+    }
+}
+
+/// The answer to what was asked; never without a question.
+async fn answer(asked: &mut Option<Question>) -> Result<(), Error> {
+    match asked {
+        Some(question) => question.answer.as_mut().await,
+        None => pending().await,
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
+
+/// Connects, however often that has to be tried.
+async fn connected(connect: &Connect) -> Client {
+    let mut pause = BACKOFF_MIN;
+    loop {
+        match connect().await {
+            Ok(client) => return client,
+            Err(_) => sleep(pause).await,
+        }
+        pause = (pause * 2).min(BACKOFF_MAX);
+    }
+}

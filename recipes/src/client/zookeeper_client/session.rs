@@ -1,0 +1,357 @@
+//! What the client keeps to itself: how sure it is of its session.
+//!
+//! Sessions get their numbers here, and the time until which a session is certainly alive is
+//! counted here: from the making of the newest request that was answered.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use ::zookeeper_client::{Client, SessionState, StateWatcher};
+use minikeeper_client::{Epoch, SessionId};
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::{broadcast, watch},
+    time::Instant,
+};
+
+use crate::{client::Standing, clock};
+
+/// How many changes of standing may wait for a subscriber; then the oldest are dropped.
+const STANDINGS_WAITING_MAX: usize = 1024;
+
+/// What clones of an adapter have in common.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// The newest epoch that is over.
+    over: watch::Sender<Epoch>,
+    /// The newest client's number.
+    newest: watch::Sender<u64>,
+    pub(super) runtime: Handle,
+}
+
+/// A session of the client's, and the epoch in which a request made now will be answered.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub(super) client: Arc<Client>,
+    pub(super) epoch: Epoch,
+    /// Which client of the adapter it is.
+    pub(super) generation: u64,
+    /// Nothing will be answered.
+    pub(super) is_over: bool,
+}
+
+struct State {
+    client: Arc<Client>,
+    /// How many clients there were.
+    generation: u64,
+    /// The first epoch in which the client's session was sure.
+    first_epoch: Epoch,
+    watcher: StateWatcher,
+    seen: SessionState,
+    certainty: Certainty,
+    epoch: Epoch,
+    /// Goes up with each change of the connection's state.
+    connections: u64,
+    /// When the newest request was made that was answered.
+    contact: Option<Instant>,
+    /// How long a session lives from a contact on.
+    lifetime: Duration,
+    /// Whether another client comes when this one's session is over.
+    is_renewed: bool,
+    /// `None` when there is nothing more to tell.
+    told: Option<broadcast::Sender<Standing>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Certainty {
+    /// No request was answered for too long, or none yet.
+    Unsure,
+    Sure,
+    /// The client's session is over.
+    Over,
+}
+
+/// What the monitor has to do.
+pub(super) enum Errand {
+    Keep {
+        /// When the server is to be asked something next, if it can be.
+        ask: Option<Instant>,
+        /// When the session will be presumed lost.
+        look: Option<Instant>,
+    },
+    Renew,
+    End,
+}
+
+impl Shared {
+    pub(super) fn new(client: Client, is_renewed: bool) -> Self {
+        let shared = Self {
+            state: Mutex::new(State {
+                watcher: client.state_watcher(),
+                seen: client.state(),
+                certainty: Certainty::Unsure,
+                generation: 1,
+                first_epoch: Epoch(1),
+                epoch: Epoch(0),
+                connections: 1,
+                contact: None,
+                lifetime: lifetime(&client),
+                is_renewed,
+                told: Some(broadcast::Sender::new(STANDINGS_WAITING_MAX)),
+                client: Arc::new(client),
+            }),
+            over: watch::Sender::new(Epoch(0)),
+            newest: watch::Sender::new(1),
+            runtime: Handle::current(),
+        };
+        shared.with(State::check_writable);
+        shared
+    }
+
+    /// Does something with a state that is up to date.
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        state.refresh(clock::now());
+        let result = act(&mut state);
+        let over = match state.certainty {
+            Certainty::Sure => Epoch(state.epoch.0 - 1),
+            Certainty::Unsure | Certainty::Over => state.epoch,
+        };
+        drop(state);
+        self.over.send_if_modified(|told| {
+            let is_news = *told < over;
+            *told = over.max(*told);
+            is_news
+        });
+        result
+    }
+
+    pub(super) fn session(&self) -> Session {
+        self.with(|state| Session {
+            client: Arc::clone(&state.client),
+            epoch: match state.certainty {
+                Certainty::Sure => state.epoch,
+                Certainty::Unsure | Certainty::Over => Epoch(state.epoch.0 + 1),
+            },
+            generation: state.generation,
+            is_over: state.certainty == Certainty::Over,
+        })
+    }
+
+    /// Waits for a session after this one; false if none comes.
+    pub(super) async fn renewed(&self, session: &Session) -> bool {
+        let mut newest = self.newest.subscribe();
+        self.with(|state| state.is_renewed)
+            && newest
+                .wait_for(|generation| *generation > session.generation)
+                .await
+                .is_ok()
+    }
+
+    /// Whether the newest session is the one this epoch was in. One session may have several
+    /// epochs: it can come back after it was presumed lost.
+    pub(super) fn has_session_of(&self, epoch: Epoch) -> bool {
+        self.with(|state| epoch >= state.first_epoch)
+    }
+
+    pub(super) fn session_id(&self) -> Option<SessionId> {
+        self.with(|state| match state.certainty {
+            Certainty::Over => None,
+            _ => Some(SessionId(state.client.session_id().0)),
+        })
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.with(|state| state.standing())
+    }
+
+    pub(super) fn connections(&self) -> u64 {
+        self.with(|state| state.connections)
+    }
+
+    pub(super) fn subscribe(&self) -> Option<broadcast::Receiver<Standing>> {
+        self.with(|state| state.told.as_ref().map(broadcast::Sender::subscribe))
+    }
+
+    /// Resolves when this epoch is over.
+    pub(super) fn epoch_over(&self, epoch: Epoch) -> impl Future<Output = ()> + Send + 'static {
+        let mut over = self.over.subscribe();
+        async move {
+            // Without an adapter there is no session either.
+            let _ = over.wait_for(|over| *over >= epoch).await;
+        }
+    }
+
+    /// A request made then was answered.
+    pub(super) fn answered(&self, generation: u64, made: Instant) {
+        self.with(|state| {
+            if generation == state.generation {
+                state.answered(made);
+            }
+        });
+    }
+
+    /// A server has given the client another session without a word of it.
+    pub(super) fn replaced(&self, generation: u64) {
+        self.with(|state| {
+            if generation == state.generation {
+                state.end();
+            }
+        });
+    }
+
+    /// There is another client, with a session of its own.
+    pub(super) fn renew(&self, client: Client) {
+        let generation = self.with(|state| {
+            state.watcher = client.state_watcher();
+            state.seen = client.state();
+            state.certainty = Certainty::Unsure;
+            state.generation += 1;
+            state.first_epoch = Epoch(state.epoch.0 + 1);
+            state.connections += 1;
+            state.contact = None;
+            state.lifetime = lifetime(&client);
+            state.client = Arc::new(client);
+            state.check_writable();
+            state.generation
+        });
+        self.newest.send_replace(generation);
+    }
+
+    /// The newest client's state, to be woken by.
+    pub(super) fn watcher(&self) -> StateWatcher {
+        self.with(|state| state.client.state_watcher())
+    }
+
+    pub(super) fn errand(&self) -> Errand {
+        let now = clock::now();
+        self.with(|state| {
+            let look = match state.certainty {
+                Certainty::Over if state.is_renewed => return Errand::Renew,
+                Certainty::Over => return Errand::End,
+                Certainty::Unsure => None,
+                Certainty::Sure => state.safe_until(),
+            };
+            let is_connected = state.seen == SessionState::SyncConnected;
+            let ask = match (state.certainty, state.contact) {
+                (Certainty::Sure, Some(contact)) => contact + state.lifetime / 4,
+                _ => now,
+            };
+            let ask = is_connected.then_some(ask);
+            Errand::Keep { ask, look }
+        })
+    }
+}
+
+impl State {
+    /// Takes in what the client tells, and the time.
+    fn refresh(&mut self, now: Instant) {
+        // The client keeps only the newest state; but that there was a change is never lost.
+        while let Some(state) = changed(&mut self.watcher) {
+            self.connections += 1;
+            let before = std::mem::replace(&mut self.seen, state);
+            match state {
+                SessionState::SyncConnected => {
+                    if before == SessionState::SyncConnected {
+                        self.tell_suspended();
+                    }
+                    if self.certainty == Certainty::Sure {
+                        self.tell(self.standing());
+                    }
+                }
+                SessionState::Disconnected => self.tell_suspended(),
+                _ => self.end(),
+            }
+        }
+        if self.certainty == Certainty::Sure && self.safe_until().is_none_or(|until| until <= now) {
+            self.certainty = Certainty::Unsure;
+            self.tell(self.standing());
+        }
+    }
+
+    /// A session of a read-only server is replaced as soon as another server is found.
+    fn check_writable(&mut self) {
+        if self.client.session().is_readonly() {
+            self.end();
+        }
+    }
+
+    fn answered(&mut self, made: Instant) {
+        if self.contact.is_none_or(|contact| contact < made) {
+            self.contact = Some(made);
+        }
+        let is_alive = self.safe_until().is_some_and(|until| until > clock::now());
+        if self.certainty == Certainty::Unsure && is_alive {
+            self.certainty = Certainty::Sure;
+            self.epoch.0 += 1;
+            self.tell(self.standing());
+        }
+    }
+
+    fn safe_until(&self) -> Option<Instant> {
+        Some(self.contact? + self.lifetime)
+    }
+
+    fn standing(&self) -> Standing {
+        let epoch = self.epoch;
+        match (self.certainty, self.safe_until()) {
+            (Certainty::Sure, Some(safe_until)) if self.seen == SessionState::SyncConnected => {
+                Standing::Connected { epoch, safe_until }
+            }
+            (Certainty::Sure, Some(safe_until)) => Standing::Suspended { epoch, safe_until },
+            (Certainty::Unsure, _) if epoch == Epoch(0) => Standing::Connecting,
+            _ => Standing::Lost { epoch },
+        }
+    }
+
+    /// The client's session is over.
+    fn end(&mut self) {
+        if self.certainty == Certainty::Over {
+            return;
+        }
+        let is_news = self.certainty == Certainty::Sure;
+        self.certainty = Certainty::Over;
+        if is_news {
+            self.tell(self.standing());
+        }
+        if !self.is_renewed {
+            self.told = None;
+        }
+    }
+
+    fn tell(&self, standing: Standing) {
+        if let Some(told) = &self.told {
+            // Nobody may be listening.
+            let _ = told.send(standing);
+        }
+    }
+
+    fn tell_suspended(&self) {
+        if let (Certainty::Sure, Some(safe_until)) = (self.certainty, self.safe_until()) {
+            let epoch = self.epoch;
+            self.tell(Standing::Suspended { epoch, safe_until });
+        }
+    }
+}
+
+/// The session timeout, less an allowance for clocks that do not run alike.
+fn lifetime(client: &Client) -> Duration {
+    let timeout = client.session_timeout();
+    let allowance = (timeout / 50).max(Duration::from_millis(20));
+    timeout.saturating_sub(allowance)
+}
+
+/// The state, if it has changed since this was asked last.
+fn changed(watcher: &mut StateWatcher) -> Option<SessionState> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match pin!(watcher.changed()).poll(&mut cx) {
+        Poll::Ready(state) => Some(state),
+        Poll::Pending => None,
+    }
+}
