@@ -1,0 +1,168 @@
+//! What the adapter says of its session: until when it is sure, and when it is not.
+//!
+//! The client's timers are real, so sessions are short here, and waited for.
+
+use std::time::Duration;
+
+use minikeeper_client::{CreateMode, Fired};
+use minikeeper_recipes::{
+    InterProcessMutex, Loss, Status,
+    client::{Standing, StateStream as _, ZooKeeper as _},
+};
+
+use crate::{
+    clock,
+    kit::{PATH, SESSION_TIMEOUT, adapter, adapter_at, cut, expire, queue, soon, start, until},
+    proxy::{Mode, Proxy},
+};
+
+/// Short enough to be waited for.
+const SHORT: Duration = Duration::from_millis(1500);
+
+/// Whether nobody has said that the session is over, or that the znode is gone.
+const fn is_by_time(loss: Loss) -> bool {
+    matches!(loss, Loss::Presumed | Loss::SessionOver)
+}
+
+#[tokio::test]
+async fn lost_is_known_before_another_can_be_granted() {
+    // The server heard the last request after it was made, and waits for the whole timeout.
+    let server = start().await;
+    let link = Proxy::to(&server).await;
+    let client = adapter_at(&link.address, SHORT).await;
+    let lock = InterProcessMutex::new(client.clone(), PATH).unwrap();
+    let guard = soon(lock.acquire()).await.unwrap();
+    let deadline = guard.deadline().unwrap();
+    let frozen = clock::now();
+    link.set(Mode::Freeze);
+    assert!(deadline <= frozen + SHORT);
+    let status = soon(guard.unsure()).await;
+    assert!(matches!(status, Status::Suspended { .. }), "{status:?}");
+    let loss = soon(guard.lost()).await;
+    assert!(is_by_time(loss), "{loss:?}");
+    assert_eq!(guard.status(), Status::Lost(loss));
+    // The server has not ended the session, and the client goes on with it: in another epoch.
+    link.cut();
+    until(
+        "it is back",
+        || matches!(client.standing(), Standing::Connected { epoch, .. } if epoch > guard.epoch()),
+    )
+    .await;
+    assert_eq!(guard.status(), Status::Lost(loss), "final");
+    assert_eq!(queue(&server).len(), 1);
+    drop(guard);
+    until("it is free", || queue(&server).is_empty()).await;
+    drop(soon(lock.acquire()).await.unwrap());
+}
+
+#[tokio::test]
+async fn h2_paused_holder_sees_the_loss_at_its_first_look() {
+    // Nothing of the holder runs: no task of its client, no timer. Then it looks.
+    let server = start().await;
+    let client = adapter_at(&server.connect_string(), SHORT).await;
+    let lock = InterProcessMutex::new(client, PATH).unwrap();
+    let guard = soon(lock.acquire()).await.unwrap();
+    std::thread::sleep(SHORT);
+    let Status::Lost(loss) = guard.status() else {
+        panic!("it is held");
+    };
+    assert!(is_by_time(loss), "{loss:?}");
+}
+
+#[tokio::test]
+async fn idle_session_stays_sure() {
+    let server = start().await;
+    let client = adapter_at(&server.connect_string(), SHORT).await;
+    let lock = InterProcessMutex::new(client.clone(), PATH).unwrap();
+    let guard = soon(lock.acquire()).await.unwrap();
+    let first = guard.deadline().unwrap();
+    let connections = client.connections();
+    until("it is sure for longer", || {
+        guard.deadline().is_some_and(|until| until > first + SHORT)
+    })
+    .await;
+    assert_eq!(client.connections(), connections);
+    assert_eq!(guard.status(), Status::Held);
+}
+
+#[tokio::test]
+async fn every_change_is_told_in_order() {
+    let server = start().await;
+    let client = adapter(&server).await;
+    let mut states = client.states();
+    assert_eq!(client.standing(), Standing::Connecting);
+    let Some(Standing::Connected { epoch, .. }) = soon(states.next()).await else {
+        panic!("the first standing");
+    };
+    assert_eq!(epoch.0, 1);
+    cut(&server, &client);
+    let second = soon(states.next()).await.unwrap();
+    assert!(matches!(second, Standing::Suspended { .. }), "{second:?}");
+    let third = soon(states.next()).await.unwrap();
+    assert!(matches!(third, Standing::Connected { .. }), "{third:?}");
+    assert_eq!(third.epoch(), Some(epoch));
+    expire(&server, &client);
+    let mut told = Vec::new();
+    while told.last().and_then(Standing::epoch) != Some(minikeeper_client::Epoch(2)) {
+        told.push(soon(states.next()).await.unwrap());
+    }
+    assert!(told.contains(&Standing::Lost { epoch }), "{told:?}");
+}
+
+#[tokio::test]
+async fn watches_end_with_their_epoch() {
+    let server = start().await;
+    let client = adapter(&server).await;
+    until("it is connected", || {
+        matches!(client.standing(), Standing::Connected { .. })
+    })
+    .await;
+    let (stat, watch) = client.watch_exists("/missing").await.unwrap();
+    assert_eq!(stat, None);
+    expire(&server, &client);
+    assert_eq!(soon(watch).await, Fired::EpochOver);
+}
+
+#[tokio::test]
+async fn session_and_connection_outlive_nobody() {
+    let server = start().await;
+    let client = adapter(&server).await;
+    let created = client.create("/mine", b"", CreateMode::Ephemeral, false);
+    let created = soon(created).await.unwrap();
+    assert_eq!(Some(created.value.stat.ephemeral_owner), client.session());
+    let (_, watch) = client.watch_data("/mine").await.unwrap();
+    drop((client, watch));
+    until("the session is closed", || {
+        server.sessions().is_empty() && server.get("/mine").is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_leave_in_the_order_they_were_made_in() {
+    // However their futures are polled, and though nobody waits for the first.
+    let server = start().await;
+    let client = adapter(&server).await;
+    let first = client.create("/a", b"", CreateMode::Persistent, false);
+    let second = client.create("/a/b", b"", CreateMode::Persistent, false);
+    let third = client.children("/a");
+    assert_eq!(soon(third).await.unwrap().value, ["b"]);
+    soon(second).await.unwrap();
+    drop(first);
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_before_it_is_sent() {
+    let server = start().await;
+    let client = adapter_at(&server.connect_string(), SESSION_TIMEOUT).await;
+    let data = vec![0; 1 << 20];
+    let create = client.create("/large", &data, CreateMode::Persistent, false);
+    let error = soon(create).await.unwrap_err();
+    let text = "create2 \"/large\": request of 1049094 bytes exceeds the limit of 1048575 bytes";
+    assert_eq!(error.to_string(), text);
+    let connections = client.connections();
+    let data = vec![0; (1 << 20) - 1024];
+    let create = client.create("/large", &data, CreateMode::Persistent, false);
+    soon(create).await.unwrap();
+    assert_eq!(client.connections(), connections);
+}
