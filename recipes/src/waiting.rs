@@ -13,10 +13,10 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    task::Poll,
+    task::{Context, Poll},
 };
 
-use minikeeper_client::{Epoch, Error, ErrorCode, EventKind, Fired};
+use minikeeper_client::{Epoch, Error, ErrorCode, Fired};
 use tokio::time::sleep_until;
 
 use crate::{
@@ -282,34 +282,9 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             wait,
             ..
         } = self;
-        let event = poll_fn(|cx| {
-            // The own znode first: if it went before another, that is no grant.
-            if let Some(watch) = &mut place.watch
-                && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
-            {
-                place.watch = None;
-                return Poll::Ready(match fired {
-                    Fired::Event {
-                        kind: EventKind::Deleted,
-                        ..
-                    } => News::OwnGone,
-                    _ if is_over(queue, place.epoch) => News::OwnGone,
-                    _ => News::Changed,
-                });
-            }
-            for at in 0..watched.len() {
-                if let Poll::Ready(fired) = Pin::new(&mut watched[at].1).poll(cx) {
-                    let (name, _) = watched.remove(at);
-                    return Poll::Ready(match fired {
-                        Fired::EpochOver => News::OwnGone,
-                        fired if fired.is_deleted() => News::Gone(name),
-                        // Somebody asks for its revocation: it is still there.
-                        _ => News::Changed,
-                    });
-                }
-            }
-            Poll::Pending
-        });
+        let epoch = place.epoch;
+        let event =
+            poll_fn(|cx| poll_news(&mut place.watch, watched, || is_over(queue, epoch), cx));
         match wait.until {
             None => event.await,
             Some(until) => {
@@ -323,6 +298,44 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             }
         }
     }
+}
+
+/// The first event that matters, of the own znode and those ahead.
+fn poll_news<W: Future<Output = Fired> + Unpin>(
+    own: &mut Option<W>,
+    watched: &mut Vec<(String, W)>,
+    is_over: impl FnOnce() -> bool,
+    cx: &mut Context<'_>,
+) -> Poll<News> {
+    let ahead = watched.iter_mut().enumerate().find_map(|(at, (_, watch))| {
+        match Pin::new(watch).poll(cx) {
+            Poll::Ready(fired) => Some((at, fired)),
+            Poll::Pending => None,
+        }
+    });
+    // The own znode afterwards, since events come in between, on other threads: if it went before
+    // the one ahead, that is seen now, and is no grant.
+    if let Some(watch) = own
+        && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
+    {
+        *own = None;
+        if fired.is_deleted() || is_over() {
+            return Poll::Ready(News::OwnGone);
+        }
+        if ahead.is_none() {
+            return Poll::Ready(News::Changed);
+        }
+    }
+    let Some((at, fired)) = ahead else {
+        return Poll::Pending;
+    };
+    let (name, _) = watched.remove(at);
+    Poll::Ready(match fired {
+        Fired::EpochOver => News::OwnGone,
+        fired if fired.is_deleted() => News::Gone(name),
+        // Somebody asks for its revocation: it is still there.
+        _ => News::Changed,
+    })
 }
 
 /// A read was not answered: goes on once there is a connection.
@@ -347,5 +360,59 @@ fn is_over<C: ZooKeeper>(queue: &Queue<C>, epoch: Epoch) -> bool {
         Standing::Lost { epoch: lost } => lost >= epoch,
         Standing::Closed => true,
         standing => standing.epoch().is_some_and(|other| other != epoch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, task::Waker};
+
+    use minikeeper_client::{EventKind, Zxid};
+
+    use super::*;
+
+    const DELETED: Fired = Fired::Event {
+        kind: EventKind::Deleted,
+        zxid: Zxid(1),
+    };
+
+    type Watch<'a> = Pin<Box<dyn Future<Output = Fired> + 'a>>;
+
+    /// Both events come while the watches are looked at, the own znode's first. Whichever is
+    /// looked at first, the own one has gone when the other is seen to have.
+    #[test]
+    fn own_znode_that_went_first_is_no_grant() {
+        let have_come = Cell::new(false);
+        let own = poll_fn(|_| {
+            if have_come.replace(true) {
+                Poll::Ready(DELETED)
+            } else {
+                Poll::Pending
+            }
+        });
+        let ahead = poll_fn(|_| {
+            have_come.set(true);
+            Poll::Ready(DELETED)
+        });
+        let mut own: Option<Watch<'_>> = Some(Box::pin(own));
+        let mut watched: Vec<(String, Watch<'_>)> = vec![("a".into(), Box::pin(ahead))];
+        let mut cx = Context::from_waker(Waker::noop());
+        let news = poll_news(&mut own, &mut watched, || false, &mut cx);
+        assert!(matches!(news, Poll::Ready(News::OwnGone)));
+    }
+
+    #[test]
+    fn change_of_the_own_znode_hides_nobody_elses_going() {
+        let changed = Fired::Event {
+            kind: EventKind::DataChanged,
+            zxid: Zxid(1),
+        };
+        let ready = |fired| -> Watch<'_> { Box::pin(std::future::ready(fired)) };
+        let mut own = Some(ready(changed));
+        let mut watched = vec![("a".to_owned(), ready(DELETED))];
+        let mut cx = Context::from_waker(Waker::noop());
+        let news = poll_news(&mut own, &mut watched, || false, &mut cx);
+        assert!(matches!(news, Poll::Ready(News::Gone(name)) if name == "a"));
+        assert!(own.is_none() && watched.is_empty());
     }
 }
