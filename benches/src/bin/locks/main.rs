@@ -8,6 +8,7 @@
 mod bare;
 mod hand_over;
 mod measure;
+mod peers;
 mod through_client;
 
 use std::{net::SocketAddr, process::ExitCode};
@@ -29,6 +30,7 @@ use crate::{
     bare::{Bare, DEPTH},
     hand_over::{HandOver, Hold},
     measure::Measure,
+    peers::Curator,
     through_client::{Part, connect},
 };
 
@@ -61,6 +63,9 @@ struct Args {
     /// lock for nothing, 10 us and 1 ms.
     #[arg(long)]
     depths: bool,
+    /// Take a lock with Curator in Java too; its jars, with those of the Java client.
+    #[arg(long, value_name = "CLASSPATH")]
+    curator: Option<String>,
     /// Only the points whose name contains this; may be given several times. Always: echo.
     #[arg(long)]
     only: Vec<String>,
@@ -83,6 +88,10 @@ enum Point {
     ClientPipelined(Client),
     Lock(InterProcessMutex<Client>, Part),
     HandOver(HandOver),
+    Peer(zookeeper_client::Client),
+    PeerPipelined(zookeeper_client::Client),
+    PeerLock(zookeeper_client::Client),
+    Curator(Curator),
 }
 
 impl Point {
@@ -95,6 +104,10 @@ impl Point {
             Self::ClientPipelined(client) => through_client::pipelined(client, batches).await,
             Self::Lock(lock, part) => through_client::uncontended(lock, *part, count).await,
             Self::HandOver(queue) => queue.block(count).await,
+            Self::Peer(client) => peers::one_by_one(client, count).await,
+            Self::PeerPipelined(client) => peers::pipelined(client, batches).await,
+            Self::PeerLock(client) => peers::cycle(client, count).await,
+            Self::Curator(curator) => curator.cycle(count),
         }
     }
 
@@ -198,6 +211,18 @@ async fn points(
                 points.push((name.to_owned(), Point::Lock(lock, part)));
             }
         }
+        if is_wanted("zookeeper-client") {
+            let client = || peers::connect(server);
+            points.push(("zookeeper-client".into(), Point::Peer(client().await?)));
+            let pipelined = Point::PeerPipelined(client().await?);
+            points.push(("zookeeper-client-64".into(), pipelined));
+            let lock = Point::PeerLock(client().await?);
+            points.push(("cycle, zookeeper-client".into(), lock));
+        }
+        if let Some(classpath) = &args.curator {
+            let curator = Curator::start(args.pin.generator("java"), classpath, server)?;
+            points.push(("cycle, Curator".into(), Point::Curator(curator)));
+        }
         for hold in Hold::ALL {
             for (name, waiting, options) in [
                 ("hand-over-8", 8, &thrifty),
@@ -259,18 +284,21 @@ fn report(args: &Args, names: &[String], rounds: &[Vec<Measure>]) -> std::io::Re
     }
     say(table.text())?;
     let at = |name: &str| names.iter().position(|other| other == name);
-    if let (Some(client), Some(socket)) = (at("client"), at("socket")) {
-        let above = spread(&|round| (round[client].p50_ns - round[socket].p50_ns) / 1e3);
-        let cpu = spread(&|round| round[client].cpu_ns / round[socket].cpu_ns);
-        say(format!(
-            "\nclient above the bare socket: {above} us; CPU {cpu} x\n"
-        ))?;
-    }
-    if let (Some(client), Some(socket)) = (at("client-64"), at("socket-64")) {
-        let rate = spread(&|round| round[socket].p50_ns / round[client].p50_ns);
-        say(format!(
-            "{DEPTH} outstanding: client {rate} of the bare socket's rate\n"
-        ))?;
+    say("\n")?;
+    for client in ["client", "zookeeper-client"] {
+        if let (Some(client_at), Some(socket)) = (at(client), at("socket")) {
+            let above = spread(&|round| (round[client_at].p50_ns - round[socket].p50_ns) / 1e3);
+            let cpu = spread(&|round| round[client_at].cpu_ns / round[socket].cpu_ns);
+            say(format!(
+                "{client} above the bare socket: {above} us; CPU {cpu} x\n"
+            ))?;
+        }
+        if let (Some(client_at), Some(socket)) = (at(&format!("{client}-64")), at("socket-64")) {
+            let rate = spread(&|round| round[socket].p50_ns / round[client_at].p50_ns);
+            say(format!(
+                "{DEPTH} outstanding: {client} {rate} of the bare socket's rate\n"
+            ))?;
+        }
     }
     for hold in Hold::ALL {
         let name = |name: &str| at(&format!("{name}, held for {}", hold.text()));
