@@ -12,7 +12,11 @@ use std::{
 use minikeeper_protocol::{ErrorCode, OpCode, Reply, Ustring, Zxid};
 
 use crate::{
-    core::outcome::{Cause, Epoch, Outcome},
+    core::{
+        outcome::{Cause, Epoch, Outcome},
+        requests::IfAbandoned,
+    },
+    create::withdrawn,
     error::Error,
     news::Slot,
     paths,
@@ -113,6 +117,8 @@ pub struct Call<T> {
     state: State,
     about: About,
     watch: Option<OneShot>,
+    /// Whether something is to be done about its outcome if nobody looks at it.
+    is_seen_to: bool,
     answer: PhantomData<fn() -> T>,
 }
 
@@ -140,8 +146,15 @@ impl<T> Call<T> {
             state: State::Made { slot, is_flushed },
             about,
             watch,
+            is_seen_to: false,
             answer: PhantomData,
         }
+    }
+
+    /// Whether something is to be done about its outcome if nobody looks at it.
+    pub(crate) const fn seen_to(mut self, is_seen_to: bool) -> Self {
+        self.is_seen_to = is_seen_to;
+        self
     }
 
     pub(crate) const fn failed(shared: Arc<Shared>, about: About, error: Error) -> Self {
@@ -150,6 +163,7 @@ impl<T> Call<T> {
             state: State::Failed(Some(error)),
             about,
             watch: None,
+            is_seen_to: false,
             answer: PhantomData,
         }
     }
@@ -171,6 +185,7 @@ impl<T> Call<T> {
             state: std::mem::replace(&mut self.state, State::Done),
             about: self.about.take(),
             watch: self.watch.take(),
+            is_seen_to: self.is_seen_to,
             answer: PhantomData,
         }
     }
@@ -305,9 +320,21 @@ impl<T> Drop for Call<T> {
             return;
         };
         self.shared.with_rearm(|inner, now| {
-            if let Slot::Waiting(_) = inner.news.slots.remove(slot) {
-                let caller = u32::try_from(slot).unwrap_or(u32::MAX);
-                inner.core.abandon(now, caller);
+            match inner.news.slots.remove(slot) {
+                Slot::Waiting(_) => {
+                    let caller = u32::try_from(slot).unwrap_or(u32::MAX);
+                    inner.core.abandon(now, caller);
+                }
+                // It came between the last look and now: to its caller it is as if it never had.
+                Slot::Done(outcome) if self.is_seen_to => {
+                    let path = &self.about.path;
+                    let if_abandoned = match self.about.op {
+                        OpCode::Delete => IfAbandoned::DeleteStill(path.clone()),
+                        _ => withdrawn(path),
+                    };
+                    inner.core.unseen(now, if_abandoned, outcome);
+                }
+                Slot::Done(_) => {}
             }
         });
         if !is_flushed {

@@ -395,6 +395,7 @@ impl Client {
             };
             return Call::failed(Arc::clone(&self.shared), about, error);
         }
+        let is_seen_to = if_abandoned.is_some();
         let submit = |inner: &mut crate::shared::Inner, now| {
             let slot = inner.news.slots.insert(Slot::Waiting(None));
             let watch = watch.map(|kind| (kind, inner.news.add_watch(kind, about.path.clone())));
@@ -416,6 +417,6 @@ impl Client {
             self.shared.with(submit)
         };
         let watch = token.map(|token| OneShot::new(Place::new(Arc::clone(&self.shared), token)));
-        Call::made(Arc::clone(&self.shared), slot, about, watch)
+        Call::made(Arc::clone(&self.shared), slot, about, watch).seen_to(is_seen_to)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: curator-recipes reference sections 2.7 to 2.9; client-choice reference section 6.
 
-use minikeeper_protocol::{Request, Zxid};
+use minikeeper_protocol::{ErrorCode, Reply, Request, Zxid};
 
 use super::{
     janitor::Target,
@@ -59,6 +59,34 @@ impl Core {
                 self.janitor.add(now, self.epoch, target);
             }
         }
+    }
+
+    /// Does what is to be done about the outcome of a request that nobody looks at.
+    pub(crate) fn unseen(&mut self, now: Time, if_abandoned: IfAbandoned, outcome: Outcome) {
+        let target = match (if_abandoned, outcome) {
+            (
+                IfAbandoned::DeleteCreated { .. },
+                Outcome::Answered {
+                    result: Ok(Reply::Path(Some(path)) | Reply::PathStat(path, _)),
+                    epoch,
+                    ..
+                },
+            ) => return self.clean_up(now, epoch, Target::Named(path)),
+            (IfAbandoned::DeleteCreated { parent, prefix }, Outcome::Unknown(_)) => {
+                Target::Prefixed { parent, prefix }
+            }
+            (
+                IfAbandoned::DeleteStill(path),
+                Outcome::Answered {
+                    result: Err(code), ..
+                },
+            ) if code != ErrorCode::NoNode => Target::Named(path),
+            (IfAbandoned::DeleteStill(path), Outcome::Unknown(_) | Outcome::NotSent(_)) => {
+                Target::Named(path)
+            }
+            _ => return,
+        };
+        self.clean_up(now, self.epoch, target);
     }
 
     pub(super) fn not_sent(

@@ -9,10 +9,9 @@ use minikeeper_protocol::{
 };
 
 use super::{
-    janitor::Target,
     machine::{Core, Link},
     outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, WatchEnd},
-    requests::{Entry, IfAbandoned, Registering, Token},
+    requests::{Entry, Registering, Token},
     session::Session,
     watches::{self, WatchKind},
 };
@@ -209,16 +208,16 @@ impl Core {
                     self.send_errand(now, errand, &request);
                 }
             }
-            None => match (entry.if_abandoned.as_deref(), result) {
-                (
-                    Some(IfAbandoned::DeleteCreated { .. }),
-                    Ok(Reply::Path(Some(path)) | Reply::PathStat(path, _)),
-                ) => self.clean_up(now, epoch, Target::Named(path)),
-                (Some(IfAbandoned::DeleteStill(path)), Err(code)) if code != ErrorCode::NoNode => {
-                    self.clean_up(now, epoch, Target::Named(path.clone()));
+            None => {
+                if let Some(if_abandoned) = entry.if_abandoned {
+                    let outcome = Outcome::Answered {
+                        result,
+                        zxid,
+                        epoch,
+                    };
+                    self.unseen(now, *if_abandoned, outcome);
                 }
-                _ => {}
-            },
+            }
         }
     }
 

@@ -1,7 +1,13 @@
 //! E1 to E13 of the client-choice reference: what another client does wrong, each with the
 //! opposite outcome. E5, E11's times and E12 are measured in `benches/`; E9 is about guards.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::atomic::Ordering,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use minikeeper_client::{
@@ -17,7 +23,7 @@ use tokio::{
 
 use crate::{
     clock,
-    kit::{self, SESSION_TIMEOUT, scene, until},
+    kit::{self, SESSION_TIMEOUT, Scene, scene, until},
     link::Mode,
 };
 
@@ -60,6 +66,54 @@ async fn e1_dropped_create_whose_reply_is_lost_leaves_nothing() {
     scene.link.cut();
     until("its znode goes", || children().is_empty()).await;
     assert_eq!(client.epoch(), Epoch(1), "in the same session");
+}
+
+/// Drops a call whose outcome is there before anybody has looked at it, as a task does that is
+/// ended just then.
+async fn drop_with_its_outcome(scene: &Scene, call: impl Future, is_lost: bool) {
+    let mut call = pin!(call);
+    let once = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
+    assert!(once, "it is not answered in no time");
+    sleep(Duration::from_millis(100)).await;
+    if is_lost {
+        scene.link.cut();
+    }
+    sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_dropped_create_whose_outcome_nobody_looked_at_leaves_nothing() {
+    for is_lost in [false, true] {
+        let scene = scene().await;
+        let client = &scene.client;
+        client
+            .create("/lock", b"", CreateMode::Persistent)
+            .await
+            .unwrap();
+        if is_lost {
+            scene.link.set(Mode::SwallowReplies);
+        }
+        let create = client.create(NAME, b"", lock_options());
+        drop_with_its_outcome(&scene, create, is_lost).await;
+        let children = || scene.server.children("/lock").unwrap();
+        until("its znode goes", || children().is_empty()).await;
+        until("the clean-up is done", || client.clean_ups_pending() == 0).await;
+        assert_eq!(client.epoch(), Epoch(1), "in the same session");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e2b_dropped_deletion_whose_loss_nobody_looked_at_is_carried_out() {
+    let scene = scene().await;
+    let client = &scene.client;
+    client
+        .create("/lock", b"", CreateMode::Persistent)
+        .await
+        .unwrap();
+    scene.link.set(Mode::SwallowRequests);
+    let delete = client.delete_for_certain("/lock");
+    drop_with_its_outcome(&scene, delete, true).await;
+    until("it goes", || scene.server.get("/lock").is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]
