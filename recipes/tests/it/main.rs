@@ -22,6 +22,7 @@
 //! | `local_hand_over` | locks passed on inside a process |
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
+//! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
 #![allow(
@@ -35,6 +36,7 @@ mod barriers;
 mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
+mod every;
 mod kit;
 mod latch_faults;
 mod leader_latch;
@@ -53,3 +55,5 @@ mod semaphore_mutex;
 mod shared_count;
 mod simple;
 mod thrift;
+mod sweeps;
+mod wire;

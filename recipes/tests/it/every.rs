@@ -1,0 +1,419 @@
+//! Every recipe, gone about in the same way: something is waited for, kept for a while, and given
+//! back.
+
+use std::{error::Error, pin::Pin, time::Duration};
+
+use minikeeper_client::{Client, CreateMode};
+use minikeeper_recipes::{
+    DistributedAtomicLong, DistributedBarrier, DistributedDoubleBarrier, Guard,
+    InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
+    InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchOptions, LeaderLatch, LeaderSelector,
+    Lease, LockOptions, Member, MultiGuard, PersistentNode, SelectorOptions, SharedCount, Status,
+    WriteGuard,
+    simple::{HerdLock, PollingLock, SequentialLock},
+};
+use tokio::time::sleep;
+
+use crate::kit::PATH;
+
+/// What can be waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Recipe {
+    Mutex,
+    SemaphoreMutex,
+    Read,
+    Write,
+    Downgrade,
+    Semaphore,
+    /// Three leases together, or one after the other, by options.
+    Leases,
+    CountedSemaphore,
+    MultiLock,
+    CountStart,
+    CountSet,
+    CountChange,
+    Counter,
+    Latch,
+    Selector,
+    Barrier,
+    Enter,
+    Leave,
+    EphemeralNode,
+    SequentialNode,
+    Polling,
+    Herd,
+    Sequential,
+}
+
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+pub(crate) type Waiting = Pin<Box<dyn Future<Output = Result<Kept, Failure>> + Send>>;
+
+/// What was waited for.
+pub(crate) enum Kept {
+    Nothing,
+    Guard(Guard<Client>),
+    Writer(WriteGuard<Client>),
+    Leases(Vec<Lease<Client>>),
+    Locks(MultiGuard<Client>),
+    Latch(LeaderLatch<Client>),
+    Selector(LeaderSelector<Client>),
+    Node(PersistentNode),
+    Member(Member<Client>),
+}
+
+impl Kept {
+    /// Gives it back as one does who takes his time.
+    pub(crate) async fn give_back(self) {
+        // What could not be given back for certain goes all the same, which is looked at later.
+        match self {
+            Self::Latch(latch) => drop(latch.close().await),
+            Self::Selector(selector) => drop(selector.close().await),
+            Self::Node(node) => drop(node.close().await),
+            Self::Member(member) => drop(member.leave().await),
+            Self::Guard(guard) => drop(guard.release().await),
+            Self::Writer(guard) => drop(guard.release().await),
+            Self::Locks(guard) => drop(guard.release().await),
+            other => drop(other),
+        }
+    }
+
+    /// Whether nobody else can have it now.
+    pub(crate) fn is_held(&self) -> bool {
+        let status = match self {
+            Self::Guard(guard) => guard.status(),
+            Self::Writer(guard) => guard.status(),
+            Self::Leases(leases) => leases[0].status(),
+            Self::Locks(guard) => guard.status(),
+            _ => return false,
+        };
+        status == Status::Held
+    }
+}
+
+async fn give_back_after(delay: Duration, what: Kept) {
+    sleep(delay).await;
+    what.give_back().await;
+}
+
+const MULTI: [&str; 3] = ["/locks/a", "/locks/b", "/locks/c"];
+
+/// Long enough for everything in the way to be there.
+const SETTLE: Duration = Duration::from_millis(100);
+
+impl Recipe {
+    pub(crate) const ALL: [Self; 23] = [
+        Self::Mutex,
+        Self::SemaphoreMutex,
+        Self::Read,
+        Self::Write,
+        Self::Downgrade,
+        Self::Semaphore,
+        Self::Leases,
+        Self::CountedSemaphore,
+        Self::MultiLock,
+        Self::CountStart,
+        Self::CountSet,
+        Self::CountChange,
+        Self::Counter,
+        Self::Latch,
+        Self::Selector,
+        Self::Barrier,
+        Self::Enter,
+        Self::Leave,
+        Self::EphemeralNode,
+        Self::SequentialNode,
+        Self::Polling,
+        Self::Herd,
+        Self::Sequential,
+    ];
+
+    /// Whether one who has it keeps everybody else out.
+    pub(crate) const fn is_exclusive(self) -> bool {
+        matches!(
+            self,
+            Self::Mutex
+                | Self::SemaphoreMutex
+                | Self::Write
+                | Self::Semaphore
+                | Self::Leases
+                | Self::CountedSemaphore
+                | Self::MultiLock
+                | Self::Polling
+                | Self::Herd
+                | Self::Sequential
+        )
+    }
+
+    /// Whether it goes about its work in either of two ways.
+    pub(crate) const fn has_options(self) -> bool {
+        matches!(
+            self,
+            Self::Mutex
+                | Self::SemaphoreMutex
+                | Self::Read
+                | Self::Write
+                | Self::Downgrade
+                | Self::Semaphore
+                | Self::Leases
+                | Self::CountedSemaphore
+                | Self::Latch
+                | Self::Selector
+        )
+    }
+
+    /// Persistent znodes that stay when all is over: they are what is shared.
+    pub(crate) const fn stays(self) -> &'static [&'static str] {
+        match self {
+            Self::CountedSemaphore
+            | Self::CountStart
+            | Self::CountSet
+            | Self::CountChange
+            | Self::Counter => &["/count"],
+            _ => &[],
+        }
+    }
+
+    /// Whether it may fail when the connection or the session goes: what happened is not known, or
+    /// what it began with is lost.
+    pub(crate) const fn may_fail(self) -> bool {
+        matches!(
+            self,
+            Self::Downgrade
+                | Self::MultiLock
+                | Self::CountSet
+                | Self::Counter
+                | Self::CountStart
+                | Self::CountedSemaphore
+                | Self::CountChange
+                | Self::Sequential
+        )
+    }
+
+    /// Waits for it, from the beginning.
+    pub(crate) fn enter(self, client: &Client, options: &LockOptions) -> Waiting {
+        let (client, options) = (client.clone(), options.clone());
+        Box::pin(self.run(client, options))
+    }
+
+    async fn run(self, client: Client, options: LockOptions) -> Result<Kept, Failure> {
+        let rw = |client| InterProcessReadWriteLock::with_options(client, PATH, options.clone());
+        Ok(match self {
+            Self::Mutex => {
+                let lock = InterProcessMutex::with_options(client, PATH, options)?;
+                Kept::Guard(lock.acquire().await?)
+            }
+            Self::SemaphoreMutex => {
+                let lock = InterProcessSemaphoreMutex::with_options(client, PATH, options)?;
+                Kept::Guard(lock.acquire().await?)
+            }
+            Self::Read => Kept::Guard(rw(client)?.acquire_read().await?),
+            Self::Write | Self::Downgrade => {
+                let guard = rw(client)?.acquire_write().await?;
+                if self == Self::Write {
+                    return Ok(Kept::Writer(guard));
+                }
+                Kept::Guard(guard.downgrade().await?)
+            }
+            Self::Semaphore => {
+                let one = InterProcessSemaphoreV2::with_options(client, PATH, 1, options)?;
+                Kept::Leases(vec![one.acquire().await?])
+            }
+            Self::Leases => {
+                let three = InterProcessSemaphoreV2::with_options(client, PATH, 3, options)?;
+                Kept::Leases(three.acquire_many(3).await?)
+            }
+            Self::CountedSemaphore => {
+                let count = SharedCount::start(client.clone(), "/count", 1).await?;
+                let semaphore =
+                    InterProcessSemaphoreV2::with_options(client, PATH, count, options)?;
+                Kept::Leases(vec![semaphore.acquire().await?])
+            }
+            Self::MultiLock => {
+                let lock = InterProcessMultiLock::from_paths(client, MULTI)?;
+                Kept::Locks(lock.acquire().await?)
+            }
+            Self::CountStart => {
+                SharedCount::start(client, "/count", 1).await?;
+                Kept::Nothing
+            }
+            Self::CountSet => {
+                let count = SharedCount::start(client, "/count", 1).await?;
+                count.set(2).await?;
+                Kept::Nothing
+            }
+            Self::CountChange => {
+                let count = SharedCount::start(client, "/count", 1).await?;
+                let mut changes = count.changes();
+                let change = changes.next();
+                count.set(3).await?;
+                change.await?;
+                Kept::Nothing
+            }
+            Self::Counter => {
+                DistributedAtomicLong::new(client, "/count")?
+                    .increment()
+                    .await?;
+                Kept::Nothing
+            }
+            Self::Latch => {
+                let mut latch = LatchOptions::default();
+                latch.lock = options;
+                let latch = LeaderLatch::start_with(client, PATH, "id", latch)?;
+                latch.wait().await?;
+                Kept::Latch(latch)
+            }
+            Self::Selector => {
+                let mut selector = SelectorOptions::default();
+                selector.lock = options;
+                let selector = LeaderSelector::start(client, PATH, "id", selector, |_| {
+                    Box::pin(sleep(Duration::from_millis(2)))
+                })?;
+                selector.done().await?;
+                Kept::Selector(selector)
+            }
+            Self::Barrier => {
+                DistributedBarrier::new(client, PATH)?.wait().await?;
+                Kept::Nothing
+            }
+            Self::Enter => {
+                let barrier = DistributedDoubleBarrier::new(client, PATH, 1)?;
+                Kept::Member(barrier.enter().await?)
+            }
+            Self::Leave => {
+                let barrier = DistributedDoubleBarrier::new(client, PATH, 1)?;
+                barrier.enter().await?.leave().await?;
+                Kept::Nothing
+            }
+            Self::EphemeralNode | Self::SequentialNode => {
+                let mode = match self {
+                    Self::EphemeralNode => CreateMode::Ephemeral,
+                    _ => CreateMode::EphemeralSequential,
+                };
+                let node = PersistentNode::start(client, "/locks/a/n", b"", mode)?;
+                node.created().await?;
+                Kept::Node(node)
+            }
+            Self::Polling => {
+                let lock = PollingLock::new(client, PATH, Duration::from_millis(100))?;
+                Kept::Guard(lock.acquire().await?)
+            }
+            Self::Herd => Kept::Guard(HerdLock::new(client, PATH)?.acquire().await?),
+            Self::Sequential => Kept::Guard(SequentialLock::new(client, PATH)?.acquire().await?),
+        })
+    }
+
+    /// The same with somebody else in the way, who makes way after `delay`.
+    ///
+    /// What is there before is there when this returns.
+    pub(crate) async fn enter_contended(
+        self,
+        client: &Client,
+        options: &LockOptions,
+        other: &Client,
+        delay: Duration,
+    ) -> Waiting {
+        let double = |client: &Client| DistributedDoubleBarrier::new(client.clone(), PATH, 2);
+        let after = |what| give_back_after(delay, what);
+        match self {
+            Self::Read => {
+                let lock = InterProcessReadWriteLock::new(other.clone(), PATH).unwrap();
+                let guard = lock.acquire_write().await.unwrap();
+                tokio::spawn(async move {
+                    sleep(delay).await;
+                    drop(guard);
+                });
+            }
+            Self::Write => {
+                let lock = InterProcessReadWriteLock::new(other.clone(), PATH).unwrap();
+                tokio::spawn(after(Kept::Guard(lock.acquire_read().await.unwrap())));
+            }
+            // A writer waits behind.
+            Self::Downgrade => {
+                let lock =
+                    InterProcessReadWriteLock::with_options(client.clone(), PATH, options.clone());
+                let guard = lock.unwrap().acquire_write().await.unwrap();
+                tokio::spawn(Self::Write.enter(other, options));
+                sleep(SETTLE).await;
+                return Box::pin(async move { Ok(Kept::Guard(guard.downgrade().await?)) });
+            }
+            Self::Leases => {
+                let three = InterProcessSemaphoreV2::new(other.clone(), PATH, 3).unwrap();
+                tokio::spawn(after(Kept::Leases(vec![three.acquire().await.unwrap()])));
+            }
+            Self::MultiLock => {
+                let lock = InterProcessMutex::new(other.clone(), MULTI[1]).unwrap();
+                tokio::spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
+            }
+            Self::CountSet => {
+                // Set by another meanwhile.
+                let count = SharedCount::start(client.clone(), "/count", 1).await;
+                let (count, other) = (count.unwrap(), other.clone());
+                tokio::spawn(async move {
+                    let theirs = SharedCount::start(other, "/count", 1).await.unwrap();
+                    theirs.set(7).await.unwrap();
+                });
+                return Box::pin(async move {
+                    count.set(2).await?;
+                    Ok(Kept::Nothing)
+                });
+            }
+            Self::CountChange => {
+                let count = SharedCount::start(client.clone(), "/count", 1).await;
+                let (count, other) = (count.unwrap(), other.clone());
+                tokio::spawn(async move {
+                    let theirs = SharedCount::start(other, "/count", 1).await.unwrap();
+                    sleep(delay).await;
+                    theirs.set(7).await.unwrap();
+                });
+                return Box::pin(async move {
+                    count.changes().next().await?;
+                    Ok(Kept::Nothing)
+                });
+            }
+            Self::Selector => {
+                let lock = InterProcessMutex::new(other.clone(), PATH).unwrap();
+                tokio::spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
+            }
+            Self::Barrier => {
+                let barrier = DistributedBarrier::new(other.clone(), PATH).unwrap();
+                barrier.set().await.unwrap();
+                tokio::spawn(async move {
+                    sleep(delay).await;
+                    barrier.remove().await.unwrap();
+                });
+            }
+            Self::Enter => {
+                let (one, other) = (double(client).unwrap(), double(other).unwrap());
+                tokio::spawn(async move {
+                    sleep(delay).await;
+                    // The one who was to come with him may be gone.
+                    let within = Duration::from_secs(30);
+                    if let Ok(member) = other.enter_within(within).await {
+                        let _ = member.leave_within(within).await;
+                    }
+                });
+                return Box::pin(async move { Ok(Kept::Member(one.enter().await?)) });
+            }
+            Self::Leave => {
+                let (one, other) = (double(client).unwrap(), double(other).unwrap());
+                let (member, theirs) = tokio::join!(one.enter(), other.enter());
+                let (member, theirs) = (member.unwrap(), theirs.unwrap());
+                tokio::spawn(async move {
+                    sleep(delay).await;
+                    theirs.leave().await.unwrap();
+                });
+                return Box::pin(async move {
+                    member.leave().await?;
+                    Ok(Kept::Nothing)
+                });
+            }
+            Self::SequentialNode | Self::Counter | Self::CountStart => {}
+            _ => {
+                let kept = self.enter(other, options).await.unwrap();
+                tokio::spawn(after(kept));
+            }
+        }
+        self.enter(client, options)
+    }
+}

@@ -1,0 +1,336 @@
+//! Every recipe, dropped, cut off and expired at every step, alone and with somebody in the way:
+//! afterwards others get what there is to get, and nothing is left behind.
+//!
+//! Source: curator-recipes reference sections 4.6 and 15.9 (1, 2 and 9); hazards H5, H20 to H24.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use minikeeper::Server;
+use minikeeper_client::Client;
+use minikeeper_recipes::LockOptions;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    cancelling::Polls,
+    every::{Failure, Kept, Recipe, Waiting},
+    kit::{both_ways, client, soon, start, until},
+    wire::{Fault, Wire},
+};
+
+/// When somebody who is in the way makes way.
+const DELAY: Duration = Duration::from_millis(500);
+
+/// The owner of a container, which goes by itself.
+const CONTAINER: i64 = i64::MIN;
+
+/// One way to go about one recipe.
+#[derive(Clone, Debug)]
+struct Case {
+    recipe: Recipe,
+    is_contended: bool,
+    options: LockOptions,
+}
+
+/// A server, one who is in trouble and another who is not.
+struct Scene {
+    case: Case,
+    server: Arc<Server>,
+    wire: Wire,
+    client: Client,
+    other: Client,
+}
+
+fn cases(recipe: Recipe) -> Vec<Case> {
+    let ways = both_ways();
+    let ways = if recipe.has_options() {
+        &ways[..]
+    } else {
+        &ways[..1]
+    };
+    let case = |options: &LockOptions| {
+        [false, true].map(|is_contended| Case {
+            recipe,
+            is_contended,
+            options: options.clone(),
+        })
+    };
+    ways.iter().flat_map(case).collect()
+}
+
+async fn scene(case: &Case) -> Scene {
+    let server = start().await;
+    let wire = Wire::to(&server);
+    let (other, _) = client(&server, 1).await;
+    Scene {
+        case: case.clone(),
+        client: wire.client(2).await,
+        server,
+        wire,
+        other,
+    }
+}
+
+/// Znodes that do not go by themselves.
+fn left(server: &Server) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut paths = vec!["/".to_owned()];
+    while let Some(path) = paths.pop() {
+        for name in server.children(&path).unwrap_or_default() {
+            let path = minikeeper_recipes::naming::join(&path, &name);
+            if path != "/zookeeper" {
+                paths.push(path);
+            }
+        }
+        let is_left = |owner: i64| path != "/" && owner != CONTAINER;
+        if server
+            .get(&path)
+            .is_some_and(|(_, stat)| is_left(stat.ephemeral_owner.0))
+        {
+            left.push(path);
+        }
+    }
+    left
+}
+
+impl Scene {
+    async fn begin(&self) -> Waiting {
+        let Case {
+            recipe,
+            is_contended,
+            options,
+        } = &self.case;
+        if *is_contended {
+            recipe
+                .enter_contended(&self.client, options, &self.other, DELAY)
+                .await
+        } else {
+            recipe.enter(&self.client, options)
+        }
+    }
+
+    /// Others get it, and so does the one who was in trouble; then nothing is there any more.
+    async fn check(self) {
+        let Case {
+            recipe, options, ..
+        } = &self.case;
+        sleep(2 * DELAY).await;
+        for client in [&self.other, &self.client] {
+            let kept = soon(recipe.enter(client, options)).await.unwrap();
+            soon(kept.give_back()).await;
+        }
+        let clients = [&self.client, &self.other];
+        until("nothing is pending", || {
+            clients.iter().all(|client| client.clean_ups_pending() == 0)
+        })
+        .await;
+        until("nothing is left", || left(&self.server) == recipe.stays()).await;
+        until("no watch is left", || !self.server.dump().contains("watch")).await;
+        self.server.check().unwrap();
+    }
+
+    /// While it is kept nobody else gets it.
+    async fn check_kept(&self, result: Result<Kept, Failure>) {
+        let recipe = self.case.recipe;
+        let kept = match result {
+            Ok(kept) => kept,
+            Err(error) => {
+                assert!(recipe.may_fail(), "{error}");
+                if recipe == Recipe::Sequential {
+                    // Its weakness: a creation that is not answered stays as long as the session.
+                    let session = self.client.session_id();
+                    session.map(|session| self.server.expire_session(session));
+                }
+                return;
+            }
+        };
+        if recipe.is_exclusive() && kept.is_held() {
+            // Of a session that has just been ended, it is not heard at once.
+            let theirs = recipe.enter(&self.other, &self.case.options);
+            let is_got = timeout(DELAY, theirs).await.is_ok();
+            assert!(!is_got || !kept.is_held(), "two have it");
+        }
+        soon(kept.give_back()).await;
+    }
+}
+
+/// Where a future is dropped.
+#[derive(Clone, Copy, Debug)]
+enum Drop {
+    /// After so many polls.
+    Poll,
+    /// The same, but all that it waits for comes meanwhile.
+    LatePoll,
+    /// When so many replies have come.
+    Reply,
+    LateReply,
+}
+
+/// Drops the future there; false if it was done before.
+async fn drop_at(case: &Case, how: Drop, step: usize) -> bool {
+    let scene = scene(case).await;
+    let mut future = scene.begin().await;
+    let done = match how {
+        Drop::Poll | Drop::LatePoll => soon(Polls::new(future.as_mut(), step)).await,
+        Drop::Reply | Drop::LateReply => {
+            scene.wire.arm(Some(Fault::Tell(step)));
+            soon(async {
+                tokio::select! {
+                    biased;
+                    () = scene.wire.told() => None,
+                    done = future.as_mut() => Some(done),
+                }
+            })
+            .await
+        }
+    };
+    let is_dropped = done.is_none();
+    if matches!(how, Drop::LatePoll | Drop::LateReply) {
+        sleep(2 * DELAY).await;
+    }
+    drop(future);
+    drop(done);
+    scene.check().await;
+    is_dropped
+}
+
+async fn drop_everywhere(recipe: Recipe, how: Drop) {
+    for case in cases(recipe) {
+        let mut step = 0;
+        while in_case(&case, how, step, drop_at(&case, how, step)).await {
+            step += 1;
+            assert!(step < 200, "it ends some time");
+        }
+    }
+}
+
+/// Lets something fail at the message of this number; false if there are not so many.
+async fn fail_at(case: &Case, fault: fn(&Scene, usize) -> Fault, step: usize) -> bool {
+    let scene = scene(case).await;
+    let future = pin!(scene.begin().await);
+    scene.wire.arm(Some(fault(&scene, step)));
+    let result = soon(future).await;
+    let is_reached = !scene.wire.is_armed();
+    scene.check_kept(result).await;
+    scene.wire.arm(None);
+    scene.check().await;
+    is_reached
+}
+
+async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
+    for case in cases(recipe) {
+        let mut step = 0;
+        while in_case(&case, "failing", step, fail_at(&case, fault, step)).await {
+            step += 1;
+            assert!(step < 200, "it ends some time");
+        }
+        assert!(step > 0, "{case:?}: no message");
+    }
+}
+
+/// Says where it was, if it goes wrong.
+async fn in_case<T>(
+    case: &Case,
+    how: impl std::fmt::Debug,
+    step: usize,
+    what: impl Future<Output = T>,
+) -> T {
+    struct Told(Option<String>);
+    impl std::ops::Drop for Told {
+        fn drop(&mut self) {
+            if let Some(told) = &self.0 {
+                println!("{told}");
+            }
+        }
+    }
+    let look_ahead = case.options.look_ahead;
+    let (recipe, is_contended) = (case.recipe, case.is_contended);
+    let mut told = Told(Some(format!(
+        "{recipe:?}, contended {is_contended}, looking {look_ahead} ahead, {how:?} {step}"
+    )));
+    let result = what.await;
+    told.0 = None;
+    result
+}
+
+fn lose_reply(_: &Scene, step: usize) -> Fault {
+    Fault::LoseReply(step)
+}
+
+fn lose_request(_: &Scene, step: usize) -> Fault {
+    Fault::LoseRequest(step)
+}
+
+fn expire(scene: &Scene, step: usize) -> Fault {
+    Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
+}
+
+macro_rules! sweeps {
+    ($($recipe:ident $module:ident,)+) => {
+        #[test]
+        fn every_recipe_is_swept() {
+            let swept = [$(Recipe::$recipe),+];
+            assert_eq!(swept, Recipe::ALL);
+        }
+
+        $(mod $module {
+            use super::*;
+
+            #[tokio::test(start_paused = true)]
+            async fn dropping_at_every_poll_leaves_nothing() {
+                drop_everywhere(Recipe::$recipe, Drop::Poll).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn dropping_long_after_every_poll_leaves_nothing() {
+                drop_everywhere(Recipe::$recipe, Drop::LatePoll).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn dropping_behind_every_reply_leaves_nothing() {
+                drop_everywhere(Recipe::$recipe, Drop::Reply).await;
+                drop_everywhere(Recipe::$recipe, Drop::LateReply).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn losing_every_reply_leaves_nothing() {
+                fail_everywhere(Recipe::$recipe, lose_reply).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn losing_every_request_leaves_nothing() {
+                fail_everywhere(Recipe::$recipe, lose_request).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn expiring_behind_every_reply_leaves_nothing() {
+                fail_everywhere(Recipe::$recipe, expire).await;
+            }
+        })+
+    };
+}
+
+sweeps! {
+    Mutex mutex,
+    SemaphoreMutex semaphore_mutex,
+    Read read,
+    Write write,
+    Downgrade downgrade,
+    Semaphore semaphore,
+    Leases leases,
+    CountedSemaphore counted_semaphore,
+    MultiLock multi_lock,
+    CountStart count_start,
+    CountSet count_set,
+    CountChange count_change,
+    Counter counter,
+    Latch latch,
+    Selector selector,
+    Barrier barrier,
+    Enter enter,
+    Leave leave,
+    EphemeralNode ephemeral_node,
+    SequentialNode sequential_node,
+    Polling polling,
+    Herd herd,
+    Sequential sequential,
+}

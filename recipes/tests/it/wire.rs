@@ -1,0 +1,164 @@
+//! A link that fails at one message, counted from when it is told to.
+//!
+//! Messages are whole frames, so that replies which leave the server together can be told apart.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use minikeeper::Server;
+use minikeeper_client::{Client, Connecting, SessionId, Transport};
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, duplex, split},
+    sync::Notify,
+};
+
+use crate::kit::SESSION_TIMEOUT;
+
+/// What happens at the message of this number, the first one being 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The connection ends instead of carrying this request.
+    LoseRequest(usize),
+    /// The connection ends instead of carrying this reply, or event.
+    LoseReply(usize),
+    /// The session expires behind this reply, or event.
+    ExpireBehind(SessionId, usize),
+    /// The test is told of this reply, or event, as it arrives.
+    Tell(usize),
+}
+
+/// The link, as the test holds it.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    server: Arc<Server>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    fault: Mutex<Option<Fault>>,
+    requests: AtomicUsize,
+    replies: AtomicUsize,
+    told: Notify,
+}
+
+impl Wire {
+    pub(crate) fn to(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            state: Arc::default(),
+        }
+    }
+
+    /// A client over this link.
+    pub(crate) async fn client(&self, seed: u64) -> Client {
+        let builder = Client::builder("server").unwrap();
+        let builder = builder.session_timeout(SESSION_TIMEOUT).seed(seed);
+        builder.transport(self.clone()).connect().await.unwrap()
+    }
+
+    /// Messages are counted from here on.
+    pub(crate) fn arm(&self, fault: Option<Fault>) {
+        self.state.requests.store(0, Ordering::Relaxed);
+        self.state.replies.store(0, Ordering::Relaxed);
+        *self.state.fault.lock() = fault;
+    }
+
+    /// Whether the fault has not happened, because there were not so many messages.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.state.fault.lock().is_some()
+    }
+
+    /// Resolves when the message that was to be told of arrives.
+    pub(crate) async fn told(&self) {
+        self.state.told.notified().await;
+    }
+}
+
+impl State {
+    /// The fault, if it is this message's. It happens once.
+    fn fault_of(&self, fits: impl Fn(Fault) -> bool) -> Option<Fault> {
+        let mut fault = self.fault.lock();
+        if fault.is_some_and(fits) {
+            return fault.take();
+        }
+        None
+    }
+}
+
+impl Transport for Wire {
+    fn connect(&mut self, _: &str) -> Connecting {
+        let this = self.clone();
+        Box::pin(async move {
+            let (near, far) = duplex(1 << 20);
+            let (from_client, to_client) = split(far);
+            let (from_server, to_server) = split(this.server.local());
+            tokio::spawn(async move {
+                // Either end's end is the other's.
+                tokio::select! {
+                    biased;
+                    _ = carry_requests(&this, from_client, to_server) => {}
+                    _ = carry_replies(&this, from_server, to_client) => {}
+                }
+            });
+            let (reader, writer) = split(near);
+            Ok((Box::new(reader) as _, Box::new(writer) as _))
+        })
+    }
+}
+
+async fn carry_requests(
+    wire: &Wire,
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    loop {
+        let frame = frame(&mut from).await?;
+        let number = wire.state.requests.fetch_add(1, Ordering::Relaxed);
+        let is_it = |fault| fault == Fault::LoseRequest(number);
+        if wire.state.fault_of(is_it).is_some() {
+            return Ok(());
+        }
+        to.write_all(&frame).await?;
+    }
+}
+
+async fn carry_replies(
+    wire: &Wire,
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    loop {
+        let frame = frame(&mut from).await?;
+        let number = wire.state.replies.fetch_add(1, Ordering::Relaxed);
+        let fault = wire.state.fault_of(|fault| match fault {
+            Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == number,
+            Fault::LoseRequest(_) => false,
+        });
+        if let Some(Fault::LoseReply(_)) = fault {
+            return Ok(());
+        }
+        to.write_all(&frame).await?;
+        match fault {
+            Some(Fault::ExpireBehind(session, _)) => drop(wire.server.expire_session(session)),
+            Some(Fault::Tell(_)) => wire.state.told.notify_one(),
+            _ => {}
+        }
+    }
+}
+
+/// One message with its length in front.
+async fn frame(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    from.read_exact(&mut frame).await?;
+    let length = u32::from_be_bytes(frame[..].try_into().expect("four bytes"));
+    frame.resize(4 + length as usize, 0);
+    from.read_exact(&mut frame[4..]).await?;
+    Ok(frame)
+}
