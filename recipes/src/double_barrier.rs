@@ -4,7 +4,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, Stamped, ZnodePath};
+use minikeeper_client::{
+    CreateMode, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath,
+};
 
 use crate::{
     client::ZooKeeper,
@@ -256,8 +258,14 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            if wait.event(watch).await.is_none() {
-                return Err(queue.timed_out(wait));
+            match wait.event(watch).await {
+                // Everybody was there, this one too, whatever has become of its session since.
+                Some(Fired::Event {
+                    kind: EventKind::Created,
+                    ..
+                }) => return Ok(Some(place)),
+                Some(_) => {}
+                None => return Err(queue.timed_out(wait)),
             }
         }
     }
