@@ -23,6 +23,8 @@
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
+//! | `restart` | servers that really stop |
+//! | `hazards` | hazards of the register that belong nowhere else |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
 #![allow(
@@ -37,6 +39,7 @@ mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
 mod every;
+mod hazards;
 mod kit;
 mod latch_faults;
 mod leader_latch;
@@ -49,6 +52,7 @@ mod multi_lock;
 mod mutex;
 mod persistent_node;
 mod read_write;
+mod restart;
 mod semaphore;
 mod semaphore_faults;
 mod semaphore_mutex;

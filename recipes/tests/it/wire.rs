@@ -6,7 +6,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -15,10 +15,14 @@ use minikeeper_client::{Client, Connecting, SessionId, Transport};
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, duplex, split},
-    sync::Notify,
+    sync::{Notify, watch},
 };
 
 use crate::kit::SESSION_TIMEOUT;
+
+/// Where a handshake has the session's id: behind its length, the protocol's version, a zxid and
+/// the timeout.
+const SESSION_ID: std::ops::Range<usize> = 20..28;
 
 /// What happens at the message of this number, the first one being 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +50,9 @@ struct State {
     requests: AtomicUsize,
     replies: AtomicUsize,
     told: Notify,
+    /// Counts the cuts of connections.
+    cuts: watch::Sender<u32>,
+    forgets_sessions: AtomicBool,
 }
 
 impl Wire {
@@ -75,6 +82,21 @@ impl Wire {
         self.state.fault.lock().is_some()
     }
 
+    /// How many requests there were, handshakes included.
+    pub(crate) fn requests(&self) -> usize {
+        self.state.requests.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection there is.
+    pub(crate) fn cut(&self) {
+        self.state.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// From now on a client that asks for its session gets another, and is not told.
+    pub(crate) fn forget_sessions(&self) {
+        self.state.forgets_sessions.store(true, Ordering::Relaxed);
+    }
+
     /// Resolves when the message that was to be told of arrives.
     pub(crate) async fn told(&self) {
         self.state.told.notified().await;
@@ -99,10 +121,12 @@ impl Transport for Wire {
             let (near, far) = duplex(1 << 20);
             let (from_client, to_client) = split(far);
             let (from_server, to_server) = split(this.server.local());
+            let mut cuts = this.state.cuts.subscribe();
             tokio::spawn(async move {
                 // Either end's end is the other's.
                 tokio::select! {
                     biased;
+                    _ = cuts.changed() => {}
                     _ = carry_requests(&this, from_client, to_server) => {}
                     _ = carry_replies(&this, from_server, to_client) => {}
                 }
@@ -118,8 +142,13 @@ async fn carry_requests(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
+    let mut is_handshake = true;
     loop {
-        let frame = frame(&mut from).await?;
+        let mut frame = frame(&mut from).await?;
+        if std::mem::take(&mut is_handshake) && wire.state.forgets_sessions.load(Ordering::Relaxed)
+        {
+            frame[SESSION_ID].fill(0);
+        }
         let number = wire.state.requests.fetch_add(1, Ordering::Relaxed);
         let is_it = |fault| fault == Fault::LoseRequest(number);
         if wire.state.fault_of(is_it).is_some() {

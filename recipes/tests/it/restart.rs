@@ -1,0 +1,379 @@
+//! Servers that really stop, and others that go on with what they saved: tests of the catalogue
+//! (sections 15.1 and 15.5) in which links that are cut would not be the same.
+//!
+//! An ensemble is played by one server at a time on one data directory. It runs while more than
+//! half of the addresses are up, and answers at each of those.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper::Server;
+use minikeeper_client::{Client, Connecting, Transport};
+use minikeeper_recipes::{
+    Guard, InterProcessMultiLock, InterProcessMutex, InterProcessSemaphoreMutex,
+    InterProcessSemaphoreV2, Loss, Status,
+};
+use parking_lot::Mutex;
+use tokio::{
+    io::split,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    clock,
+    kit::{PATH, SESSION_TIMEOUT, soon, until},
+};
+
+/// A second is more than any step here takes.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Servers by the addresses at which they are reached.
+#[derive(Clone)]
+struct Net {
+    hosts: Arc<Mutex<BTreeMap<String, Arc<Server>>>>,
+    data: PathBuf,
+}
+
+impl Net {
+    fn new(name: &str) -> Self {
+        let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("restart");
+        let data = root.join(name);
+        // Left by an earlier run.
+        let _ = std::fs::remove_dir_all(&data);
+        Self {
+            hosts: Arc::default(),
+            data,
+        }
+    }
+
+    /// Starts a server on what was saved last, which answers at these addresses.
+    async fn start(&self, hosts: &[&str]) {
+        let builder = Server::builder()
+            .initial_zxid(0)
+            .tick_time(Duration::from_millis(100))
+            .session_timeout_min(Duration::from_millis(200))
+            .session_timeout_max(Duration::from_secs(60))
+            .configure(|config| config.save_interval = Duration::ZERO)
+            .data_dir(&self.data);
+        let server = Arc::new(builder.start().await.unwrap());
+        let mut all = self.hosts.lock();
+        for host in hosts {
+            all.insert((*host).to_owned(), Arc::clone(&server));
+        }
+    }
+
+    /// Stops the server; it is at no address any more.
+    async fn stop(&self) {
+        let hosts = std::mem::take(&mut *self.hosts.lock());
+        let server = hosts.into_values().next().expect("there is one");
+        // Connections in the making hold it for a moment.
+        until("nobody else has it", || Arc::strong_count(&server) == 1).await;
+        Arc::into_inner(server).unwrap().shutdown().await.unwrap();
+    }
+
+    /// From now on nothing that was saved is known.
+    fn forget(&self) {
+        std::fs::remove_dir_all(&self.data).unwrap();
+    }
+
+    fn children(&self, path: &str) -> Vec<String> {
+        let hosts = self.hosts.lock();
+        let server = hosts.values().next();
+        server
+            .and_then(|server| server.children(path))
+            .unwrap_or_default()
+    }
+
+    async fn client(&self, hosts: &str, seed: u64) -> Client {
+        let builder = Client::builder(hosts).unwrap();
+        let builder = builder.session_timeout(SESSION_TIMEOUT).seed(seed);
+        builder.transport(self.clone()).connect().await.unwrap()
+    }
+}
+
+impl Transport for Net {
+    fn connect(&mut self, host: &str) -> Connecting {
+        let name = host.split(':').next().unwrap_or_default();
+        let server = self.hosts.lock().get(name).cloned();
+        Box::pin(async move {
+            let server = server.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let (reader, writer) = split(server.local());
+            Ok((Box::new(reader) as _, Box::new(writer) as _))
+        })
+    }
+}
+
+fn mutex(client: &Client) -> InterProcessMutex<Client> {
+    InterProcessMutex::new(client.clone(), PATH).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_waiting_process_killed_server() {
+    for is_semaphore in [false, true] {
+        let net = Net::new(&format!("waiting_{is_semaphore}"));
+        net.start(&["one"]).await;
+        let contend = async |client: Client| {
+            if is_semaphore {
+                let lock = InterProcessSemaphoreMutex::new(client, PATH).unwrap();
+                return lock.acquire().await;
+            }
+            mutex(&client).acquire().await
+        };
+        let (first, second) = (net.client("one", 1).await, net.client("one", 2).await);
+        let guard = contend(first).await.unwrap();
+        let (granted, ()) = tokio::join!(soon(contend(second)), async {
+            sleep(SECOND).await;
+            net.stop().await;
+            let status = soon(guard.unsure()).await;
+            assert!(matches!(status, Status::Suspended { .. }), "{status:?}");
+            sleep(SECOND).await;
+            net.start(&["one"]).await;
+            until("it is back", || guard.status() == Status::Held).await;
+            sleep(2 * SESSION_TIMEOUT).await;
+            assert_eq!(guard.status(), Status::Held);
+            guard.release().await.unwrap();
+        });
+        granted.unwrap().release().await.unwrap();
+        until("nobody holds it", || {
+            net.children(PATH)
+                .iter()
+                .all(|name| !name.contains("lock-"))
+        })
+        .await;
+        net.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_waiting_process_killed_server_of_a_multi_lock() {
+    let net = Net::new("multi");
+    net.start(&["one"]).await;
+    let paths = ["/locks/a", "/locks/b"];
+    let lock = async |seed| {
+        InterProcessMultiLock::from_paths(net.client("one", seed).await, paths).unwrap()
+    };
+    let (first, second) = (lock(1).await, lock(2).await);
+    let guard = first.acquire().await.unwrap();
+    let (granted, ()) = tokio::join!(soon(second.acquire()), async {
+        sleep(SECOND).await;
+        net.stop().await;
+        sleep(SECOND).await;
+        net.start(&["one"]).await;
+        until("it is back", || guard.status() == Status::Held).await;
+        guard.release().await.unwrap();
+    });
+    assert_eq!(granted.unwrap().status(), Status::Held);
+    net.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_acquire_after_lost_server() {
+    // The server stops a little later each time, also between a lease's creation and its list.
+    let net = Net::new("after_lost");
+    net.start(&["one"]).await;
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut tasks = Vec::new();
+    for seed in 0..10 {
+        let client = net.client("one", seed).await;
+        let inside = Arc::clone(&inside);
+        tasks.push(tokio::spawn(async move {
+            let semaphore = InterProcessSemaphoreV2::new(client, "/semaphore", 1).unwrap();
+            for _ in 0..5 {
+                let lease = semaphore.acquire().await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                sleep(Duration::from_millis(7)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(lease);
+            }
+        }));
+    }
+    for round in 0..6 {
+        for _ in 0..round * 3 {
+            tokio::task::yield_now().await;
+        }
+        net.stop().await;
+        sleep(Duration::from_millis(300)).await;
+        net.start(&["one"]).await;
+        sleep(Duration::from_millis(20)).await;
+    }
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    until("nothing is left", || {
+        net.children("/semaphore/leases").is_empty()
+    })
+    .await;
+    net.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn h31_dead_clients_znodes_live_for_one_timeout_after_a_restart() {
+    let net = Net::new("dead");
+    net.start(&["one"]).await;
+    let builder = Client::builder("one").unwrap();
+    let builder = builder
+        .session_timeout(SESSION_TIMEOUT)
+        .transport(net.clone());
+    let (holder, driver) = builder.build();
+    let process = tokio::spawn(driver.run());
+    let guard = soon(mutex(&holder).acquire()).await.unwrap();
+    let waiter = net.client("one", 2).await;
+    let waiting = tokio::spawn(async move { mutex(&waiter).acquire().await });
+    sleep(SECOND).await;
+    // The holder's process dies with the server: nobody says goodbye for it.
+    process.abort();
+    net.stop().await;
+    drop((guard, holder));
+    sleep(SECOND).await;
+    net.start(&["one"]).await;
+    let restarted = clock::now();
+    drop(soon(waiting).await.unwrap().unwrap());
+    let waited = clock::now() - restarted;
+    let tick = Duration::from_millis(100);
+    assert!(
+        (SESSION_TIMEOUT..=SESSION_TIMEOUT + 3 * tick).contains(&waited),
+        "{waited:?}"
+    );
+    net.stop().await;
+}
+
+/// Contends again and again, and works for as long as it is sure.
+async fn work(client: Client, inside: Arc<Inside>) {
+    let lock = mutex(&client);
+    loop {
+        let Ok(guard) = lock.acquire().await else {
+            continue;
+        };
+        inside.holders.fetch_add(1, Ordering::SeqCst);
+        inside.grants.fetch_add(1, Ordering::SeqCst);
+        let work = sleep(Duration::from_millis(50));
+        let ended = tokio::select! {
+            biased;
+            _ = guard.unsure() => Ended::Unsure(guard),
+            () = work => Ended::Done(guard),
+        };
+        inside.holders.fetch_sub(1, Ordering::SeqCst);
+        match ended {
+            Ended::Unsure(guard) => drop(guard),
+            Ended::Done(guard) => drop(guard.release().await),
+        }
+    }
+}
+
+enum Ended {
+    Unsure(Guard<Client>),
+    Done(Guard<Client>),
+}
+
+#[derive(Default)]
+struct Inside {
+    holders: AtomicUsize,
+    grants: AtomicUsize,
+}
+
+impl Inside {
+    fn holders(&self) -> usize {
+        self.holders.load(Ordering::SeqCst)
+    }
+
+    /// They work one after the other, and never two.
+    async fn goes_on(&self) {
+        let before = self.grants.load(Ordering::SeqCst);
+        for _ in 0..1000 {
+            sleep(Duration::from_millis(3)).await;
+            assert!(self.holders() <= 1, "two at once");
+        }
+        let grants = self.grants.load(Ordering::SeqCst) - before;
+        assert!(grants > 10, "{grants} grants");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_killed_server_with_ensemble_provider() {
+    // All servers die, and with them what they knew; others come up at other addresses, which the
+    // host list has named from the start.
+    let net = Net::new("provider");
+    net.start(&["a", "b", "c"]).await;
+    let inside = Arc::new(Inside::default());
+    let mut tasks = Vec::new();
+    for seed in 0..5 {
+        let client = net.client("a,b,c,x,y,z", seed).await;
+        tasks.push(tokio::spawn(work(client, Arc::clone(&inside))));
+    }
+    inside.goes_on().await;
+    net.stop().await;
+    net.forget();
+    sleep(SECOND).await;
+    for _ in 0..20 {
+        assert_eq!(inside.holders(), 0, "all have given up");
+        sleep(SECOND).await;
+    }
+    net.start(&["x", "y", "z"]).await;
+    sleep(2 * SECOND).await;
+    inside.goes_on().await;
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    until("nobody contends", || net.children(PATH).is_empty()).await;
+    net.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_cluster() {
+    let net = Net::new("cluster");
+    net.start(&["a", "b", "c"]).await;
+    let inside = Arc::new(Inside::default());
+    let mut tasks = Vec::new();
+    for seed in 0..20 {
+        let client = net.client("a,b,c", seed).await;
+        tasks.push(tokio::spawn(work(client, Arc::clone(&inside))));
+    }
+    inside.goes_on().await;
+    for up in [["a", "b"], ["b", "c"], ["a", "c"]] {
+        net.stop().await;
+        sleep(SECOND).await;
+        assert_eq!(inside.holders(), 0, "work stops");
+        // One of three is not enough, and serves nobody.
+        sleep(10 * SECOND).await;
+        net.start(&up).await;
+        sleep(2 * SECOND).await;
+        inside.goes_on().await;
+    }
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    until("nobody contends", || net.children(PATH).is_empty()).await;
+    net.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn holder_of_a_server_that_forgot_is_told() {
+    // A server on the same address that knows no session.
+    let net = Net::new("forgot");
+    net.start(&["one"]).await;
+    let client = net.client("one", 1).await;
+    let guard = mutex(&client).acquire().await.unwrap();
+    net.stop().await;
+    net.forget();
+    net.start(&["one"]).await;
+    // Servers refuse whoever has seen what they have not, so it may take until the session is
+    // given up.
+    let loss = timeout(SESSION_TIMEOUT + SECOND, guard.lost())
+        .await
+        .unwrap();
+    assert!(
+        matches!(loss, Loss::SessionOver | Loss::Presumed),
+        "{loss:?}"
+    );
+    soon(mutex(&client).acquire())
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    net.stop().await;
+}
