@@ -23,8 +23,9 @@
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
+//! | `framework` | what locks rest on |
 //! | `restart` | servers that really stop |
-//! | `hazards` | hazards of the register that belong nowhere else |
+//! | `hazards`, `hazards_of_many` | hazards of the register that belong nowhere else |
 //! | `cancelling` | dropping at every await point, lost replies at every step |
 
 #![allow(
@@ -39,7 +40,9 @@ mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
 mod every;
+mod framework;
 mod hazards;
+mod hazards_of_many;
 mod kit;
 mod latch_faults;
 mod leader_latch;

@@ -106,6 +106,44 @@ async fn test_reentrant() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn test_reentrant_2_threads() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let (owner, other) = (Owner::new(), Owner::new());
+    let _outer = one.lock.acquire_as(&owner).await.unwrap();
+    let (inner, stranger) = tokio::join!(
+        one.lock.acquire_as(&owner),
+        one.lock.acquire_as_within(&other, WITHIN),
+    );
+    drop(inner.unwrap());
+    assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_reentrant_single_lock() {
+    // Ten owners on one object: never two inside.
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let inside = Arc::new(tokio::sync::Mutex::new(()));
+    let tasks = (0..10).map(|_| {
+        let (lock, inside) = (one.lock.clone(), Arc::clone(&inside));
+        tokio::spawn(async move {
+            let owner = Owner::new();
+            let outer = lock.acquire_as(&owner).await.unwrap();
+            let inner = lock.acquire_as(&owner).await.unwrap();
+            let alone = inside.try_lock().expect("nobody else is inside");
+            sleep(Duration::from_millis(5)).await;
+            drop(alone);
+            drop((outer, inner));
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        soon(task).await.unwrap();
+    }
+    until("nothing is left", || queues(&server) == [0; 3]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn test_killed_session() {
     let server = start().await;
     let shared = contender(&server, 1).await;

@@ -9,6 +9,7 @@
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `watches` | one-shot and persistent watches, their removal |
+//! | `watcher_removal`, `failed_delete`, `connection_states` | Curator's tests of these names |
 
 #![allow(
     clippy::unwrap_used,
@@ -18,8 +19,11 @@
 
 mod acceptance;
 mod clock;
+mod connection_states;
+mod failed_delete;
 mod kit;
 mod link;
 mod operations;
 mod sessions;
+mod watcher_removal;
 mod watches;

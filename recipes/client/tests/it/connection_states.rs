@@ -1,0 +1,130 @@
+//! Curator's tests of its connection states and of trying again, as far as this client has them
+//! (curator-recipes reference section 15.7).
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper_client::{Client, Connecting, ConnectionState, CreateMode, Epoch, LostReason};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    kit::{PATIENCE, SESSION_TIMEOUT, scene, state, until},
+    link::Mode,
+};
+
+#[tokio::test(start_paused = true)]
+async fn test_connection_state_recovers_from_unexpected_expired_connection() {
+    // The session expires while nobody can say so.
+    let scene = scene().await;
+    let mut states = scene.client.states();
+    let session = scene.client.session_id().unwrap();
+    scene.link.set(Mode::Cut);
+    let suspended = states.next().await.unwrap();
+    assert!(matches!(suspended, ConnectionState::Suspended { .. }));
+    scene.server.expire_session(session);
+    scene.link.set(Mode::Pass);
+    let (epoch, reason) = (Epoch(1), LostReason::Expired);
+    let lost = states.next().await.unwrap();
+    assert_eq!(lost, ConnectionState::Lost { epoch, reason });
+    let again = states.next().await.unwrap();
+    assert!(
+        matches!(
+            again,
+            ConnectionState::Reconnected {
+                epoch: Epoch(2),
+                ..
+            }
+        ),
+        "{again:?}"
+    );
+    scene.client.exists("/").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_validate_connection_event_races() {
+    // The link is repaired about when the session is given up: whatever comes first, the last
+    // word is that there is a connection, of the session that it is about.
+    for early_ms in 0..20 {
+        let scene = scene().await;
+        let mut states = scene.client.states();
+        scene.link.set(Mode::Freeze);
+        sleep(SESSION_TIMEOUT - Duration::from_millis(10) + Duration::from_millis(early_ms)).await;
+        scene.link.set(Mode::Pass);
+        scene.link.cut();
+        let is_up = |state: &ConnectionState| matches!(state, ConnectionState::Reconnected { .. });
+        state(&mut states, is_up).await;
+        let rest = timeout(2 * SESSION_TIMEOUT, state(&mut states, |_| true)).await;
+        assert!(rest.is_err(), "{rest:?} after {early_ms} ms");
+        let ConnectionState::Reconnected { epoch, .. } = scene.client.state() else {
+            panic!("{:?}", scene.client.state());
+        };
+        assert_eq!(epoch, scene.client.epoch());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_retry() {
+    // Curator tries again inside; here the caller is told, and knows what may have happened.
+    let scene = scene().await;
+    scene.link.set(Mode::SwallowRequests);
+    let create = scene.client.create("/a", b"", CreateMode::Persistent);
+    let (error, ()) = tokio::join!(create, async {
+        sleep(Duration::from_secs(1)).await;
+        scene.link.cut();
+    });
+    let error = error.unwrap_err();
+    assert!(
+        error.is_retryable() && error.is_outcome_unknown(),
+        "{error}"
+    );
+    let again = scene.client.create("/a", b"", CreateMode::Persistent);
+    again.await.unwrap();
+}
+
+/// A client of servers that refuse for ever, and how often they were asked.
+async fn refused(wait: Duration) -> usize {
+    let count = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&count);
+    let transport = move |_: &str| -> Connecting {
+        asked.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    };
+    let builder = Client::builder("a,b,c").unwrap().transport(transport);
+    let (client, driver) = builder.seed(1).build();
+    let driver = tokio::spawn(driver.run());
+    assert!(timeout(wait, client.exists("/")).await.is_err());
+    driver.abort();
+    count.load(Ordering::Relaxed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_retry_forever() {
+    let (early, late) = (refused(PATIENCE).await, refused(2 * PATIENCE).await);
+    assert!(late > early + 10, "{late} after {early}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_exponential_backoff_retry_limit() {
+    // Pauses between rounds over all servers grow to a bound, which is short: a session is kept
+    // only by who is back in time.
+    let hour = refused(Duration::from_secs(3600)).await;
+    assert!((3 * 3600..=6 * 3600).contains(&hour), "{hour} attempts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_lost_by_percentage_is_not_offered() {
+    // Curator can give a session up early, by a percentage. Here it is given up when it may be
+    // over, and not before.
+    let scene = scene().await;
+    let until_lost = scene.client.safe_until().unwrap();
+    scene.link.set(Mode::Freeze);
+    tokio::time::sleep_until(until_lost - Duration::from_millis(1)).await;
+    assert!(scene.client.session_id().is_some());
+    until("it is given up", || scene.client.session_id().is_none()).await;
+}

@@ -1,0 +1,96 @@
+//! Curator's tests of deletions that are carried out for certain (curator-recipes reference
+//! sections 2.5 and 15.7).
+
+use std::time::Duration;
+
+use minikeeper_client::{Client, CreateMode, ErrorCode};
+use tokio::time::sleep;
+
+use crate::{
+    kit::{Scene, builder, scene, until},
+    link::Mode,
+};
+
+const PATH: &str = "/one/two";
+
+/// The client itself, or one below `/ns`.
+async fn client(scene: &Scene, is_below: bool) -> Client {
+    if !is_below {
+        return scene.client.clone();
+    }
+    let ns = scene.client.create("/ns", b"", CreateMode::Persistent);
+    ns.await.unwrap();
+    let builder = Client::builder("server/ns").unwrap();
+    let builder = builder.session_timeout(crate::kit::SESSION_TIMEOUT);
+    builder
+        .transport(scene.link.clone())
+        .connect()
+        .await
+        .unwrap()
+}
+
+/// A deletion that does not reach the server is carried out later, in this session or the next.
+async fn fail_and_recover(is_below: bool, is_expired: bool) {
+    let scene = scene().await;
+    let client = client(&scene, is_below).await;
+    for path in ["/one", PATH] {
+        let made = client.create(path, b"", CreateMode::Persistent);
+        made.await.unwrap();
+    }
+    let full = if is_below { "/ns/one/two" } else { PATH };
+    let session = client.session_id().unwrap();
+    scene.link.set(Mode::SwallowRequests);
+    let delete = client.delete_for_certain(PATH);
+    drop(tokio::time::timeout(Duration::from_secs(1), delete).await);
+    if is_expired {
+        scene.server.expire_session(session);
+    }
+    assert!(scene.server.get(full).is_some());
+    scene.link.cut();
+    until("it goes", || scene.server.get(full).is_none()).await;
+    until("nothing is pending", || client.clean_ups_pending() == 0).await;
+    assert_eq!(client.session_id() == Some(session), !is_expired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_basic() {
+    fail_and_recover(false, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_basic_with_namespace() {
+    fail_and_recover(true, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_lost_session() {
+    fail_and_recover(false, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_with_namespace_and_lost_session() {
+    fail_and_recover(true, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_guaranteed_delete_on_non_existent_node_in_foreground() {
+    let scene = scene().await;
+    let error = scene.client.delete_for_certain("/none").await.unwrap_err();
+    assert!(error.is(ErrorCode::NoNode), "{error}");
+    assert_eq!(scene.client.clean_ups_pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_guaranteed_delete_on_non_existent_node_in_background() {
+    let scene = scene().await;
+    let Scene { client, link, .. } = &scene;
+    client.delete_for_certain("/none").detach();
+    drop(client.delete_for_certain("/none"));
+    client.clean_up(client.epoch(), "/none").unwrap();
+    until("it is answered", || client.clean_ups_pending() == 0).await;
+    let written = link.writes.load(std::sync::atomic::Ordering::Relaxed);
+    sleep(Duration::from_millis(500)).await;
+    let later = link.writes.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(later, written, "it is not tried again");
+    drop(builder(link));
+}
