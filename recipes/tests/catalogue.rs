@@ -162,7 +162,10 @@ fn is_named(row: &Row, test: &str) -> bool {
         let number = row.name.trim_start_matches('H');
         return function.starts_with(&format!("h{number}_"));
     }
-    let name = row.name.rsplit_once("..").map_or(&*row.name, |(name, _)| name);
+    let name = row
+        .name
+        .rsplit_once("..")
+        .map_or(&*row.name, |(name, _)| name);
     let name = name.trim_end_matches('.');
     let name = plain(name.split_once('.').map_or(name, |(_, name)| name));
     // A hazard's number may stand in front.
@@ -208,8 +211,16 @@ fn every_name_of_the_catalogue_and_every_hazard_has_one_row() {
         "{} rows: {} of the catalogue ({} n/a), {hazards} hazards ({} n/a); {} tests",
         rows.len(),
         rows.len() - hazards,
-        count(&mut rows.iter().filter(|row| row.section != "11" && row.reason.is_some())),
-        count(&mut rows.iter().filter(|row| row.section == "11" && row.reason.is_some())),
+        count(
+            &mut rows
+                .iter()
+                .filter(|row| row.section != "11" && row.reason.is_some())
+        ),
+        count(
+            &mut rows
+                .iter()
+                .filter(|row| row.section == "11" && row.reason.is_some())
+        ),
         tests.len(),
     );
 }
@@ -224,8 +235,9 @@ fn every_test_exists_and_is_named_as_there() {
         }
         for test in &row.tests {
             let exists = match test.split_once("::") {
-                Some((file, name)) => fs::read_to_string(root().join(file))
-                    .is_ok_and(|text| has_test(&text, name)),
+                Some((file, name)) => {
+                    fs::read_to_string(root().join(file)).is_ok_and(|text| has_test(&text, name))
+                }
                 None => root().join(test).is_file(),
             };
             if !exists {
@@ -262,9 +274,9 @@ fn every_test_of_a_hazard_has_its_row() {
                 };
                 let name: String = rest.chars().take_while(|c| *c != '(').collect();
                 let test = format!("{folder}/{file}::h{name}");
-                let has_row = rows.iter().any(|row| {
-                    row.name == format!("H{number}") && row.tests.contains(&test)
-                });
+                let has_row = rows
+                    .iter()
+                    .any(|row| row.name == format!("H{number}") && row.tests.contains(&test));
                 if !has_row {
                     found.push(format!("H{number}: {test}"));
                 }

@@ -23,6 +23,7 @@
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
+//! | `costs` | what waiting costs, deadlines to the moment |
 //! | `framework` | what locks rest on |
 //! | `restart` | servers that really stop |
 //! | `hazards`, `hazards_of_many` | hazards of the register that belong nowhere else |
@@ -39,6 +40,7 @@ mod barriers;
 mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
+mod costs;
 mod every;
 mod framework;
 mod hazards;

@@ -20,6 +20,9 @@ use crate::{
 /// When somebody who is in the way makes way.
 const DELAY: Duration = Duration::from_millis(500);
 
+/// How many messages it takes to find out what became of a lost reply.
+const RECOVERY: usize = 8;
+
 /// One way to go about one recipe.
 #[derive(Clone, Debug)]
 struct Case {
@@ -220,6 +223,45 @@ async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
     }
 }
 
+/// Loses one reply, and drops the future when another has come: says whether there were so many.
+async fn lose_and_drop(case: &Case, lost: usize, told: usize) -> (bool, bool) {
+    let scene = scene(case).await;
+    let mut future = scene.begin().await;
+    scene.wire.arm([Fault::LoseReply(lost), Fault::Tell(told)]);
+    let is_dropped = soon(async {
+        tokio::select! {
+            biased;
+            () = scene.wire.told() => true,
+            _ = future.as_mut() => false,
+        }
+    })
+    .await;
+    let is_lost = is_dropped || scene.wire.armed() < 2;
+    drop(future);
+    scene.wire.arm(None);
+    scene.check().await;
+    (is_lost, is_dropped)
+}
+
+async fn lose_and_drop_everywhere(recipe: Recipe) {
+    for case in cases(recipe) {
+        for lost in 0..200 {
+            let mut told = lost + 1;
+            let is_lost = loop {
+                let run = lose_and_drop(&case, lost, told);
+                let (is_lost, is_dropped) = in_case(&case, ("losing", lost), told, run).await;
+                told += 1;
+                if !is_dropped || told > lost + RECOVERY {
+                    break is_lost;
+                }
+            };
+            if !is_lost {
+                break;
+            }
+        }
+    }
+}
+
 /// Says where it was, if it goes wrong.
 async fn in_case<T>(
     case: &Case,
@@ -255,6 +297,20 @@ fn lose_request(_: &Scene, step: usize) -> Fault {
 
 fn expire(scene: &Scene, step: usize) -> Fault {
     Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
+}
+
+/// What is looked for, because its reply was lost, is not left behind either.
+#[tokio::test(start_paused = true)]
+async fn two_faults_leave_nothing() {
+    for recipe in [
+        Recipe::Mutex,
+        Recipe::Downgrade,
+        Recipe::Leases,
+        Recipe::Enter,
+        Recipe::Latch,
+    ] {
+        lose_and_drop_everywhere(recipe).await;
+    }
 }
 
 macro_rules! sweeps {

@@ -46,9 +46,11 @@ pub(crate) struct Wire {
 
 #[derive(Default)]
 struct State {
-    fault: Mutex<Option<Fault>>,
+    faults: Mutex<Vec<Fault>>,
     requests: AtomicUsize,
     replies: AtomicUsize,
+    /// What came from the server. Unit: bytes.
+    received: AtomicUsize,
     told: Notify,
     /// Counts the cuts of connections.
     cuts: watch::Sender<u32>,
@@ -71,15 +73,26 @@ impl Wire {
     }
 
     /// Messages are counted from here on.
-    pub(crate) fn arm(&self, fault: Option<Fault>) {
+    pub(crate) fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state.requests.store(0, Ordering::Relaxed);
         self.state.replies.store(0, Ordering::Relaxed);
-        *self.state.fault.lock() = fault;
+        self.state.received.store(0, Ordering::Relaxed);
+        *self.state.faults.lock() = faults.into_iter().collect();
     }
 
-    /// Whether the fault has not happened, because there were not so many messages.
+    /// Whether a fault has not happened, because there were not so many messages.
     pub(crate) fn is_armed(&self) -> bool {
-        self.state.fault.lock().is_some()
+        self.armed() > 0
+    }
+
+    /// How many faults have not happened.
+    pub(crate) fn armed(&self) -> usize {
+        self.state.faults.lock().len()
+    }
+
+    /// How much came from the server. Unit: bytes.
+    pub(crate) fn received(&self) -> usize {
+        self.state.received.load(Ordering::Relaxed)
     }
 
     /// How many requests there were, handshakes included.
@@ -104,13 +117,11 @@ impl Wire {
 }
 
 impl State {
-    /// The fault, if it is this message's. It happens once.
+    /// The fault that is this message's, if there is one. It happens once.
     fn fault_of(&self, fits: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let mut fault = self.fault.lock();
-        if fault.is_some_and(fits) {
-            return fault.take();
-        }
-        None
+        let mut faults = self.faults.lock();
+        let at = faults.iter().position(|fault| fits(*fault))?;
+        Some(faults.remove(at))
     }
 }
 
@@ -166,6 +177,9 @@ async fn carry_replies(
     loop {
         let frame = frame(&mut from).await?;
         let number = wire.state.replies.fetch_add(1, Ordering::Relaxed);
+        wire.state
+            .received
+            .fetch_add(frame.len(), Ordering::Relaxed);
         let fault = wire.state.fault_of(|fault| match fault {
             Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == number,
             Fault::LoseRequest(_) => false,
