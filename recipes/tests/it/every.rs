@@ -190,6 +190,30 @@ impl Recipe {
         )
     }
 
+    /// Begins what goes about it by itself, and does not wait for anything.
+    pub(crate) fn start(self, client: &Client, options: &LockOptions) -> Kept {
+        let client = client.clone();
+        match self {
+            Self::Latch => {
+                let mut latch = LatchOptions::default();
+                latch.lock = options.clone();
+                Kept::Latch(LeaderLatch::start_with(client, PATH, "id", latch).unwrap())
+            }
+            Self::Selector => {
+                let mut selector = SelectorOptions::default();
+                selector.lock = options.clone();
+                let selector = LeaderSelector::start(client, PATH, "id", selector, |_| {
+                    Box::pin(sleep(SETTLE))
+                });
+                Kept::Selector(selector.unwrap())
+            }
+            _ => {
+                let mode = CreateMode::EphemeralSequential;
+                Kept::Node(PersistentNode::start(client, "/locks/a/n", b"", mode).unwrap())
+            }
+        }
+    }
+
     /// Waits for it, from the beginning.
     pub(crate) fn enter(self, client: &Client, options: &LockOptions) -> Waiting {
         let (client, options) = (client.clone(), options.clone());

@@ -271,6 +271,7 @@ async fn in_case<T>(
 ) -> T {
     struct Told(Option<String>);
     impl std::ops::Drop for Told {
+        #[expect(clippy::print_stdout, reason = "shown only when a test fails")]
         fn drop(&mut self) {
             if let Some(told) = &self.0 {
                 println!("{told}");
@@ -311,6 +312,40 @@ async fn two_faults_leave_nothing() {
     ] {
         lose_and_drop_everywhere(recipe).await;
     }
+}
+
+/// Closes what goes about it by itself behind each reply, and loses the one that comes then.
+#[tokio::test(start_paused = true)]
+async fn closing_behind_every_reply_leaves_nothing() {
+    for recipe in [Recipe::Latch, Recipe::Selector, Recipe::SequentialNode] {
+        for case in cases(recipe) {
+            for (step, is_lost) in (0..16).flat_map(|step| [(step, false), (step, true)]) {
+                in_case(
+                    &case,
+                    ("closing, losing", is_lost),
+                    step,
+                    close_at(&case, step, is_lost),
+                )
+                .await;
+            }
+        }
+    }
+}
+
+async fn close_at(case: &Case, step: usize, is_lost: bool) {
+    let scene = scene(case).await;
+    if case.is_contended {
+        // Somebody is in the way, and makes way in the end.
+        drop(scene.begin().await);
+    }
+    let kept = case.recipe.start(&scene.client, &case.options);
+    let lost = is_lost.then_some(Fault::LoseReply(step + 1));
+    scene.wire.arm([Fault::Tell(step)].into_iter().chain(lost));
+    // There may not be so many.
+    let _ = timeout(DELAY, scene.wire.told()).await;
+    soon(kept.give_back()).await;
+    scene.wire.arm(None);
+    scene.check().await;
 }
 
 macro_rules! sweeps {
