@@ -26,6 +26,7 @@
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Server::local`], [`LocalStream`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
+//! | a restart within the process | [`Server::state`], [`Builder::state`] |
 //! | every setting and limit | [`Config`] |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
@@ -54,6 +55,7 @@ mod rest;
 mod saving;
 mod scratch;
 mod server;
+mod session_info;
 mod shared;
 mod snapshot;
 mod socket;
@@ -72,8 +74,9 @@ pub use limits::LimitCounts;
 pub use local::LocalStream;
 pub use minikeeper_engine::{Broken, ImageError};
 pub use minikeeper_protocol::{SessionId, Stat, Zxid};
-pub use server::{Builder, Server, SessionInfo};
-pub use snapshot::{DataDirError, SaveError, SnapshotFault};
+pub use server::{Builder, Server};
+pub use session_info::SessionInfo;
+pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;

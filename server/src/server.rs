@@ -23,8 +23,9 @@ use crate::{
     outbox::Close,
     saving::Saving,
     scratch::ScratchPool,
+    session_info::SessionInfo,
     shared::Shared,
-    snapshot::SaveError,
+    snapshot::{SaveError, State},
     start::{self, StartError},
     stream::Stream,
     turn::Turns,
@@ -50,18 +51,6 @@ pub struct Server {
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A session of a running server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct SessionInfo {
-    /// Its id.
-    pub id: SessionId,
-    /// Its timeout as negotiated.
-    pub timeout: Duration,
-    /// Whether it has a connection now.
-    pub is_connected: bool,
-}
-
 impl Server {
     /// Starts to describe a server.
     #[must_use]
@@ -77,7 +66,11 @@ impl Server {
     /// # Errors
     /// When a setting makes no sense, the address cannot be bound, or the data directory not be
     /// used; nothing has been written then.
-    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_from(config, None).await
+    }
+
+    async fn start_from(mut config: Config, state: Option<State>) -> Result<Self, StartError> {
         config.validate()?;
         let (listener, address) = bind(config.listen, &config)?;
         config.listen = address;
@@ -93,7 +86,7 @@ impl Server {
             }
         };
         let settings = start::settings(&config, &start::clock(&config));
-        let (engine, data_dir) = start::load(&config, settings).await?;
+        let (engine, data_dir) = start::load(&config, settings, state).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
         let clock = start::clock(&config);
         #[allow(unused_mut, reason = "planted builds change it")]
@@ -267,6 +260,12 @@ impl Server {
         self.shared.turns.inspect(Engine::dump)
     }
 
+    /// A copy of the state, to start another server with: [`Builder::state`].
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.shared.turns.inspect(State::of)
+    }
+
     /// Verifies every invariant of the whole state.
     ///
     /// # Errors
@@ -387,6 +386,7 @@ impl Drop for Server {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     config: Config,
+    state: Option<State>,
 }
 
 impl Builder {
@@ -447,6 +447,14 @@ impl Builder {
         self
     }
 
+    /// Starts with the state another server had, without a file: znodes, and sessions, each of
+    /// which has its whole timeout from the start on to come back. Default: an empty tree.
+    #[must_use]
+    pub fn state(mut self, state: State) -> Self {
+        self.state = Some(state);
+        self
+    }
+
     /// Changes any setting.
     ///
     /// # Examples
@@ -463,9 +471,9 @@ impl Builder {
     /// Starts the server; it listens when this returns. See [`Server::start`].
     ///
     /// # Errors
-    /// When a setting makes no sense or the address cannot be bound.
+    /// Those of [`Server::start`], and [`StartError::State`], [`StartError::TwoStates`].
     pub async fn start(self) -> Result<Server, StartError> {
-        Server::start(self.config).await
+        Server::start_from(self.config, self.state).await
     }
 
     pub(crate) fn into_config(self) -> Config {

@@ -10,7 +10,7 @@ use minikeeper_protocol::{SessionId, Zxid};
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
-    snapshot::{DataDir, DataDirError},
+    snapshot::{DataDir, DataDirError, SnapshotFault, State},
 };
 
 /// How many session ids earlier runs on a manual clock are believed to have used.
@@ -38,6 +38,15 @@ pub enum StartError {
         dir: PathBuf,
         /// Why not.
         source: DataDirError,
+    },
+    /// The state to start with does not fit the settings.
+    #[error("cannot go on from the state that was given: {0}")]
+    State(SnapshotFault),
+    /// A state to start with was given, and a directory to load one from.
+    #[error("a state to start with and data_dir {dir:?}; give one of them")]
+    TwoStates {
+        /// The directory.
+        dir: PathBuf,
     },
     /// The certificate, its key, or those that clients are checked with cannot be used.
     #[cfg(feature = "tls")]
@@ -121,14 +130,26 @@ fn seed_by_chance() -> [u8; 32] {
     seed
 }
 
-/// The state to start with: what was saved, or a fresh one.
+/// The state to start with: what was given or saved, or a fresh one.
 pub(crate) async fn load(
     config: &Config,
     mut settings: Settings,
+    state: Option<State>,
 ) -> Result<(Engine, Option<DataDir>), StartError> {
     let Some(dir) = config.data_dir.clone() else {
-        return Ok((Engine::new(settings), None));
+        let engine = match state {
+            Some(state) => {
+                // The server before may have been started in the same millisecond.
+                settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;
+                state.load(settings).map_err(StartError::State)?
+            }
+            None => Engine::new(settings),
+        };
+        return Ok((engine, None));
     };
+    if state.is_some() {
+        return Err(StartError::TwoStates { dir });
+    }
     let is_manual = config.manual_clock;
     let path = dir.clone();
     let loading = move || {

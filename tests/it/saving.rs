@@ -313,3 +313,42 @@ fn stop_within_saves_whoever_hangs_on() {
     assert_eq!(server.dump(), before);
     start(&dir);
 }
+
+#[test]
+fn next_server_in_the_process_goes_on_without_a_file() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let start = |builder: minikeeper::Builder| runtime.block_on(builder.start()).unwrap();
+    let first = start(Server::builder().manual_clock());
+    let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
+    let (mut lazy, other) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/p", b"data", CreateMode::Persistent));
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    lazy.must(&wire::create("/l", b"", CreateMode::Ephemeral));
+    let (before, state) = (first.dump(), first.state());
+    drop(first);
+    let second = start(Server::builder().manual_clock().state(state.clone()));
+    assert_eq!(znodes(&second.dump()), znodes(&before));
+    let timeout = Duration::from_millis(TIMEOUT_MS.unsigned_abs().into());
+    second.advance(timeout / 2);
+    let (mut client, resumed) = resume(&second, &session, Zxid(0));
+    assert_eq!(resumed.session_id, session.session_id);
+    client.must(&wire::delete("/e"));
+    let (_, fresh) = Wire::open(second.addr(), TIMEOUT_MS);
+    assert!(![session.session_id, other.session_id].contains(&fresh.session_id));
+    // Each has its whole timeout to come back, and no more.
+    assert!(second.get("/l").is_some());
+    second.advance(timeout / 2 + 4 * SECOND);
+    assert!(second.get("/l").is_none());
+    assert!(second.get("/p").is_some());
+    second.check().unwrap();
+    let both = Server::builder().state(state).data_dir(scratch_dir("both"));
+    let refused = runtime.block_on(both.start()).map(drop);
+    assert!(
+        matches!(refused, Err(StartError::TwoStates { .. })),
+        "{refused:?}"
+    );
+}

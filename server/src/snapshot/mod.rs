@@ -13,6 +13,7 @@ mod format;
 mod lock;
 mod log;
 mod name;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use minikeeper_engine::{Engine, Image, Settings};
 use minikeeper_protocol::Zxid;
 
 pub use self::error::{DataDirError, SaveError, SnapshotFault};
+pub use self::state::State;
 use self::{lock::Lock, name::Kind};
 
 /// The folder of the format's version, in the data directory.

@@ -1,0 +1,61 @@
+//! A state between two servers of one process.
+
+use std::{fmt, sync::Arc};
+
+use minikeeper_engine::{Engine, Settings};
+use minikeeper_protocol::Zxid;
+
+use crate::snapshot::{self, decode, error::SnapshotFault};
+
+/// All that a server would save, in memory. Made by [`Server::state`](crate::Server::state).
+///
+/// Cheap to clone.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::Server;
+/// let server = Server::builder().start().await?;
+/// let state = server.state();
+/// server.shutdown().await?;
+/// // Clients see a server that was down for a while and knows their sessions.
+/// let server = Server::builder().state(state).start().await?;
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct State {
+    zxid: Zxid,
+    snapshot: Arc<[u8]>,
+}
+
+impl State {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Self {
+            zxid: engine.zxid(),
+            snapshot: snapshot::copy(engine).into(),
+        }
+    }
+
+    /// The newest change in it.
+    #[must_use]
+    pub const fn zxid(&self) -> Zxid {
+        self.zxid
+    }
+
+    pub(crate) fn load(&self, settings: Settings) -> Result<Engine, SnapshotFault> {
+        let engine = decode::decode(&*self.snapshot, settings, self.zxid);
+        engine.map_err(|damage| damage.fault)
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("zxid", &self.zxid)
+            .field("bytes", &self.snapshot.len())
+            .finish()
+    }
+}
