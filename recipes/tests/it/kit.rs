@@ -16,15 +16,18 @@ pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub(crate) const PATH: &str = "/locks/a";
 
-pub(crate) async fn start() -> Arc<Server> {
+pub(crate) fn server() -> minikeeper::Builder {
     // The first zxid comes from the time of day otherwise, and no run would be like another.
-    let builder = Server::builder()
+    Server::builder()
         .initial_zxid(0)
         .tick_time(Duration::from_millis(100))
         .session_timeout_min(Duration::from_millis(200))
         .session_timeout_max(Duration::from_secs(60))
-        .configure(|config| config.container_check_interval_ms = 10);
-    Arc::new(builder.start().await.unwrap())
+        .configure(|config| config.container_check_interval_ms = 10)
+}
+
+pub(crate) async fn start() -> Arc<Server> {
+    Arc::new(server().start().await.unwrap())
 }
 
 pub(crate) fn builder(link: &Link, seed: u64) -> ClientBuilder {

@@ -37,12 +37,13 @@ struct State {
     delay: Duration,
     /// Counts the cuts of connections.
     cuts: u32,
+    /// `None` while it is down.
+    server: Option<Arc<Server>>,
 }
 
 /// The link, as the test holds it.
 #[derive(Clone)]
 pub(crate) struct Link {
-    server: Arc<Server>,
     state: Arc<watch::Sender<State>>,
     /// How often the client has written.
     pub(crate) writes: Arc<AtomicUsize>,
@@ -53,11 +54,11 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn to(server: &Arc<Server>) -> Self {
         Self {
-            server: Arc::clone(server),
             state: Arc::new(watch::Sender::new(State {
                 mode: Mode::Pass,
                 delay: Duration::ZERO,
                 cuts: 0,
+                server: Some(Arc::clone(server)),
             })),
             writes: Arc::default(),
             connections: Arc::default(),
@@ -81,17 +82,39 @@ impl Link {
     }
 }
 
+#[allow(dead_code, reason = "not every test restarts its server")]
+impl Link {
+    /// The server is gone: its connections with it, and new ones are refused.
+    pub(crate) fn down(&self) {
+        self.state.send_modify(|state| {
+            state.server = None;
+            state.cuts += 1;
+        });
+    }
+
+    /// There is a server again.
+    pub(crate) fn up(&self, server: &Arc<Server>) {
+        self.state
+            .send_modify(|state| state.server = Some(Arc::clone(server)));
+    }
+}
+
 impl Transport for Link {
     fn connect(&mut self, _: &str) -> Connecting {
         let this = self.clone();
         Box::pin(async move {
-            if this.state.borrow().mode == Mode::Cut {
-                return Err(io::ErrorKind::ConnectionRefused.into());
-            }
+            let server = match &*this.state.borrow() {
+                State {
+                    server: Some(server),
+                    mode,
+                    ..
+                } if *mode != Mode::Cut => server.local(),
+                _ => return Err(io::ErrorKind::ConnectionRefused.into()),
+            };
             this.connections.fetch_add(1, Ordering::Relaxed);
             let (near, far) = duplex(1 << 20);
             let (from_client, to_client) = split(far);
-            let (from_server, to_server) = split(this.server.local());
+            let (from_server, to_server) = split(server);
             let requests = this.state.subscribe();
             let replies = this.state.subscribe();
             let writes = Some(Arc::clone(&this.writes));
