@@ -211,6 +211,10 @@ impl<C: ZooKeeper> Contender<C> {
     /// Until when a leader of this session is one without any further word; `None` if it is not.
     fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
         let is_kept = self.error_policy == ErrorPolicy::Session;
+        #[cfg(feature = "planted")]
+        if self.is_silence_ignored() {
+            return clock::now().checked_add(std::time::Duration::from_secs(60));
+        }
         match self.queue.client.standing() {
             Standing::Suspended { .. } if !is_kept => None,
             Standing::Connected {
@@ -223,6 +227,11 @@ impl<C: ZooKeeper> Contender<C> {
             } => (now == epoch && clock::now() < safe_until).then_some(safe_until),
             _ => None,
         }
+    }
+
+    #[cfg(feature = "planted")]
+    fn is_silence_ignored(&self) -> bool {
+        self.queue.options.planted == Some(crate::planted::Planted::SilenceIgnored)
     }
 
     pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
@@ -317,7 +326,13 @@ impl<C: ZooKeeper> Contender<C> {
                 .await
             {
                 End::Changed => {}
-                End::Unsure => return Ok(Some(place)),
+                End::Unsure => {
+                    #[cfg(feature = "planted")]
+                    if self.is_silence_ignored() {
+                        let _ = self.queue.connected(Wait::FOR_EVER).await;
+                    }
+                    return Ok(Some(place));
+                }
                 End::Deleted => {
                     place.forget();
                     return Ok(None);

@@ -186,7 +186,10 @@ impl<C: ZooKeeper> Leasing<C> {
             }
             loop {
                 // Not the own position but the number counts: whoever has a lease keeps it.
-                if names.len() <= self.current_max()? as usize {
+                let max = self.current_max()? as usize;
+                #[cfg(feature = "planted")]
+                let max = max + self.leases.options.planted_leases();
+                if names.len() <= max {
                     return Ok(Some(places));
                 }
                 if leases.options.look_ahead > 0

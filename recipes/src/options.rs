@@ -143,6 +143,12 @@ impl LockOptions {
         }
     }
 
+    /// How many leases too many a semaphore gives.
+    #[cfg(feature = "planted")]
+    pub(crate) fn planted_leases(&self) -> usize {
+        usize::from(self.planted == Some(crate::planted::Planted::OwnLeaseNotCounted))
+    }
+
     /// What the own znode holds.
     ///
     /// # Examples

@@ -152,6 +152,15 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             self.place.forget();
             return Ok(false);
         };
+        #[cfg(feature = "planted")]
+        let ahead = if self.claim == Claim::Write
+            && self.is_planted(crate::planted::Planted::ReadersIgnored)
+        {
+            let writers = list.value.iter().filter(|name| naming::is_writer(name));
+            order::ahead(self.claim, writers, own, look).unwrap_or_default()
+        } else {
+            ahead
+        };
         self.ahead = ahead;
         Ok(true)
     }
