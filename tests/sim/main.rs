@@ -1,9 +1,24 @@
 //! Server, clients and recipes in one process, over links that misbehave by chance and on time
 //! that only passes when everybody waits: the same run for the same seed.
 //!
+//! In each run five contenders on four clients want the same things for a simulated minute, while
+//! links, sessions and the server fail. A seed decides what they contend for, how each goes about
+//! it, and what goes wrong when. Judged are, at every grant: who else believes to hold the same,
+//! and whether tokens grow in the order of grants. Then all is well, and everybody must be served
+//! once more in time, and leave nothing behind.
+//!
+//! `cargo test -p minikeeper-tests --test sim` runs 280 seeds and prints what they saw.
+//! `SIMULATION_SEEDS` sets how many, `SIMULATION_FROM` the first, `SIMULATION_SEED` one alone.
+//!
 //! | module | what belongs there |
 //! | --- | --- |
-//! | `simulation` | one run: contenders, faults, and what must hold at any time |
+//! | `seeds` | the tests: every seed, the same seed twice, planted bugs |
+//! | `run` | one run, and many |
+//! | `worlds` | what there is to contend for: one recipe a file |
+//! | `contender` | what contenders share: wishes, patience, giving back |
+//! | `judge`, `history` | what must hold at any time; what happened |
+//! | `chaos`, `site` | what goes wrong, and where |
+//! | `chance` | numbers from a seed |
 //! | `link`, `kit` | the link and its faults; servers and clients: those of the recipes' own tests |
 
 #![allow(
@@ -13,10 +28,18 @@
     reason = "helpers of tests are not tests to the lint, and shared with others; time is paused"
 )]
 
+mod chance;
+mod chaos;
 #[path = "../../recipes/client/tests/it/clock.rs"]
 mod clock;
+mod contender;
+mod history;
+mod judge;
 #[path = "../../recipes/tests/it/kit.rs"]
 mod kit;
 #[path = "../../recipes/client/tests/it/link.rs"]
 mod link;
-mod simulation;
+mod run;
+mod seeds;
+mod site;
+mod worlds;

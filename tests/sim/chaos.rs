@@ -1,0 +1,118 @@
+//! What goes wrong, by chance: on each link by itself, and for all at once.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::{chance::Chance, clock, judge::Judge, link::Mode, site::Site};
+
+/// Lets links misbehave, sessions end and the server restart until the end; then all is well.
+pub(crate) async fn rage(site: Arc<Site>, judge: Arc<Judge>, seed: u64, end: Instant) {
+    let mut tasks = Vec::new();
+    for victim in 0..site.clients.len() {
+        let chance = Chance::from_seed(seed * 1_000 + 900 + victim as u64);
+        let (site, judge) = (Arc::clone(&site), Arc::clone(&judge));
+        tasks.push(tokio::spawn(disturb(site, judge, victim, chance, end)));
+    }
+    let chance = Chance::from_seed(seed * 1_000 + 800);
+    overturn(&site, &judge, chance, end).await;
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for (_, link) in &site.clients {
+        link.delay_replies(Duration::ZERO);
+        link.cut();
+    }
+}
+
+/// One link.
+async fn disturb(
+    site: Arc<Site>,
+    judge: Arc<Judge>,
+    victim: usize,
+    mut chance: Chance,
+    end: Instant,
+) {
+    let (client, link) = &site.clients[victim];
+    while pause(&mut chance, 8_000, end).await {
+        let name = match chance.below(7) {
+            0 => {
+                link.cut();
+                "cut"
+            }
+            1 => {
+                link.set(Mode::Cut);
+                "partition"
+            }
+            2 => {
+                link.set(Mode::Freeze);
+                "freeze"
+            }
+            3 => {
+                link.set(Mode::SwallowRequests);
+                "lost requests"
+            }
+            4 => {
+                link.set(Mode::SwallowReplies);
+                "lost replies"
+            }
+            5 => {
+                link.delay_replies(chance.millis(100));
+                "delay"
+            }
+            _ => match (site.server(), client.session_id()) {
+                (Some(server), Some(session)) if server.expire_session(session) => {
+                    judge.expired(victim, client.epoch());
+                    "expiry"
+                }
+                _ => continue,
+            },
+        };
+        judge.fault(name, Some(victim));
+        // Sometimes shorter than a session lives without a word, sometimes longer.
+        pause(&mut chance, 8_000, end).await;
+        link.delay_replies(Duration::ZERO);
+        if chance.once_in(2) {
+            link.set(Mode::Pass);
+        } else {
+            link.cut();
+        }
+    }
+}
+
+/// The server, and the network as a whole.
+async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) {
+    while pause(&mut chance, 30_000, end).await {
+        match chance.below(3) {
+            0 => {
+                judge.fault("restart", None);
+                site.restart(chance.millis(2_000)).await;
+            }
+            1 => {
+                // Longer than a session lives. It has its whole time before it when the server is
+                // back, but nobody on the other side can count on that.
+                judge.fault("long restart", None);
+                let down = Duration::from_secs(3) + chance.millis(9_000);
+                let rest = end.saturating_duration_since(clock::now());
+                site.restart(down.min(rest)).await;
+            }
+            _ => {
+                judge.fault("outage", None);
+                for (_, link) in &site.clients {
+                    link.set(Mode::Cut);
+                }
+                pause(&mut chance, 10_000, end).await;
+                for (_, link) in &site.clients {
+                    link.set(Mode::Pass);
+                }
+            }
+        }
+    }
+}
+
+/// Sleeps so long at most; false at the end.
+async fn pause(chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
+    let until = clock::now() + chance.millis(below_ms);
+    sleep_until(until.min(end)).await;
+    clock::now() < end
+}

@@ -1,0 +1,230 @@
+//! Who holds what, as the holders see it, and whether they may.
+//!
+//! A holder counts until it has given its hold up or can know of its loss. Only a session that the
+//! server ends before its time is none of its business: nobody can know of that before he is told.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use minikeeper_client::Epoch;
+use minikeeper_recipes::FencingToken;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::{clock, history::History};
+
+/// For how long somebody may go by a maximum that has been changed: longer than a client without
+/// a word from its server believes in its session.
+const STALE: Duration = Duration::from_secs(10);
+
+/// What a hold is, and so what it goes together with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// With nothing.
+    Exclusive,
+    /// With others of its kind.
+    Read,
+    /// The same, of one who wrote until now: nobody writes in between.
+    ReadOn,
+    /// With so many in all as there are.
+    Leases(u32),
+    /// With nothing. The same leader may come back with the token it had.
+    Leader,
+}
+
+impl Kind {
+    const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadOn)
+    }
+}
+
+/// What somebody was granted.
+pub(crate) struct Hold {
+    /// Which client it belongs to.
+    pub(crate) client: usize,
+    /// Which of the contenders.
+    pub(crate) who: usize,
+    pub(crate) recipe: &'static str,
+    pub(crate) lock: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) token: FencingToken,
+    pub(crate) epoch: Epoch,
+    /// Whether the holder believes in it, at the first look.
+    pub(crate) is_believed: Box<dyn Fn() -> bool + Send>,
+}
+
+/// A hold that was granted, to end it by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct HoldId(u64);
+
+/// The greatest token of one lock so far.
+#[derive(Clone, Copy)]
+struct Newest {
+    token: FencingToken,
+    who: usize,
+    /// The greatest one that shuts readers out.
+    exclusive: FencingToken,
+}
+
+impl Default for Newest {
+    fn default() -> Self {
+        let token = FencingToken { czxid: 0, pass: 0 };
+        Self {
+            token,
+            who: 0,
+            exclusive: token,
+        }
+    }
+}
+
+struct State {
+    history: History,
+    holds: BTreeMap<HoldId, Hold>,
+    next: u64,
+    newest: BTreeMap<&'static str, Newest>,
+    /// By client: up to which session they were ended before their time.
+    expired: Vec<Epoch>,
+    /// Maxima of leases, and since when they are not in force any more.
+    maxima: Vec<(u32, Option<Instant>)>,
+}
+
+/// Judges everything that contenders are granted, and writes the history.
+pub(crate) struct Judge(Mutex<State>);
+
+impl Judge {
+    pub(crate) fn new(clients: usize) -> Self {
+        Self(Mutex::new(State {
+            history: History::begin(),
+            holds: BTreeMap::new(),
+            next: 0,
+            newest: BTreeMap::new(),
+            expired: vec![Epoch(0); clients],
+            maxima: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
+        act(&mut self.0.lock().history)
+    }
+
+    pub(crate) fn event(&self, name: &'static str) {
+        self.0.lock().history.event(name);
+    }
+
+    pub(crate) fn violation(&self, what: String) {
+        self.0.lock().history.violation(what);
+    }
+
+    pub(crate) fn fault(&self, name: &'static str, client: Option<usize>) {
+        let history = &mut self.0.lock().history;
+        *history.totals.faults.entry(name).or_default() += 1;
+        match client {
+            Some(client) => history.line(format_args!("fault: {name} of client {client}")),
+            None => history.line(format_args!("fault: {name}")),
+        }
+    }
+
+    /// The server has ended this session, and those before it.
+    pub(crate) fn expired(&self, client: usize, epoch: Epoch) {
+        self.0.lock().expired[client] = epoch;
+    }
+
+    /// This many leases may be given from now on.
+    pub(crate) fn maximum_may_be(&self, max: u32) {
+        self.0.lock().maxima.push((max, None));
+    }
+
+    /// This many and no others.
+    pub(crate) fn maximum_is(&self, max: u32) {
+        let mut state = self.0.lock();
+        for (_, until) in &mut state.maxima {
+            until.get_or_insert_with(clock::now);
+        }
+        state.maxima.push((max, None));
+    }
+
+    pub(crate) fn granted(&self, hold: Hold) -> HoldId {
+        let mut state = self.0.lock();
+        let id = HoldId(state.next);
+        state.next += 1;
+        let Hold {
+            who, lock, token, ..
+        } = hold;
+        state
+            .history
+            .line(format_args!("{who}: {lock} {:?} token {token}", hold.kind));
+        if !state.counts(&hold) {
+            // It was lost on its way, and whoever looks sees that.
+            state.history.event("granted and lost at once");
+            return id;
+        }
+        *state.history.totals.grants.entry(hold.recipe).or_default() += 1;
+        for what in state.exclusion(&hold).into_iter().chain(state.order(&hold)) {
+            state.history.violation(what);
+        }
+        state.holds.insert(id, hold);
+        id
+    }
+
+    pub(crate) fn ended(&self, id: HoldId) {
+        let mut state = self.0.lock();
+        if let Some(Hold { who, lock, .. }) = state.holds.remove(&id) {
+            state.history.line(format_args!("{who}: gives up {lock}"));
+        }
+    }
+}
+
+impl State {
+    fn counts(&self, hold: &Hold) -> bool {
+        hold.epoch > self.expired[hold.client] && (hold.is_believed)()
+    }
+
+    /// Whether it goes together with the holds there are.
+    fn exclusion(&self, new: &Hold) -> Option<String> {
+        let others = self.holds.values();
+        let mut others = others.filter(|hold| hold.lock == new.lock && self.counts(hold));
+        if let Kind::Leases(count) = new.kind {
+            let leases = |hold: &Hold| match hold.kind {
+                Kind::Leases(count) => count,
+                _ => 0,
+            };
+            let all = count + others.map(leases).sum::<u32>();
+            let is_fresh =
+                |until: &Option<Instant>| until.is_none_or(|until| clock::now() < until + STALE);
+            let maxima = self.maxima.iter().filter(|(_, until)| is_fresh(until));
+            let max = maxima.map(|(max, _)| *max).max().unwrap_or(0);
+            return (all > max)
+                .then(|| format!("{all} leases with those of {}, {max} there are", new.who));
+        }
+        let other = others.find(|hold| !(hold.kind.reads() && new.kind.reads()))?;
+        Some(format!(
+            "{} holds {} that {} is granted: {:?}, {:?}",
+            other.who, new.lock, new.who, other.kind, new.kind
+        ))
+    }
+
+    /// Whether tokens grow from grant to grant, and so contenders are served in the order in which
+    /// they came.
+    fn order(&mut self, new: &Hold) -> Option<String> {
+        let newest = self.newest.entry(new.lock).or_default();
+        let (token, before) = (new.token, *newest);
+        let is_ok = match new.kind {
+            Kind::Read => token > before.exclusive,
+            Kind::ReadOn => token == before.exclusive,
+            Kind::Leader if token == before.token => new.who == before.who,
+            _ => token > before.token,
+        };
+        if token >= newest.token {
+            newest.token = token;
+            newest.who = new.who;
+        }
+        if !new.kind.reads() {
+            newest.exclusive = newest.exclusive.max(token);
+        }
+        (!is_ok).then(|| {
+            format!(
+                "{}: token {token} of {} after {} of {}",
+                new.lock, new.who, before.token, before.who
+            )
+        })
+    }
+}

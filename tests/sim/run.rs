@@ -1,0 +1,180 @@
+//! One run from a seed, and many.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use minikeeper_recipes::Planted;
+use parking_lot::Mutex;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    chance::Chance,
+    chaos, clock,
+    contender::{Contender, PROGRESS},
+    history::{History, Totals},
+    judge::Judge,
+    site::Site,
+    worlds::World,
+};
+
+/// For how long all goes wrong, in each run.
+const CHAOS: Duration = Duration::from_secs(60);
+
+const CLIENTS: usize = 4;
+
+/// Two of them share a client, and so a session.
+const CONTENDERS: usize = 5;
+
+/// What a run is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) world: World,
+    pub(crate) planted: Option<Planted>,
+}
+
+impl Plan {
+    pub(crate) fn of_seed(seed: u64) -> Self {
+        Self {
+            seed,
+            world: World::of_seed(seed),
+            planted: None,
+        }
+    }
+}
+
+/// One run.
+pub(crate) fn simulate(plan: Plan) -> History {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(run(plan))
+}
+
+async fn run(
+    Plan {
+        seed,
+        world,
+        planted,
+    }: Plan,
+) -> History {
+    let site = Arc::new(Site::start(seed, CLIENTS).await);
+    let judge = Arc::new(Judge::new(CLIENTS));
+    let end = clock::now() + CHAOS;
+    let mut tasks = Vec::new();
+    for who in 0..CONTENDERS {
+        let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
+        let mut options = chance.options();
+        options.planted = planted;
+        let number = who % CLIENTS;
+        let contender = Contender {
+            who,
+            number,
+            client: site.clients[number].0.clone(),
+            options,
+            chance,
+            judge: Arc::clone(&judge),
+            end,
+            is_last: false,
+        };
+        tasks.push(tokio::spawn(world.contend(seed, contender)));
+    }
+    chaos::rage(Arc::clone(&site), Arc::clone(&judge), seed, end).await;
+    for (who, task) in tasks.into_iter().enumerate() {
+        // Each looks after itself; this is for a bug in here.
+        match timeout(10 * PROGRESS, task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => judge.violation(format!("{who}: {error}")),
+            Err(_) => judge.violation(format!("{who} has not come to an end")),
+        }
+    }
+    look_for_leftovers(&site, &judge).await;
+    let mut history = judge.with_history(|history| std::mem::replace(history, History::begin()));
+    history.totals.runs = 1;
+    history.totals.simulated_ms = history.elapsed_ms();
+    history
+}
+
+/// Everybody has left: nothing of them is there any more.
+async fn look_for_leftovers(site: &Site, judge: &Judge) {
+    let server = site.server().expect("all is well again");
+    let left = || {
+        let pending = site
+            .clients
+            .iter()
+            .map(|(client, _)| client.clean_ups_pending());
+        let pending: usize = pending.sum();
+        let dump = server.dump();
+        let left: Vec<_> = dump
+            .lines()
+            .filter(|line| line.starts_with("watch ") || line.contains("_c_"))
+            .collect();
+        (pending > 0 || !left.is_empty()).then(|| format!("left: {pending} pending, {left:#?}"))
+    };
+    let until = clock::now() + PROGRESS;
+    while let Some(left) = left() {
+        if clock::now() > until {
+            judge.violation(left);
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    if let Err(broken) = server.check() {
+        judge.violation(broken.to_string());
+    }
+}
+
+/// A run that went wrong.
+pub(crate) struct Failure {
+    pub(crate) plan: Plan,
+    pub(crate) history: History,
+}
+
+impl Failure {
+    /// What to do about it, and how it came to it.
+    pub(crate) fn report(&self) -> String {
+        let Self { plan, history } = self;
+        let tail = history.lines.len().saturating_sub(60);
+        let lines = history.lines[tail..].join("\n");
+        format!(
+            "SIMULATION_SEED={}, {:?}: {:#?}\n{lines}",
+            plan.seed, plan.world, history.violations
+        )
+    }
+}
+
+/// Runs plans until one goes wrong, on all cores; each run is one thread's.
+pub(crate) fn first_failure(plans: &[Plan]) -> Result<Totals, Box<Failure>> {
+    let next = AtomicU64::new(0);
+    let totals = Mutex::new(Totals::default());
+    let failure = Mutex::new(None);
+    let work = || {
+        while failure.lock().is_none() {
+            let at = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
+            let Some(&plan) = plans.get(at) else { return };
+            let history = simulate(plan);
+            if history.violations.is_empty() {
+                totals.lock().add(history.totals);
+            } else {
+                *failure.lock() = Some(Box::new(Failure { plan, history }));
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    match failure.into_inner() {
+        Some(failure) => Err(failure),
+        None => Ok(totals.into_inner()),
+    }
+}

@@ -1,0 +1,52 @@
+//! The server, which is down at times, and the links to it.
+
+use std::{sync::Arc, time::Duration};
+
+use minikeeper::Server;
+use minikeeper_client::Client;
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use crate::{kit, link::Link};
+
+/// A server and its clients.
+pub(crate) struct Site {
+    /// `None` while it is down.
+    server: Mutex<Option<Arc<Server>>>,
+    pub(crate) clients: Vec<(Client, Link)>,
+}
+
+impl Site {
+    pub(crate) async fn start(seed: u64, clients: usize) -> Self {
+        let server = kit::start().await;
+        let mut all = Vec::new();
+        for number in 0..clients as u64 {
+            all.push(kit::client(&server, seed * 1_000 + number).await);
+        }
+        Self {
+            server: Mutex::new(Some(server)),
+            clients: all,
+        }
+    }
+
+    pub(crate) fn server(&self) -> Option<Arc<Server>> {
+        self.server.lock().clone()
+    }
+
+    /// Stops the server politely, with all it knows saved, and starts another one with that.
+    pub(crate) async fn restart(&self, down: Duration) {
+        // Nobody gets an answer from here on, so nothing is lost that somebody knows of.
+        for (_, link) in &self.clients {
+            link.down();
+        }
+        let server = self.server.lock().take();
+        let state = server.expect("one restart at a time").state();
+        sleep(down).await;
+        let server = kit::server().state(state).start().await.unwrap();
+        let server = Arc::new(server);
+        *self.server.lock() = Some(Arc::clone(&server));
+        for (_, link) in &self.clients {
+            link.up(&server);
+        }
+    }
+}
