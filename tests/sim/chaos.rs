@@ -34,7 +34,7 @@ async fn disturb(
     end: Instant,
 ) {
     let (client, link) = &site.clients[victim];
-    while pause(&mut chance, 8_000, end).await {
+    while pause(&judge, &mut chance, 8_000, end).await {
         let name = match chance.below(7) {
             0 => {
                 link.cut();
@@ -70,7 +70,7 @@ async fn disturb(
         };
         judge.fault(name, Some(victim));
         // Sometimes shorter than a session lives without a word, sometimes longer.
-        pause(&mut chance, 8_000, end).await;
+        pause(&judge, &mut chance, 8_000, end).await;
         link.delay_replies(Duration::ZERO);
         if chance.once_in(2) {
             link.set(Mode::Pass);
@@ -82,8 +82,8 @@ async fn disturb(
 
 /// The server, and the network as a whole.
 async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) {
-    while pause(&mut chance, 30_000, end).await {
-        match chance.below(3) {
+    while pause(judge, &mut chance, 30_000, end).await {
+        match chance.below(4) {
             0 => {
                 judge.fault("restart", None);
                 site.restart(chance.millis(2_000)).await;
@@ -96,12 +96,24 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
                 let rest = end.saturating_duration_since(clock::now());
                 site.restart(down.min(rest)).await;
             }
-            _ => {
-                judge.fault("outage", None);
+            kind => {
+                let is_restart = kind == 2;
+                let name = if is_restart {
+                    "restart, some late"
+                } else {
+                    "outage"
+                };
+                judge.fault(name, None);
                 for (_, link) in &site.clients {
-                    link.set(Mode::Cut);
+                    if !is_restart || chance.once_in(2) {
+                        link.set(Mode::Cut);
+                    }
                 }
-                pause(&mut chance, 10_000, end).await;
+                if is_restart {
+                    site.restart(chance.millis(2_000)).await;
+                }
+                // Long enough for sessions to end for those who do not come back in time.
+                pause(judge, &mut chance, 10_000, end).await;
                 for (_, link) in &site.clients {
                     link.set(Mode::Pass);
                 }
@@ -111,8 +123,9 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
 }
 
 /// Sleeps so long at most; false at the end.
-async fn pause(chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
+async fn pause(judge: &Judge, chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
     let until = clock::now() + chance.millis(below_ms);
     sleep_until(until.min(end)).await;
+    judge.look();
     clock::now() < end
 }

@@ -33,6 +33,7 @@ impl Contender {
     /// Thinks before the next round; false when there is none.
     pub(crate) async fn goes_on(&mut self) -> bool {
         sleep(self.chance.millis(300)).await;
+        self.judge.look();
         let is_over = clock::now() >= self.end;
         let goes_on = !(is_over && self.is_last);
         self.is_last = is_over;
@@ -86,10 +87,8 @@ impl Contender {
                 self.judge.event("timed out");
                 None
             }
-            // It says so when the session was lost too often, or those got first were.
-            Err(LockError::Lost { .. } | LockError::Client(Error::OutcomeUnknown { .. }))
-                if !self.is_last =>
-            {
+            // The session was lost too often, or what was got first.
+            Err(LockError::Lost { .. }) if !self.is_last => {
                 self.judge.event("lost while waiting");
                 None
             }

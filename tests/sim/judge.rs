@@ -3,7 +3,10 @@
 //! A holder counts until it has given its hold up or can know of its loss. Only a session that the
 //! server ends before its time is none of its business: nobody can know of that before he is told.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use minikeeper_client::Epoch;
 use minikeeper_recipes::FencingToken;
@@ -15,6 +18,9 @@ use crate::{clock, history::History};
 /// For how long somebody may go by a maximum that has been changed: longer than a client without
 /// a word from its server believes in its session.
 const STALE: Duration = Duration::from_secs(10);
+
+/// How long it may take to tell somebody of a loss: time passes only when everybody waits.
+const TOLD: Duration = Duration::from_millis(5);
 
 /// What a hold is, and so what it goes together with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +85,10 @@ impl Default for Newest {
 struct State {
     history: History,
     holds: BTreeMap<HoldId, Hold>,
+    /// Since when holders could know of their loss who wait to be told of it.
+    doubted: BTreeMap<HoldId, Instant>,
+    /// Whose holders do something else just now than to wait for their loss.
+    unattended: BTreeSet<HoldId>,
     next: u64,
     newest: BTreeMap<&'static str, Newest>,
     /// By client: up to which session they were ended before their time.
@@ -95,6 +105,8 @@ impl Judge {
         Self(Mutex::new(State {
             history: History::begin(),
             holds: BTreeMap::new(),
+            doubted: BTreeMap::new(),
+            unattended: BTreeSet::new(),
             next: 0,
             newest: BTreeMap::new(),
             expired: vec![Epoch(0); clients],
@@ -158,15 +170,38 @@ impl Judge {
             return id;
         }
         *state.history.totals.grants.entry(hold.recipe).or_default() += 1;
-        for what in state.exclusion(&hold).into_iter().chain(state.order(&hold)) {
+        let order = state.order(&hold);
+        state.holds.insert(id, hold);
+        for what in state.exclusion(id).into_iter().chain(order) {
             state.history.violation(what);
         }
-        state.holds.insert(id, hold);
         id
+    }
+
+    /// Looks at all that are believed in just now.
+    pub(crate) fn look(&self) {
+        let mut state = self.0.lock();
+        let ids: Vec<_> = state.holds.keys().copied().collect();
+        for id in ids {
+            let what = if state.counts(&state.holds[&id]) {
+                state.exclusion(id)
+            } else {
+                state.not_told(id)
+            };
+            if let Some(what) = what {
+                state.history.violation(what);
+            }
+        }
+    }
+
+    /// Its holder does not wait for its loss from here on.
+    pub(crate) fn unattended(&self, id: HoldId) {
+        self.0.lock().unattended.insert(id);
     }
 
     pub(crate) fn ended(&self, id: HoldId) {
         let mut state = self.0.lock();
+        state.doubted.remove(&id);
         if let Some(Hold { who, lock, .. }) = state.holds.remove(&id) {
             state.history.line(format_args!("{who}: gives up {lock}"));
         }
@@ -178,9 +213,23 @@ impl State {
         hold.epoch > self.expired[hold.client] && (hold.is_believed)()
     }
 
+    /// Whether somebody waits to be told of a loss that he could see.
+    fn not_told(&mut self, id: HoldId) -> Option<String> {
+        let hold = &self.holds[&id];
+        if (hold.is_believed)() || self.unattended.contains(&id) {
+            return None;
+        }
+        let now = clock::now();
+        let since = *self.doubted.entry(id).or_insert(now);
+        (now > since + TOLD)
+            .then(|| format!("{} is not told of its loss of {}", hold.who, hold.lock))
+    }
+
     /// Whether it goes together with the holds there are.
-    fn exclusion(&self, new: &Hold) -> Option<String> {
-        let others = self.holds.values();
+    fn exclusion(&self, id: HoldId) -> Option<String> {
+        let new = &self.holds[&id];
+        let others = self.holds.iter().filter(|(other, _)| **other != id);
+        let others = others.map(|(_, hold)| hold);
         let mut others = others.filter(|hold| hold.lock == new.lock && self.counts(hold));
         if let Kind::Leases(count) = new.kind {
             let leases = |hold: &Hold| match hold.kind {

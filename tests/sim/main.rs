@@ -4,11 +4,11 @@
 //! In each run five contenders on four clients want the same things for a simulated minute, while
 //! links, sessions and the server fail. A seed decides what they contend for, how each goes about
 //! it, and what goes wrong when. Judged are, at every grant: who else believes to hold the same,
-//! and whether tokens grow in the order of grants. Then all is well, and everybody must be served
-//! once more in time, and leave nothing behind.
+//! and whether tokens grow in the order of grants; and whether those who lost something are told.
+//! Then all is well, and everybody must be served once more in time, and leave nothing behind.
 //!
 //! `cargo test -p minikeeper-tests --test sim` runs 280 seeds and prints what they saw.
-//! `SIMULATION_SEEDS` sets how many, `SIMULATION_FROM` the first, `SIMULATION_SEED` one alone.
+//! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one alone.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

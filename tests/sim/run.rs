@@ -144,7 +144,7 @@ impl Failure {
         let tail = history.lines.len().saturating_sub(60);
         let lines = history.lines[tail..].join("\n");
         format!(
-            "SIMULATION_SEED={}, {:?}: {:#?}\n{lines}",
+            "MINIKEEPER_SIM_SEED={}, {:?}: {:#?}\n{lines}",
             plan.seed, plan.world, history.violations
         )
     }

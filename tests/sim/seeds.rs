@@ -15,11 +15,11 @@ const PLANTED_MAX: u64 = 60;
 
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    if let Some(seed) = number("SIMULATION_SEED") {
+    if let Some(seed) = number("MINIKEEPER_SIM_SEED") {
         return seed..seed + 1;
     }
-    let from = number("SIMULATION_FROM").unwrap_or(0);
-    from..from + number("SIMULATION_SEEDS").unwrap_or(280)
+    let from = number("MINIKEEPER_SIM_FROM").unwrap_or(0);
+    from..from + number("MINIKEEPER_SIM_SEEDS").unwrap_or(280)
 }
 
 /// Says so whether or not the test fails.

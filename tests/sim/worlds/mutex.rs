@@ -31,6 +31,7 @@ pub(super) async fn contend(mut me: Contender) {
         let guard = Arc::new(guard);
         let hold = me.granted_guard("mutex", PATH, Kind::Exclusive, &guard);
         if is_owned {
+            // It is entered again at once, or there is no hold any more.
             match me.must("entering again", lock.acquire_as(&owner)).await {
                 Some(Ok(again)) if again.token() == guard.token() => me.judge.event("reentered"),
                 Some(Err(LockError::HoldLost { .. })) | None => {}

@@ -76,6 +76,7 @@ async fn write_and_read(
         .await;
     let Some(writer) = writer else { return };
     let (hold, writer) = hold_to_write(me, writer);
+    me.judge.unattended(hold);
     let reader = me.must("reading too", lock.acquire_read_as(owner)).await;
     me.judge.ended(hold);
     me.give_back(own(writer), |writer| writer.release()).await;
