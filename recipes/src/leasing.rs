@@ -186,7 +186,9 @@ impl<C: ZooKeeper> Leasing<C> {
             }
             loop {
                 // Not the own position but the number counts: whoever has a lease keeps it.
-                let max = self.current_max()? as usize;
+                // What was known may be from before the wait for the inner lock. Nothing is asked
+                // as long as no word of a change has come.
+                let max = self.fresh_max(wait).await? as usize;
                 #[cfg(feature = "planted")]
                 let max = max + self.leases.options.planted_leases();
                 if names.len() <= max {

@@ -8,7 +8,7 @@ use std::{
 
 use minikeeper::Server;
 use minikeeper_client::{AddWatchMode, EventKind, WatchEvent};
-use minikeeper_recipes::{LockOptions, Loss, SharedCount, Status};
+use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions, Loss, SharedCount, Status};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -364,4 +364,37 @@ async fn unreadable_maximum_is_told() {
     assert_eq!(source, "shared count \"/max\": 1 bytes are no count; 4 are");
     clean(&server, &one).await;
     until("its lease goes", || leases(&server).len() == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn maximum_lowered_before_the_inner_lock_was_got_counts() {
+    for options in both_ways() {
+        let server = start().await;
+        let (counting, _) = client(&server, 9).await;
+        let count = SharedCount::start(counting, "/max", 2).await.unwrap();
+        let mut waiting = Vec::new();
+        let one = contender(&server, 1, 2, options.clone()).await;
+        let mut held = one.semaphore.acquire_many(2).await.unwrap();
+        for seed in 2..4 {
+            // Each process has a count of its own.
+            let (client, _) = client(&server, seed).await;
+            let count = SharedCount::start(client.clone(), "/max", 2).await.unwrap();
+            let semaphore =
+                InterProcessSemaphoreV2::with_options(client, PATH, count, options.clone());
+            let semaphore = semaphore.unwrap();
+            waiting.push(tokio::spawn(async move { semaphore.acquire().await }));
+            let expected = usize::try_from(seed).unwrap() - 1;
+            until("it queues", || locks(&server).len() == expected).await;
+        }
+        // The second one waits for the inner lock, and for nothing else.
+        until("the first one waits", || leases(&server).len() == 3).await;
+        count.set(1).await.unwrap();
+        held.clear();
+        let second = waiting.pop().unwrap();
+        let first = soon(waiting.pop().unwrap()).await.unwrap().unwrap();
+        sleep(Duration::from_secs(5)).await;
+        assert!(!second.is_finished(), "two leases, and one there is");
+        drop(first);
+        drop(soon(second).await.unwrap().unwrap());
+    }
 }
