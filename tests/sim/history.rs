@@ -6,6 +6,9 @@ use tokio::time::Instant;
 
 use crate::clock;
 
+/// What the line of a violation begins with.
+pub(crate) const VIOLATION: &str = "VIOLATION";
+
 /// A run, or several together.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Totals {
@@ -64,7 +67,7 @@ impl History {
     }
 
     pub(crate) fn violation(&mut self, what: String) {
-        self.line(format_args!("VIOLATION: {what}"));
+        self.line(format_args!("{VIOLATION}: {what}"));
         self.violations.push(what);
     }
 

@@ -142,12 +142,15 @@ impl Judge {
 
     /// This many leases may be given from now on.
     pub(crate) fn maximum_may_be(&self, max: u32) {
-        self.0.lock().maxima.push((max, None));
+        let mut state = self.0.lock();
+        state.history.line(format_args!("maximum may be {max}"));
+        state.maxima.push((max, None));
     }
 
     /// This many and no others.
     pub(crate) fn maximum_is(&self, max: u32) {
         let mut state = self.0.lock();
+        state.history.line(format_args!("maximum is {max}"));
         for (_, until) in &mut state.maxima {
             until.get_or_insert_with(clock::now);
         }

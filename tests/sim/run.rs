@@ -16,7 +16,7 @@ use crate::{
     chance::Chance,
     chaos, clock,
     contender::{Contender, PROGRESS},
-    history::{History, Totals},
+    history::{History, Totals, VIOLATION},
     judge::Judge,
     site::Site,
     worlds::World,
@@ -141,8 +141,13 @@ impl Failure {
     /// What to do about it, and how it came to it.
     pub(crate) fn report(&self) -> String {
         let Self { plan, history } = self;
-        let tail = history.lines.len().saturating_sub(60);
-        let lines = history.lines[tail..].join("\n");
+        let first = history
+            .lines
+            .iter()
+            .position(|line| line.contains(VIOLATION));
+        let from = first.unwrap_or_default().saturating_sub(60);
+        let lines: Vec<_> = history.lines[from..].iter().take(90).cloned().collect();
+        let lines = lines.join("\n");
         format!(
             "MINIKEEPER_SIM_SEED={}, {:?}: {:#?}\n{lines}",
             plan.seed, plan.world, history.violations
