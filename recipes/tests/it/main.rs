@@ -63,6 +63,6 @@ mod semaphore_faults;
 mod semaphore_mutex;
 mod shared_count;
 mod simple;
-mod thrift;
 mod sweeps;
+mod thrift;
 mod wire;

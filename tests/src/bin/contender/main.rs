@@ -164,14 +164,14 @@ async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
 fn varied(number: u32) -> LockOptions {
     let mut options = LockOptions::default();
     options.look_ahead = number as usize % 5;
-    options.create_and_list_together = number % 2 == 0;
+    options.create_and_list_together = number.is_multiple_of(2);
     options.names_only = number % 2 == 1;
-    options.parents_from_below = number % 3 == 0;
+    options.parents_from_below = number.is_multiple_of(3);
     options.leave_at_once = number % 3 == 1;
     options.nearest_writer = number % 4 < 2;
-    options.leases_together = number % 4 > 0;
+    options.leases_together = !number.is_multiple_of(4);
     options.watch_own = number % 4 == 3;
-    options.peek = number % 2 == 0;
+    options.peek = number.is_multiple_of(2);
     options
 }
 
