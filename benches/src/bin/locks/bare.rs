@@ -1,6 +1,6 @@
 //! One socket without any client: the floor.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use minikeeper_benches::{Error, IoContext as _};
 use minikeeper_protocol::{ConnectRequest, Request, Xid};
@@ -48,9 +48,17 @@ impl Bare {
 
     /// One request after the other.
     pub(crate) async fn one_by_one(&mut self, count: u32) -> Result<Measure, Error> {
+        self.apart(count, Duration::ZERO).await
+    }
+
+    /// The same with a pause before each: nothing is at hand any more then.
+    pub(crate) async fn apart(&mut self, count: u32, pause: Duration) -> Result<Measure, Error> {
         let mut timer = Timer::start(count)?;
         let mut reply = [0; 256];
         for _ in 0..count {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             timer.begin();
             self.stream
                 .write_all(&self.frames)
