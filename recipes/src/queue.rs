@@ -138,19 +138,18 @@ impl<C: ZooKeeper> Queue<C> {
         list: impl Fn() -> Option<L> + Send,
     ) -> Result<Option<(Vec<Place<C>>, Option<L>)>, LockError> {
         let mut places = Vec::new();
-        let mut path = String::new();
+        let mut missing = None;
         for _ in 0..PARENTS_MAX {
             // All in one flush: each request is made before the first is waited for.
             let mut creates = Vec::new();
             for _ in places.len()..count {
-                let prefix = naming::protection(self.client.new_id());
-                path = naming::join(&self.path, &format!("{prefix}{name}"));
+                let path = naming::protected_path(&self.path, self.client.new_id(), name);
                 let create = self.client.create(&path, &self.options.data, mode, true);
-                creates.push((prefix, create));
+                creates.push((path, create));
             }
             let mut listing = list();
-            let mut is_parent_missing = false;
-            for (prefix, create) in creates {
+            missing = None;
+            for (path, create) in creates {
                 match self.limited(wait, create).await? {
                     Ok(created) => {
                         let place = self.place(created);
@@ -160,7 +159,7 @@ impl<C: ZooKeeper> Queue<C> {
                         }
                         places.push(place);
                     }
-                    Err(error) if error.is(ErrorCode::NoNode) => is_parent_missing = true,
+                    Err(error) if error.is(ErrorCode::NoNode) => missing = Some(path),
                     #[cfg(feature = "planted")]
                     Err(error)
                         if error.is_outcome_unknown()
@@ -169,7 +168,8 @@ impl<C: ZooKeeper> Queue<C> {
                     Err(error) if error.is_outcome_unknown() => {
                         // It went with the same connection, and would not show the found znode.
                         listing = None;
-                        match self.recover(epoch, &prefix, wait).await? {
+                        let prefix = &naming::name_of(&path)[..naming::PROTECTION_BYTES];
+                        match self.recover(epoch, prefix, wait).await? {
                             Recovered::Found(place) => places.push(place),
                             Recovered::SessionLost => return Ok(None),
                             Recovered::NotCreated => {}
@@ -182,7 +182,7 @@ impl<C: ZooKeeper> Queue<C> {
             if places.len() == count {
                 return Ok(Some((places, listing)));
             }
-            if is_parent_missing {
+            if missing.is_some() {
                 match self.limited(wait, self.make_parents()).await? {
                     // One of them was cleared away in between (hazard H13): once more.
                     Err(error) if error.is(ErrorCode::NoNode) => {}
@@ -193,7 +193,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
         Err(LockError::Client(Error::Refused {
             op: "create2",
-            path,
+            path: missing.unwrap_or_else(|| self.path.to_string()),
             code: ErrorCode::NoNode,
         }))
     }

@@ -1,6 +1,6 @@
 //! Paths below the client's root.
 
-use minikeeper_protocol::{PathError, Ustring, ZnodePath};
+use minikeeper_protocol::{PathError, Ustring, ZnodePath, path::validate};
 
 /// The path as the servers know it.
 ///
@@ -11,10 +11,12 @@ pub(crate) fn full(
     path: &str,
     is_sequential: bool,
 ) -> Result<Ustring, PathError> {
-    if is_sequential {
-        ZnodePath::new(format!("{path}0"))?;
-    } else {
-        ZnodePath::new(path)?;
+    // What is valid stays so with a number behind it.
+    if let Err(fault) = validate(path.as_bytes()) {
+        if !is_sequential {
+            return Err(fault);
+        }
+        validate(format!("{path}0").as_bytes())?;
     }
     Ok(match chroot {
         None => Ustring::from(path),
@@ -51,6 +53,9 @@ mod tests {
     #[test]
     fn sequential_name_may_be_empty() {
         assert!(full(None, "/a/", true).is_ok());
+        assert!(full(None, "/a/..", true).is_ok());
+        assert!(full(None, "/a/b", true).is_ok());
+        assert!(full(None, "", true).is_err());
         assert!(full(None, "/a/", false).is_err());
         assert!(full(None, "a", true).is_err());
     }
