@@ -30,6 +30,14 @@ pub struct Multi {
 }
 
 /// One operation of a [`Multi`], as somebody sees it who carries it out by other means.
+///
+/// # Examples
+/// ```
+/// use minikeeper_client::{Multi, MultiStep};
+/// let multi = Multi::new().check("/lock", Some(3));
+/// let (path, version) = ("/lock", Some(3));
+/// assert_eq!(multi.steps().next(), Some(MultiStep::Check { path, version }));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MultiStep<'a> {
     /// See [`Multi::check`].
@@ -68,6 +76,12 @@ pub enum MultiStep<'a> {
 
 impl<'a> MultiStep<'a> {
     /// The znode.
+    ///
+    /// # Examples
+    /// ```
+    /// let multi = minikeeper_client::Multi::new().delete("/a", None);
+    /// assert!(multi.steps().all(|step| step.path() == "/a"));
+    /// ```
     #[must_use]
     pub const fn path(&self) -> &'a str {
         match self {
@@ -189,6 +203,14 @@ impl Multi {
     }
 
     /// The operations, in order: for adapters of other clients.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_client::Multi;
+    /// let multi = Multi::new().check("/lock", None).delete("/a", None);
+    /// let paths: Vec<_> = multi.steps().map(|step| step.path()).collect();
+    /// assert_eq!(paths, ["/lock", "/a"]);
+    /// ```
     pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
         self.ops.iter().map(Op::step)
     }

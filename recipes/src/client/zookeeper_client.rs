@@ -75,6 +75,22 @@ use crate::task::Task;
 ///
 /// Chroots, identities and access to the servers are those of the client; znodes that recipes
 /// create are open to everybody.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_recipes::{InterProcessMutex, client::zookeeper_client::Adapter};
+///
+/// let client = zookeeper_client::Client::connect(&address).await?;
+/// let adapter = Adapter::new(client);
+/// let lock = InterProcessMutex::new(adapter.clone(), "/locks/a")?;
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Adapter {
     shared: Arc<Shared>,
@@ -87,6 +103,21 @@ impl Adapter {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use minikeeper_recipes::client::{ZooKeeper as _, zookeeper_client::Adapter};
+    ///
+    /// let client = zookeeper_client::Client::connect(&address).await?;
+    /// let id = client.session_id().0;
+    /// assert_eq!(Adapter::new(client).session().map(|own| own.0), Some(id));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+    /// ```
     #[must_use]
     pub fn new(client: theirs::Client) -> Self {
         Self::start(client, None)
@@ -139,6 +170,20 @@ impl Adapter {
     }
 
     /// The client of the newest session, for everything that is no recipe.
+    ///
+    /// # Examples
+    /// ```
+    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// use minikeeper_recipes::client::zookeeper_client::Adapter;
+    ///
+    /// let adapter = Adapter::new(zookeeper_client::Client::connect(&address).await?);
+    /// assert!(adapter.client().check_stat("/").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+    /// ```
     #[must_use]
     pub fn client(&self) -> theirs::Client {
         (*self.shared.session().client).clone()

@@ -16,6 +16,23 @@ use crate::client::{Standing, StateStream};
 
 /// A watch that fires once. Dropping it takes it away, from the server too if nobody else of this
 /// client watches the same.
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_recipes::client::{ZooKeeper as _, zookeeper_client::Adapter};
+///
+/// let adapter = Adapter::new(zookeeper_client::Client::connect(&address).await?);
+/// let (_, watch) = adapter.watch_exists("/a").await?;
+/// let created = minikeeper_client::CreateMode::Persistent;
+/// adapter.create("/a", b"", created, false).await?;
+/// watch.await;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
 pub struct Watch {
     fired: Boxed<Fired>,
 }
@@ -50,6 +67,25 @@ impl fmt::Debug for Watch {
 }
 
 /// See [`StateStream`].
+///
+/// # Examples
+/// ```
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_recipes::client::{StateStream as _, ZooKeeper as _, zookeeper_client::Adapter};
+///
+/// let adapter = Adapter::new(zookeeper_client::Client::connect(&address).await?);
+/// let mut changes = adapter.states();
+/// tokio::spawn(async move {
+///     while let Some(standing) = changes.next().await {
+///         println!("{standing:?}");
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Standings {
     /// `None` if there was nothing more to tell from the beginning.
