@@ -75,10 +75,26 @@ impl Transport for Tcp {
     fn connect(&mut self, host: &str) -> Connecting {
         let host = host.to_owned();
         Box::pin(async move {
-            let stream = TcpStream::connect(host).await?;
-            stream.set_nodelay(true)?;
-            let (reader, writer) = stream.into_split();
+            let (reader, writer) = open(&host).await?.into_split();
             Ok((Box::new(reader) as Reader, Box::new(writer) as Writer))
         })
+    }
+}
+
+async fn open(host: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(host).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn e4_nothing_is_held_back() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        assert!(open(&address).await.unwrap().nodelay().unwrap());
     }
 }

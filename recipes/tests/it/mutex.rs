@@ -77,6 +77,22 @@ async fn test_reentrant() {
     assert!(!holder.lock.is_held_by(&owner));
 }
 
+/// Client-choice reference, E9: of two guards of one hold, dropping one gives nothing back.
+#[tokio::test(start_paused = true)]
+async fn e9_one_guard_of_two_is_dropped() {
+    let server = start().await;
+    let contender = contender(&server, 1).await;
+    let owner = Owner::new();
+    let first = contender.lock.acquire_as(&owner).await.unwrap();
+    let second = contender.lock.acquire_as(&owner).await.unwrap();
+    drop(first);
+    contender.client.sync("/").await.unwrap();
+    assert_eq!(queue(&server).len(), 1);
+    assert_eq!(second.status(), Status::Held);
+    second.release().await.unwrap();
+    assert!(queue(&server).is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn test_reentrant_2_threads() {
     let server = start().await;
