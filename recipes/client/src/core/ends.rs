@@ -2,12 +2,12 @@
 //!
 //! Source: curator-recipes reference sections 2.7 to 2.9; client-choice reference section 6.
 
-use minikeeper_protocol::{ErrorCode, Reply, Request, Zxid};
+use minikeeper_protocol::{ErrorCode, FrameError, Reply, Request, Xid, Zxid, frame};
 
 use super::{
     janitor::Target,
     machine::{Core, Link},
-    outcome::{Cause, Change, Effects, LostReason, Outcome, Time, WatchEnd},
+    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, WatchEnd},
     requests::{Entry, IfAbandoned, Token},
 };
 
@@ -59,6 +59,27 @@ impl Core {
                 self.janitor.add(now, self.epoch, target);
             }
         }
+    }
+
+    /// What comes next cannot be read, and the connection has to end. Whoever asked for a reply that
+    /// is too long is told: asking again would end the next connection too (hazard H36).
+    pub(super) fn unreadable(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        error: FrameError,
+        effects: &mut impl Effects,
+    ) -> Fault {
+        if let FrameError::TooLong { length, bytes_max } = error
+            && self.link == Link::Up
+            && let Some(xid) = frame[frame::PREFIX_BYTES..].first_chunk()
+            && let Some((entry, _)) = self.requests.answered(Xid(i32::from_be_bytes(*xid)))
+        {
+            let bytes = length;
+            let cause = Cause::ReplyTooLarge { bytes, bytes_max };
+            self.lost(now, entry, cause, effects);
+        }
+        Fault::Frame(error)
     }
 
     /// Does what is to be done about the outcome of a request that nobody looks at.

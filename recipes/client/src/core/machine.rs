@@ -357,10 +357,10 @@ impl Core {
         let mut done = 0;
         self.heard_at = now;
         while self.is_linked() {
-            let next = frame::next(&batch[done..], self.settings.frame_bytes_max);
-            let Some(body) = next.map_err(Fault::Frame)? else {
-                break;
-            };
+            let rest = &batch[done..];
+            let next = frame::next(rest, self.settings.frame_bytes_max);
+            let next = next.map_err(|error| self.unreadable(now, rest, error, effects));
+            let Some(body) = next? else { break };
             let window = done + body.start..done + body.end;
             done = window.end;
             match self.link {

@@ -86,6 +86,14 @@ pub enum Cause {
     SessionLost,
     /// The client is closed.
     Closed,
+    /// Its reply is longer than the client takes, which cost the connection. Ask for less, or raise
+    /// [`ClientBuilder::frame_bytes_max`](crate::ClientBuilder::frame_bytes_max).
+    ReplyTooLarge {
+        /// How long it is, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        bytes_max: usize,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -95,6 +103,13 @@ impl fmt::Display for Cause {
             Self::DeadlinePassed => "its deadline has passed",
             Self::SessionLost => "its session is over",
             Self::Closed => "the client is closed",
+            Self::ReplyTooLarge { bytes, bytes_max } => {
+                return write!(
+                    f,
+                    "its reply of {bytes} bytes exceeds the client's limit of {bytes_max} bytes; \
+                     ask for less, or raise frame_bytes_max"
+                );
+            }
         })
     }
 }
