@@ -28,9 +28,11 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
-    pub(crate) const ALL: [Self; 3] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::Nothing,
         Self::Busy(Duration::from_micros(10)),
+        // Long enough for everybody behind to settle, and everything still warm.
+        Self::Busy(Duration::from_micros(200)),
         Self::Asleep(Duration::from_millis(1)),
     ];
 

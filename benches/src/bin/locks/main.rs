@@ -60,7 +60,7 @@ struct Args {
     #[arg(long, default_value_t = 20)]
     warmup: u32,
     /// Measure the hand-over with every depth of look-ahead instead, for holders that keep the
-    /// lock for nothing, 10 us and 1 ms.
+    /// lock for nothing, 10 us, 200 us and 1 ms.
     #[arg(long)]
     depths: bool,
     /// Take a lock with Curator in Java too; its jars, with those of the Java client.
