@@ -2,14 +2,21 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use bytes::Bytes;
 use minikeeper_benches::{Error, IoContext as _};
-use minikeeper_protocol::{ConnectRequest, Request, Xid};
+use minikeeper_protocol::{
+    AclList, ConnectRequest, Create, CreateMode, CreateOp, ReplyHeader, Request, Ustring, Xid,
+    frame,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-use crate::measure::{Measure, Timer};
+use crate::{
+    measure::{Measure, Timer},
+    through_client::Part,
+};
 
 /// How many requests are outstanding where there is more than one.
 pub(crate) const DEPTH: u32 = 64;
@@ -91,6 +98,99 @@ impl Bare {
         }
         timer.measure()
     }
+}
+
+/// The requests of a lock, without anything that makes them: what no client can be faster than.
+pub(crate) struct BareLock {
+    stream: TcpStream,
+    entering: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl BareLock {
+    pub(crate) async fn new(addr: SocketAddr) -> Result<Self, Error> {
+        let mut bare = Bare::session(addr, 1).await?;
+        let directory = "/bench-bare";
+        let mut entering = Vec::new();
+        create(directory, CreateMode::Persistent).encode(Xid(1), &mut entering);
+        let mut reply = vec![0; 4096];
+        bare.stream
+            .write_all(&entering)
+            .await
+            .context(write_failed)?;
+        let _ = bare.stream.read(&mut reply).await.context(read_failed)?;
+        entering.clear();
+        let name = format!("{directory}/_c_00000000-0000-0000-0000-000000000000-lock-");
+        create(&name, CreateMode::EphemeralSequential).encode(Xid(2), &mut entering);
+        let list = Request::GetChildren {
+            path: Some(directory.into()),
+            watch: false,
+        };
+        list.encode(Xid(3), &mut entering);
+        Ok(Self {
+            stream: bare.stream,
+            entering,
+            reply,
+        })
+    }
+
+    /// Create and list, and delete; of both the time is taken together, or of the first alone.
+    pub(crate) async fn cycle(&mut self, part: Part, count: u32) -> Result<Measure, Error> {
+        let mut timer = Timer::start(count)?;
+        let mut delete = Vec::new();
+        for _ in 0..count {
+            timer.begin();
+            self.ask(None, 2).await?;
+            if matches!(part, Part::Acquire) {
+                timer.end();
+            }
+            // Behind length, header and the path's own length.
+            let path_at = 4 + ReplyHeader::BYTES + 4;
+            let length = self.reply[path_at - 1];
+            let path = &self.reply[path_at..path_at + usize::from(length)];
+            let request = Request::Delete {
+                path: Some(Ustring::from(Bytes::copy_from_slice(path))),
+                version: -1,
+            };
+            delete.clear();
+            request.encode(Xid(4), &mut delete);
+            self.ask(Some(&delete), 1).await?;
+            if matches!(part, Part::Cycle) {
+                timer.end();
+            }
+        }
+        timer.measure()
+    }
+
+    /// Writes, and reads so many replies.
+    async fn ask(&mut self, frames: Option<&[u8]>, replies: u32) -> Result<(), Error> {
+        let frames = frames.unwrap_or(&self.entering);
+        self.stream.write_all(frames).await.context(write_failed)?;
+        let mut have = 0;
+        loop {
+            let read = self.stream.read(&mut self.reply[have..]).await;
+            have += read.context(read_failed)?;
+            let (mut at, mut whole) = (0, 0);
+            while let Ok(Some(body)) = frame::next(&self.reply[at..have], frame::BYTES_MAX_DEFAULT)
+            {
+                (at, whole) = (at + body.end, whole + 1);
+            }
+            if whole == replies {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn create(path: &str, mode: CreateMode) -> Request {
+    Request::Create(Create {
+        op: CreateOp::Create2,
+        path: Some(path.into()),
+        data: Some(Bytes::new()),
+        acl: AclList::world_all(),
+        flags: mode.flags(),
+        ttl_ms: 0,
+    })
 }
 
 fn frames(count: u32) -> Vec<u8> {

@@ -27,7 +27,7 @@ use minikeeper_recipes::{InterProcessMutex, LockOptions};
 use tokio::runtime::Runtime;
 
 use crate::{
-    bare::{Bare, DEPTH},
+    bare::{Bare, BareLock, DEPTH},
     hand_over::{HandOver, Hold},
     measure::Measure,
     peers::Curator,
@@ -88,6 +88,7 @@ enum Point {
     SocketPipelined(Bare),
     ClientPipelined(Client),
     Lock(InterProcessMutex<Client>, Part),
+    BareLock(BareLock, Part),
     HandOver(HandOver),
     Peer(zookeeper_client::Client),
     PeerPipelined(zookeeper_client::Client),
@@ -107,6 +108,7 @@ impl Point {
             Self::SocketPipelined(bare) => bare.pipelined(batches).await,
             Self::Client(client) => through_client::one_by_one(client, count).await,
             Self::ClientPipelined(client) => through_client::pipelined(client, batches).await,
+            Self::BareLock(lock, part) => lock.cycle(*part, count).await,
             Self::Lock(lock, part) => through_client::uncontended(lock, *part, count).await,
             Self::HandOver(queue) => queue.block(count).await,
             Self::Peer(client) => peers::one_by_one(client, count).await,
@@ -212,6 +214,15 @@ async fn points(args: &Args, echo: SocketAddr, server: SocketAddr) -> Result<Poi
         if is_wanted("client-64") {
             let client = connect(server).await?;
             points.push(("client-64".to_owned(), Point::ClientPipelined(client)));
+        }
+        for (name, part) in [
+            ("acquire, bare socket", Part::Acquire),
+            ("cycle, bare socket", Part::Cycle),
+        ] {
+            if is_wanted(name) {
+                let lock = BareLock::new(server).await?;
+                points.push((name.to_owned(), Point::BareLock(lock, part)));
+            }
         }
         for (name, options, part) in [
             ("acquire", &thrifty, Part::Acquire),
