@@ -13,13 +13,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{
-    measure::{Measure, Timer},
-    through_client::Part,
-};
-
-/// How many requests are outstanding where there is more than one.
-pub(crate) const DEPTH: u32 = 64;
+use crate::measure::{DEPTH, Measure, Part, Timer};
 
 /// The size of a reply to exists, its length included.
 const REPLY_BYTES: usize = 4 + 16 + 68;

@@ -14,8 +14,8 @@ use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 
 use crate::{
-    measure::Measure,
-    through_client::{connect, text},
+    measure::{Measure, text},
+    through_client::connect,
 };
 
 /// How long a holder keeps the lock.

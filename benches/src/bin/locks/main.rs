@@ -27,11 +27,11 @@ use minikeeper_recipes::{InterProcessMutex, LockOptions};
 use tokio::runtime::Runtime;
 
 use crate::{
-    bare::{Bare, BareLock, DEPTH},
+    bare::{Bare, BareLock},
     hand_over::{HandOver, Hold},
-    measure::Measure,
+    measure::{DEPTH, Measure, Part, one_by_one, pipelined, text},
     peers::Curator,
-    through_client::{Part, connect, text},
+    through_client::connect,
 };
 
 /// Measures locks and the client under them on minikeeper.
@@ -106,13 +106,13 @@ impl Point {
             Self::Echo(bare) | Self::Socket(bare) => bare.one_by_one(count).await,
             Self::EchoApart(bare) => bare.apart(batches, Duration::from_millis(1)).await,
             Self::SocketPipelined(bare) => bare.pipelined(batches).await,
-            Self::Client(client) => through_client::one_by_one(client, count).await,
-            Self::ClientPipelined(client) => through_client::pipelined(client, batches).await,
+            Self::Client(client) => one_by_one(count, || client.exists("/")).await,
+            Self::ClientPipelined(client) => pipelined(batches, || client.exists("/")).await,
             Self::BareLock(lock, part) => lock.cycle(*part, count).await,
             Self::Lock(lock, part) => through_client::uncontended(lock, *part, count).await,
             Self::HandOver(queue) => queue.block(count).await,
-            Self::Peer(client) => peers::one_by_one(client, count).await,
-            Self::PeerPipelined(client) => peers::pipelined(client, batches).await,
+            Self::Peer(client) => one_by_one(count, || client.check_stat("/")).await,
+            Self::PeerPipelined(client) => pipelined(batches, || client.check_stat("/")).await,
             Self::PeerLock(client) => peers::cycle(client, count).await,
             Self::Curator(curator) => curator.cycle(count),
         }

@@ -2,6 +2,56 @@
 
 use minikeeper_benches::{Error, clock::now_ns, process, stats};
 
+/// How many requests are outstanding where there is more than one.
+pub(crate) const DEPTH: u32 = 64;
+
+/// What of a lock is timed.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Until it is got.
+    Acquire,
+    /// Until it is given back, and the server has said so.
+    Cycle,
+}
+
+/// One request of a client after the other.
+pub(crate) async fn one_by_one<T, E, F>(count: u32, ask: impl Fn() -> F) -> Result<Measure, Error>
+where
+    E: std::error::Error,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut timer = Timer::start(count)?;
+    for _ in 0..count {
+        timer.begin();
+        ask().await.map_err(text)?;
+        timer.end();
+    }
+    timer.measure()
+}
+
+/// Many of them at a time. The time is that of one request's share.
+pub(crate) async fn pipelined<T, E, F>(count: u32, ask: impl Fn() -> F) -> Result<Measure, Error>
+where
+    E: std::error::Error,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut timer = Timer::start(count * DEPTH)?;
+    for _ in 0..count {
+        timer.begin();
+        let calls: Vec<_> = (0..DEPTH).map(|_| ask()).collect();
+        for call in calls {
+            call.await.map_err(text)?;
+        }
+        timer.end_of(u64::from(DEPTH));
+    }
+    timer.measure()
+}
+
+/// A fault of what is measured, as one of the measurement.
+pub(crate) fn text(error: impl std::error::Error) -> Error {
+    Error::Unexpected(error.to_string())
+}
+
 /// One block of one point.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measure {

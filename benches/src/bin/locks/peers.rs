@@ -9,39 +9,10 @@ use std::{
 use minikeeper_benches::{Error, IoContext as _};
 use zookeeper_client::{Acls, Client, LockOptions, LockPrefix};
 
-use crate::{
-    bare::DEPTH,
-    measure::{Measure, Timer},
-    through_client::text,
-};
+use crate::measure::{Measure, Timer, text};
 
 pub(crate) async fn connect(addr: SocketAddr) -> Result<Client, Error> {
     Client::connect(&addr.to_string()).await.map_err(text)
-}
-
-/// One request after the other.
-pub(crate) async fn one_by_one(client: &Client, count: u32) -> Result<Measure, Error> {
-    let mut timer = Timer::start(count)?;
-    for _ in 0..count {
-        timer.begin();
-        client.check_stat("/").await.map_err(text)?;
-        timer.end();
-    }
-    timer.measure()
-}
-
-/// Many at a time. The time is that of one request's share.
-pub(crate) async fn pipelined(client: &Client, count: u32) -> Result<Measure, Error> {
-    let mut timer = Timer::start(count * DEPTH)?;
-    for _ in 0..count {
-        timer.begin();
-        let calls: Vec<_> = (0..DEPTH).map(|_| client.check_stat("/")).collect();
-        for call in calls {
-            call.await.map_err(text)?;
-        }
-        timer.end_of(u64::from(DEPTH));
-    }
-    timer.measure()
 }
 
 /// The crate's lock, under Curator's names, taken and given back. It gives back without waiting;
