@@ -20,7 +20,7 @@ fn runtime() -> Runtime {
 
 /// A server on a thread of its own, so that what it allocates is not counted here.
 fn server() -> String {
-    let (send, receive) = mpsc::channel();
+    let (send, receive) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
         runtime().block_on(async {
             let server = minikeeper::Server::builder().start().await.unwrap();
