@@ -16,7 +16,7 @@ use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::Released,
-    local::{Hold, Turn},
+    local::Turn,
     place::Place,
     status::{FencingToken, Loss, Status},
 };
@@ -33,7 +33,7 @@ pub(crate) struct Held<C: ZooKeeper> {
 struct State<C: ZooKeeper> {
     place: Option<Place<C>>,
     /// Among the tasks of this process, where the lock is passed on between them.
-    turn: Option<(Turn<C>, Hold)>,
+    turn: Option<Turn<C>>,
     /// Final.
     loss: Option<Loss>,
 }
@@ -54,29 +54,27 @@ impl<C: ZooKeeper> Held<C> {
     }
 
     /// The same for a lock that is passed on.
-    pub(crate) fn with_turn(self, turn: Turn<C>, hold: Hold) -> Self {
-        self.state.lock().turn = Some((turn, hold));
+    pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
+        self.state.lock().turn = Some(turn);
         self
     }
 
     /// Passes the lock on inside this process, if somebody there waits for it and it is held.
     fn pass(&self) -> bool {
-        let is_held = self.status() == Status::Held;
-        let state = &mut *self.state.lock();
-        match state.turn.take() {
-            Some((turn, hold)) if is_held && turn.may_pass(hold) => {
-                let place = state.place.take();
-                let is_passed = place.is_some();
-                if let Some(place) = place {
-                    turn.pass(place, hold);
-                }
-                is_passed
-            }
-            turn => {
-                state.turn = turn;
-                false
-            }
+        let may_pass = self.state.lock().turn.as_ref().is_some_and(Turn::may_pass);
+        if !may_pass || self.status() != Status::Held {
+            return false;
         }
+        let (Some(place), Some(turn)) = self.take() else {
+            return false;
+        };
+        turn.pass(place);
+        true
+    }
+
+    fn take(&self) -> (Option<Place<C>>, Option<Turn<C>>) {
+        let state = &mut *self.state.lock();
+        (state.place.take(), state.turn.take())
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -163,10 +161,7 @@ impl<C: ZooKeeper> Held<C> {
         if self.pass() {
             return Ok(Released::PassedOn);
         }
-        let (place, turn) = {
-            let state = &mut *self.state.lock();
-            (state.place.take(), state.turn.take())
-        };
+        let (place, turn) = self.take();
         let Some(mut place) = place else {
             return Ok(Released::AlreadyGone);
         };
@@ -191,9 +186,7 @@ impl<C: ZooKeeper> Held<C> {
 
 impl<C: ZooKeeper> Drop for Held<C> {
     fn drop(&mut self) {
-        if self.state.get_mut().turn.is_some() {
-            self.pass();
-        }
+        self.pass();
     }
 }
 

@@ -56,10 +56,19 @@ struct Kept<C: ZooKeeper> {
 
 /// The time for which a process holds a lock, by whichever of its tasks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hold {
+struct Hold {
     since: Instant,
     /// How often it was passed on.
-    pub(crate) passes: u32,
+    passes: u32,
+}
+
+impl Hold {
+    fn begin() -> Self {
+        Self {
+            since: clock::now(),
+            passes: 0,
+        }
+    }
 }
 
 /// The tasks of a process that want one lock object.
@@ -83,7 +92,11 @@ impl<C: ZooKeeper> Local<C> {
         let waiting = Waiting::begin(&self);
         let turn = Arc::clone(&self.turns).lock_owned().await;
         drop(waiting);
-        Turn { local: self, turn }
+        Turn {
+            local: self,
+            turn,
+            hold: Hold::begin(),
+        }
     }
 
     /// Lets a znode go that was kept for somebody who does not come. Both who keeps one and who
@@ -118,34 +131,42 @@ impl<C: ZooKeeper> Drop for Waiting<'_, C> {
 pub(crate) struct Turn<C: ZooKeeper> {
     local: Arc<Local<C>>,
     turn: OwnedMutexGuard<Option<Kept<C>>>,
+    hold: Hold,
 }
 
 impl<C: ZooKeeper> Turn<C> {
     /// The znode the last holder has left, if there is one that still stands for the lock.
-    pub(crate) fn take_over(&mut self, client: &C) -> Option<(Place<C>, Hold)> {
+    pub(crate) fn take_over(&mut self, client: &C) -> Option<Place<C>> {
         let Kept { mut place, hold } = self.turn.take()?;
+        self.hold = hold;
         let is_live = client.standing().epoch() == Some(place.epoch) && !place.is_seen_to_go();
-        is_live.then_some((place, hold))
+        is_live.then_some(place)
     }
 
-    /// A hold that begins now.
-    pub(crate) fn begin() -> Hold {
-        Hold {
-            since: clock::now(),
-            passes: 0,
-        }
+    /// The lock was granted just now.
+    pub(crate) fn begin(&mut self) {
+        self.hold = Hold::begin();
+    }
+
+    /// How often the lock was passed on.
+    pub(crate) const fn passes(&self) -> u32 {
+        self.hold.passes
     }
 
     /// Whether the lock may be passed on, and somebody wants it.
-    pub(crate) fn may_pass(&self, hold: Hold) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         self.local.waiting.load(Ordering::SeqCst) > 0
-            && hold.passes < self.local.limit.times_max
-            && clock::now() < hold.since + self.local.limit.time_max
+            && self.hold.passes < self.local.limit.times_max
+            && clock::now() < self.hold.since + self.local.limit.time_max
     }
 
     /// Passes the lock on.
-    pub(crate) fn pass(self, place: Place<C>, hold: Hold) {
-        let Self { local, mut turn } = self;
+    pub(crate) fn pass(self, place: Place<C>) {
+        let Self {
+            local,
+            mut turn,
+            hold,
+        } = self;
         let passes = hold.passes + 1;
         *turn = Some(Kept {
             place,

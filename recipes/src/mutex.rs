@@ -9,7 +9,7 @@ use crate::{
     error::LockError,
     guard::Guard,
     held::Held,
-    local::{Local, Turn},
+    local::Local,
     options::LockOptions,
     order::Claim,
     owner::{Holds, Owner},
@@ -293,15 +293,17 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
             return Ok(Guard::new(self.held(place, 0)));
         };
         let mut turn = self.queue.in_time(wait, Arc::clone(local).turn()).await?;
-        let (place, hold) = match turn.take_over(&self.queue.client) {
-            Some(kept) => kept,
-            None => (
-                self.queue.acquire(Claim::Mutex, wait).await?,
-                Turn::<C>::begin(),
-            ),
+        let kept = turn.take_over(&self.queue.client);
+        let place = match kept {
+            Some(place) => place,
+            None => {
+                let place = self.queue.acquire(Claim::Mutex, wait).await?;
+                turn.begin();
+                place
+            }
         };
-        let held = self.held(place, hold.passes);
-        Ok(Guard::new(held.with_turn(turn, hold)))
+        let held = self.held(place, turn.passes());
+        Ok(Guard::new(held.with_turn(turn)))
     }
 
     fn held(&self, place: Place<C>, pass: u32) -> Held<C> {
