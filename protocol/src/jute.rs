@@ -32,7 +32,11 @@ impl Ustring {
     /// The text, malformed sequences replaced by U+FFFD as the original's decoder does.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        // Judging all of it first is much faster than looking for the next fault piece by piece.
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.0),
+        }
     }
 
     /// The bytes the original sends back for it, having decoded and encoded it: malformed sequences
