@@ -13,7 +13,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::measure::{DEPTH, Measure, Part, Timer};
+use crate::{
+    hand_over::Hold,
+    measure::{DEPTH, Measure, Part, Timer},
+};
 
 /// The size of a reply to exists, its length included.
 const REPLY_BYTES: usize = 4 + 16 + 68;
@@ -138,12 +141,8 @@ impl BareLock {
             if matches!(part, Part::Acquire) {
                 timer.end();
             }
-            // Behind length, header and the path's own length.
-            let path_at = 4 + ReplyHeader::BYTES + 4;
-            let length = self.reply[path_at - 1];
-            let path = &self.reply[path_at..path_at + usize::from(length)];
             let request = Request::Delete {
-                path: Some(Ustring::from(Bytes::copy_from_slice(path))),
+                path: Some(self.created()),
                 version: -1,
             };
             delete.clear();
@@ -154,6 +153,15 @@ impl BareLock {
             }
         }
         timer.measure()
+    }
+
+    /// The path in the reply to the create.
+    fn created(&self) -> Ustring {
+        // Behind length, header and the path's own length.
+        let path_at = 4 + ReplyHeader::BYTES + 4;
+        let length = self.reply[path_at - 1];
+        let path = &self.reply[path_at..path_at + usize::from(length)];
+        Ustring::from(Bytes::copy_from_slice(path))
     }
 
     /// Writes, and reads so many replies.
@@ -173,6 +181,54 @@ impl BareLock {
                 return Ok(());
             }
         }
+    }
+}
+
+/// One connection deletes a znode that the other watches: what no hand-over can be faster than.
+pub(crate) struct BareHandOver {
+    holder: BareLock,
+    /// Watches the holder's znode.
+    next: TcpStream,
+    hold: Hold,
+}
+
+impl BareHandOver {
+    pub(crate) async fn new(addr: SocketAddr, hold: Hold) -> Result<Self, Error> {
+        Ok(Self {
+            holder: BareLock::new(addr).await?,
+            next: Bare::session(addr, 1).await?.stream,
+            hold,
+        })
+    }
+
+    /// From the deletion's being sent to the event's being there.
+    pub(crate) async fn block(&mut self, count: u32) -> Result<Measure, Error> {
+        let mut timer = Timer::start(count)?;
+        let (mut frames, mut event) = (Vec::new(), [0; 4096]);
+        for _ in 0..count {
+            self.holder.ask(None, 2).await?;
+            let path = Some(self.holder.created());
+            frames.clear();
+            let watch = Request::GetData {
+                path: path.clone(),
+                watch: true,
+            };
+            watch.encode(Xid(1), &mut frames);
+            self.next.write_all(&frames).await.context(write_failed)?;
+            let _ = self.next.read(&mut event).await.context(read_failed)?;
+            frames.clear();
+            Request::Delete { path, version: -1 }.encode(Xid(4), &mut frames);
+            self.hold.pass().await;
+            timer.begin();
+            let stream = &mut self.holder.stream;
+            stream.write_all(&frames).await.context(write_failed)?;
+            let read = self.next.read(&mut event).await.context(read_failed)?;
+            timer.end();
+            assert!(read > 0, "the server has closed the connection");
+            let reply = self.holder.stream.read(&mut event).await;
+            reply.context(read_failed)?;
+        }
+        timer.measure()
     }
 }
 

@@ -43,7 +43,7 @@ impl Hold {
         }
     }
 
-    async fn pass(self) {
+    pub(crate) async fn pass(self) {
         match self {
             Self::Nothing => {}
             Self::Busy(time) => {

@@ -27,7 +27,7 @@ use minikeeper_recipes::{InterProcessMutex, LockOptions};
 use tokio::runtime::Runtime;
 
 use crate::{
-    bare::{Bare, BareLock},
+    bare::{Bare, BareHandOver, BareLock},
     hand_over::{HandOver, Hold},
     measure::{DEPTH, Measure, Part, one_by_one, pipelined, text},
     peers::Curator,
@@ -90,6 +90,7 @@ enum Point {
     Lock(InterProcessMutex<Client>, Part),
     BareLock(BareLock, Part),
     HandOver(HandOver),
+    BareHandOver(BareHandOver),
     Peer(zookeeper_client::Client),
     PeerPipelined(zookeeper_client::Client),
     PeerLock(zookeeper_client::Client),
@@ -111,6 +112,7 @@ impl Point {
             Self::BareLock(lock, part) => lock.cycle(*part, count).await,
             Self::Lock(lock, part) => through_client::uncontended(lock, *part, count).await,
             Self::HandOver(queue) => queue.block(count).await,
+            Self::BareHandOver(bare) => bare.block(count).await,
             Self::Peer(client) => one_by_one(count, || client.check_stat("/")).await,
             Self::PeerPipelined(client) => pipelined(batches, || client.check_stat("/")).await,
             Self::PeerLock(client) => peers::cycle(client, count).await,
@@ -246,6 +248,13 @@ async fn points(args: &Args, echo: SocketAddr, server: SocketAddr) -> Result<Poi
         if let Some(classpath) = &args.curator {
             let curator = Curator::start(args.pin.generator("java"), classpath, server)?;
             points.push(("cycle, Curator".into(), Point::Curator(curator)));
+        }
+        for hold in Hold::ALL {
+            let name = format!("hand-over, bare sockets, held for {}", hold.text());
+            if is_wanted(&name) {
+                let bare = BareHandOver::new(server, hold).await?;
+                points.push((name, Point::BareHandOver(bare)));
+            }
         }
         for hold in Hold::ALL {
             for (name, waiting, options) in [
