@@ -91,7 +91,7 @@ impl fmt::Display for FencingToken {
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
 /// let guard = lock.acquire().await?;
 /// let session = client.session_id().ok_or("it is connected")?;
-/// server.expire_session(session);
+/// server.expire(session);
 /// // Whichever is heard of first.
 /// let loss = guard.lost().await;
 /// assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));

@@ -151,7 +151,7 @@ impl BlockingBuilder {
         Self(self.0.listen(address))
     }
 
-    /// Lets time stand still until [`crate::Server::advance`].
+    /// Lets time stand still until [`crate::Universe::advance`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
         Self(self.0.manual_clock())

@@ -144,7 +144,7 @@ pub struct Config {
     /// The most connections, sessions, watches and the like that a four-letter word lists; a
     /// last line says how many were left out. Unit: lines. Default: 10,000.
     pub four_letter_rows_max: usize,
-    /// Whether time stands still until [`Server::advance`](crate::Server::advance). Default: no.
+    /// Whether time stands still until [`Universe::advance`](crate::Universe::advance). Default: no.
     pub manual_clock: bool,
     /// The zxid before the first change. Default: derived from the time, so that a restarted
     /// server is ahead of what clients have seen; 0 with a manual clock.

@@ -11,7 +11,7 @@
 //! # drop(address);
 //! server.advance(Duration::from_secs(60)); // sessions that kept silent have expired now
 //! for session in server.sessions() {
-//!     server.expire_session(session.id); // or end one by hand
+//!     server.expire(session.id); // or end one by hand
 //! }
 //! println!("{}", server.dump()); // the whole state, as stable text
 //! server.shutdown().await?;
@@ -24,9 +24,9 @@
 //! | --- | --- |
 //! | a server on the calling runtime | [`Server`], [`Builder`] |
 //! | a server for tests without a runtime | [`blocking::Server`] |
-//! | a connection without a socket | [`Server::local`], [`LocalStream`] |
+//! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
-//! | a restart within the process | [`Server::state`], [`Builder::state`] |
+//! | a restart within the process | [`Universe::state`], [`Builder::state`] |
 //! | every setting and limit | [`Config`] |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
@@ -67,6 +67,7 @@ mod throttle;
 mod tls;
 mod turn;
 mod turn_effects;
+mod universe;
 
 pub use config::{Config, ConfigError};
 pub use jaas::{JaasError, jaas_users};
@@ -80,3 +81,4 @@ pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;
+pub use universe::Universe;

@@ -2,13 +2,12 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    ops::Deref,
     path::PathBuf,
     sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 
-use minikeeper_engine::{Broken, Engine};
-use minikeeper_protocol::{SessionId, Stat};
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -17,18 +16,16 @@ use crate::{
     config::Config,
     expiry,
     fresh::Fresh,
-    limits::{LimitCounts, Limits},
+    limits::Limits,
     listener,
-    local::LocalStream,
-    outbox::Close,
     saving::Saving,
     scratch::ScratchPool,
-    session_info::SessionInfo,
     shared::Shared,
     snapshot::{SaveError, State},
     start::{self, StartError},
     stream::Stream,
     turn::Turns,
+    universe::Universe,
 };
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
@@ -45,7 +42,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    universe: Universe,
     saving: Arc<Saving>,
     address: SocketAddr,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -129,11 +126,18 @@ impl Server {
         }
         tracing::info!(%address, "listening");
         Ok(Self {
-            shared,
+            universe: Universe { shared },
             saving,
             address,
             tasks: Mutex::new(tasks),
         })
+    }
+
+    /// What clients see that name no other universe. A server derefs to it, so all its verbs are
+    /// the server's too.
+    #[must_use]
+    pub const fn universe(&self) -> &Universe {
+        &self.universe
     }
 
     /// Where the server listens, the real port included.
@@ -158,133 +162,6 @@ impl Server {
             IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         };
         SocketAddr::new(ip, self.address.port()).to_string()
-    }
-
-    /// A connection inside the process: the same bytes and the same turns, no socket.
-    ///
-    /// Requests are served when they are written, on the writing task itself.
-    ///
-    /// # Examples
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// let server = minikeeper::Server::builder().start().await?;
-    /// let mut connection = server.local();
-    /// connection.write_all(b"ruok").await?;
-    /// let mut answer = String::new();
-    /// connection.read_to_string(&mut answer).await?;
-    /// assert_eq!(answer, "imok");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn local(&self) -> LocalStream {
-        LocalStream::new(&self.shared)
-    }
-
-    /// Moves a manual clock forward, stopping wherever something is due on the way.
-    ///
-    /// Sessions expire and unfinished handshakes end in the order of their deadlines; when this
-    /// returns, everybody concerned has been told: replies and events are on their way.
-    ///
-    /// # Panics
-    /// If the server was not started with [`Builder::manual_clock`].
-    pub fn advance(&self, by: Duration) {
-        let clock = self.shared.turns.clock();
-        assert!(
-            clock.is_manual(),
-            "time is moved by hand only with Builder::manual_clock"
-        );
-        let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        let target_ms = clock.now().elapsed_ms.saturating_add(by_ms);
-        while let Some(deadline_ms) = expiry::next_deadline_ms(&self.shared)
-            && deadline_ms <= target_ms
-        {
-            clock.set(deadline_ms);
-            expiry::tick(&self.shared);
-        }
-        clock.set(target_ms);
-    }
-
-    /// Ends a session as if its time were up: ephemerals gone, watchers told, connection closed.
-    /// Returns whether there was such a session.
-    pub fn expire_session(&self, session: SessionId) -> bool {
-        self.shared.turns.expire(session)
-    }
-
-    /// Cuts the connection of a session, which lives on. Returns whether it had one.
-    pub fn disconnect(&self, session: SessionId) -> bool {
-        self.shared.turns.disconnect(session)
-    }
-
-    /// Cuts every connection; all sessions live on.
-    pub fn disconnect_all(&self) {
-        self.shared.turns.close_all(Close::Asked);
-    }
-
-    /// Every session, connected or not.
-    #[must_use]
-    pub fn sessions(&self) -> Vec<SessionInfo> {
-        self.shared.turns.inspect(|engine| {
-            engine
-                .sessions()
-                .map(|(id, timeout_ms, conn)| SessionInfo {
-                    id,
-                    timeout: Duration::from_millis(timeout_ms.into()),
-                    is_connected: conn.is_some(),
-                })
-                .collect()
-        })
-    }
-
-    /// The data and stat of a znode; null data reads as `None`.
-    #[must_use]
-    pub fn get(&self, path: &str) -> Option<(Option<Vec<u8>>, Stat)> {
-        self.shared.turns.inspect(|engine| {
-            engine
-                .get(path)
-                .map(|(data, stat)| (data.map(<[u8]>::to_vec), stat))
-        })
-    }
-
-    /// The names of a znode's children, oldest first.
-    #[must_use]
-    pub fn children(&self, path: &str) -> Option<Vec<String>> {
-        self.shared.turns.inspect(|engine| engine.children(path))
-    }
-
-    /// The whole state as text; the same state gives the same text.
-    #[must_use]
-    pub fn dump(&self) -> String {
-        self.shared.turns.inspect(Engine::dump)
-    }
-
-    /// A copy of the state, to start another server with: [`Builder::state`].
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.shared.turns.inspect(State::of)
-    }
-
-    /// Verifies every invariant of the whole state.
-    ///
-    /// # Errors
-    /// The first one that does not hold: a bug of the server.
-    pub fn check(&self) -> Result<(), Broken> {
-        self.shared.turns.inspect(Engine::check)
-    }
-
-    /// How many connections are open, in-process ones included.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.shared.turns.connections()
-    }
-
-    /// How often limits were met since the start.
-    #[must_use]
-    pub fn limit_counts(&self) -> LimitCounts {
-        let hits = self.shared.turns.look(|look| look.counters.limit_hits);
-        self.shared.limits.counts(hits)
     }
 
     /// Waits until the server has stopped serving because of a bug in it.
@@ -374,6 +251,15 @@ impl Server {
     }
 }
 
+/// Time, sessions, state: everything a test does to the server's own universe.
+impl Deref for Server {
+    type Target = Universe;
+
+    fn deref(&self) -> &Universe {
+        &self.universe
+    }
+}
+
 /// Stops without saving, as a crash would.
 impl Drop for Server {
     fn drop(&mut self) {
@@ -397,7 +283,7 @@ impl Builder {
         self
     }
 
-    /// Lets time stand still until [`Server::advance`].
+    /// Lets time stand still until [`Universe::advance`].
     #[must_use]
     pub const fn manual_clock(mut self) -> Self {
         self.config.manual_clock = true;

@@ -240,12 +240,12 @@ fn expire_session_removes_ephemerals_tells_watchers_and_closes() {
     let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     watcher.must(&wire::exists("/e", true));
-    assert!(server.expire_session(session.session_id));
+    assert!(server.expire(session.session_id));
     assert_eq!(watcher.event().kind, EventKind::Deleted);
     owner.expect_closed();
     assert!(server.get("/e").is_none());
-    assert!(!server.expire_session(session.session_id));
-    assert!(!server.expire_session(SessionId(12345)));
+    assert!(!server.expire(session.session_id));
+    assert!(!server.expire(SessionId(12345)));
     server.check().unwrap();
 }
 

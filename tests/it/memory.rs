@@ -123,7 +123,7 @@ fn connection_with_a_full_socket_is_cut_by_disconnect_expiry_and_move() {
     assert!(scene.server.disconnect(session.session_id));
     scene.wait_alone();
     let (_client, session) = stuck("/expiry");
-    assert!(scene.server.expire_session(session.session_id));
+    assert!(scene.server.expire(session.session_id));
     scene.wait_alone();
     let (_client, session) = stuck("/move");
     let mut other = scene.connect();

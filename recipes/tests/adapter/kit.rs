@@ -47,7 +47,7 @@ pub(crate) async fn adapter(server: &Server) -> Adapter {
 
 /// Ends the session that the adapter has just now.
 pub(crate) fn expire(server: &Server, adapter: &Adapter) {
-    server.expire_session(adapter.session().unwrap());
+    server.expire(adapter.session().unwrap());
 }
 
 /// Ends the connection that the adapter has just now.

@@ -126,7 +126,7 @@ async fn waiting_outlasts_interruptions_and_sessions() {
     changer.set_data(PATH, b"new", None).await.unwrap();
     link.cut();
     sleep(Duration::from_secs(1)).await;
-    server.expire_session(client.session_id().unwrap());
+    server.expire(client.session_id().unwrap());
     sleep(Duration::from_secs(10)).await;
     assert!(!waiting.is_finished());
     // Removed while nobody is told.
@@ -242,7 +242,7 @@ async fn sessions_expire_and_links_are_cut_in_every_phase() {
             let fault = async || {
                 sleep(Duration::from_millis(delay_ms)).await;
                 if is_expired {
-                    server.expire_session(client.session_id().unwrap());
+                    server.expire(client.session_id().unwrap());
                 } else {
                     link.cut();
                 }

@@ -134,7 +134,7 @@ impl Scene {
                 if recipe == Recipe::Sequential {
                     // Its weakness: a creation that is not answered stays as long as the session.
                     let session = self.client.session_id();
-                    session.map(|session| self.server.expire_session(session));
+                    session.map(|session| self.server.expire(session));
                 }
                 return;
             }

@@ -189,7 +189,7 @@ async fn carry_replies(
         }
         to.write_all(&frame).await?;
         match fault {
-            Some(Fault::ExpireBehind(session, _)) => drop(wire.server.expire_session(session)),
+            Some(Fault::ExpireBehind(session, _)) => drop(wire.server.expire(session)),
             Some(Fault::Tell(_)) => wire.state.told.notify_one(),
             _ => {}
         }

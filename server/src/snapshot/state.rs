@@ -7,7 +7,7 @@ use minikeeper_protocol::Zxid;
 
 use crate::snapshot::{self, decode, error::SnapshotFault};
 
-/// All that a server would save, in memory. Made by [`Server::state`](crate::Server::state).
+/// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state).
 ///
 /// Cheap to clone.
 ///

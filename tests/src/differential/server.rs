@@ -100,7 +100,7 @@ impl Server for Minikeeper {
     }
 
     fn expire(&mut self, session: SessionId) -> Result<bool, String> {
-        Ok(self.running()?.expire_session(session))
+        Ok(self.running()?.expire(session))
     }
 
     fn advance(&mut self, by_ms: u64) -> Result<Vec<SessionId>, String> {

@@ -1,0 +1,68 @@
+//! A universe: one tree with its sessions, its clock and its connections, and every verb of a test.
+//!
+//! One file a family of verbs.
+
+mod look;
+mod sessions;
+mod time;
+
+use std::sync::Arc;
+
+use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
+
+/// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.
+///
+/// A handle, cheap to clone.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = minikeeper::Server::builder().start().await?;
+/// let universe = server.universe().clone();
+/// assert_eq!(universe.sessions(), []);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Universe {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Universe {
+    /// A connection inside the process: the same bytes and the same turns, no socket.
+    ///
+    /// Requests are served when they are written, on the writing task itself.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let mut connection = server.local();
+    /// connection.write_all(b"ruok").await?;
+    /// let mut answer = String::new();
+    /// connection.read_to_string(&mut answer).await?;
+    /// assert_eq!(answer, "imok");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn local(&self) -> LocalStream {
+        LocalStream::new(&self.shared)
+    }
+
+    /// How many connections are open, in-process ones included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.turns.connections()
+    }
+
+    /// How often limits were met since the start.
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        let hits = self.shared.turns.look(|look| look.counters.limit_hits);
+        self.shared.limits.counts(hits)
+    }
+}
