@@ -16,6 +16,9 @@ use crate::{
 /// How many session ids earlier runs on a manual clock are believed to have used.
 const SESSIONS_BEFORE: i64 = (1 << 40) - 1;
 
+/// The most that is kept of what has changed since a [`Snapshot`](crate::Snapshot).
+const UNDO_BYTES_MAX: usize = 256 << 20;
+
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,6 +90,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         sessions_max: config.sessions_max,
         watches_max: config.watches_max,
         tree_bytes_max: config.tree_bytes_max,
+        undo_bytes_max: UNDO_BYTES_MAX,
         extended_types: config.extended_types,
         container_check_interval_ms: config.container_check_interval_ms,
         container_max_per_minute: config.container_max_per_minute,

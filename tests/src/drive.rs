@@ -5,7 +5,9 @@
 //! taken apart again. After every input the whole state is checked.
 
 use bytes::Bytes;
-use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
+use minikeeper_engine::{
+    CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Mark, Now, Settings,
+};
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, DecodeError, ErrorCode, EventKind, MultiResult, OpCode,
     Reader, Reply, ReplyHeader, ReplyRef, Request, RequestHeader, SessionId, WatcherEvent, Xid,
@@ -155,13 +157,7 @@ impl Drive {
             Input::Request { request, .. } => Some(request.op()),
             _ => None,
         };
-        let mut recorder = Recorder {
-            op,
-            effects: Vec::new(),
-            ended: Vec::new(),
-            limits: Vec::new(),
-            fault: None,
-        };
+        let mut recorder = Recorder::new(op);
         let before = self.engine.zxid();
         self.engine.apply(self.now, input, &mut recorder);
         (self.ended, self.limits) = (recorder.ended, recorder.limits);
@@ -173,6 +169,28 @@ impl Drive {
         }
         self.engine.check().map_err(|broken| broken.to_string())?;
         Ok(recorder.effects)
+    }
+
+    /// Sets a mark to rewind to.
+    pub fn mark(&mut self) -> Mark {
+        self.engine.mark()
+    }
+
+    /// Rewinds to a mark, and checks the whole state; says which connections close.
+    ///
+    /// # Errors
+    /// When the mark is not there, or an invariant is broken.
+    pub fn rewind(&mut self, mark: Mark) -> Result<Vec<ConnId>, String> {
+        let mut recorder = Recorder::new(None);
+        if !self.engine.rewind(mark, self.now, &mut recorder) {
+            return Err(format!("{mark:?} is not there"));
+        }
+        self.engine.check().map_err(|broken| broken.to_string())?;
+        Ok(recorder
+            .effects
+            .iter()
+            .map(|effect| ConnId(effect.conn))
+            .collect())
     }
 
     /// Applies the first message of a connection.
@@ -400,6 +418,16 @@ struct Recorder {
 }
 
 impl Recorder {
+    const fn new(op: Option<OpCode>) -> Self {
+        Self {
+            op,
+            effects: Vec::new(),
+            ended: Vec::new(),
+            limits: Vec::new(),
+            fault: None,
+        }
+    }
+
     fn frame(&mut self, to: ConnId, out: &[u8]) {
         let message = message(out);
         match parse(&message, self.op) {

@@ -6,6 +6,7 @@ mod linearizable;
 mod model;
 mod ordering;
 mod planted;
+mod rewinding;
 mod scenarios;
 mod traces;
 mod traffic;

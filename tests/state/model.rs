@@ -161,7 +161,7 @@ fn runner(cases: u32, shrinks: bool) -> TestRunner {
     })
 }
 
-fn run_property(
+pub(crate) fn run_property(
     cases: u32,
     shrinks: bool,
     property: impl Fn(&[Step]) -> Result<(), String>,
@@ -209,8 +209,8 @@ fn check_trace(settings: &Settings, steps: &[Step]) -> Result<(), String> {
 }
 
 /// An engine with what a trace refers to.
-struct Run {
-    drive: Drive,
+pub(crate) struct Run {
+    pub(crate) drive: Drive,
     /// The sessions in the order they were opened, with their passwords.
     sessions: Vec<(SessionId, Bytes)>,
     is_used: [bool; CONNS as usize],
@@ -220,7 +220,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             drive: Drive::new(settings.clone()),
             sessions: Vec::new(),
@@ -228,6 +228,11 @@ impl Run {
             xid: 0,
             until_ms: 0,
         }
+    }
+
+    /// The server has closed a connection.
+    pub(crate) fn is_closed(&mut self, conn: ConnId) {
+        self.is_used[conn.0 as usize] = false;
     }
 
     /// What a step means for the engine. A connection makes one handshake, so another one on
@@ -345,7 +350,7 @@ impl Run {
         Ok(effects)
     }
 
-    fn apply_only(&mut self, step: &Step) -> Result<Vec<Effect>, String> {
+    pub(crate) fn apply_only(&mut self, step: &Step) -> Result<Vec<Effect>, String> {
         let mut all = Vec::new();
         for input in self.inputs(step) {
             all.extend(self.apply(&input)?);

@@ -6,12 +6,12 @@
 use minikeeper::planted::{Planted, PlantedInEngine};
 use minikeeper_engine::Settings;
 
-use crate::{linearizable, model, ordering, scenarios, seed};
+use crate::{linearizable, model, ordering, rewinding, scenarios, seed};
 
 /// Rounds of a check whose outcome depends on how threads run, until it must have gone red.
 const ROUNDS: u64 = 400;
 
-const ALL: [Planted; 11] = [
+const ALL: [Planted; 12] = [
     Planted::Engine(PlantedInEngine::SequenceReused),
     Planted::Engine(PlantedInEngine::EphemeralKept),
     Planted::Engine(PlantedInEngine::WatchFiredTwice),
@@ -23,6 +23,7 @@ const ALL: [Planted; 11] = [
     Planted::Engine(PlantedInEngine::NotEmptyFirst),
     Planted::Engine(PlantedInEngine::EventsUnfiltered),
     Planted::Engine(PlantedInEngine::TtlFromCreation),
+    Planted::Engine(PlantedInEngine::AclNotRewound),
 ];
 
 /// The tests that catch a bug; the first of each list is the one meant for it. A new bug does
@@ -39,6 +40,13 @@ fn assert_caught(bug: Planted) {
                 PlantedInEngine::NotEmptyFirst => "delete",
                 PlantedInEngine::EventsUnfiltered => "acl_events",
                 PlantedInEngine::TtlFromCreation => "ttl",
+                PlantedInEngine::AclNotRewound => {
+                    let settings = Settings {
+                        planted: Some(bug),
+                        ..model::settings()
+                    };
+                    return assert_red(rewinding::check_random(&settings, 1_000), bug);
+                }
                 // Not a wrong answer but none: caught by `fail_stop` of tests/it.
                 PlantedInEngine::SyncPanics => return,
             };
@@ -102,4 +110,5 @@ caught! {
     children_looked_at_before_the_version_is_noticed: 8;
     event_to_who_may_not_read_is_noticed: 9;
     ttl_counted_from_creation_is_noticed: 10;
+    access_list_not_rewound_is_noticed: 11;
 }

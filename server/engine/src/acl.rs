@@ -17,7 +17,7 @@ use crate::{
     sasl, x500,
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AclTable {
     lists: Slab<Shared>,
     /// By content; never iterated.
@@ -46,7 +46,7 @@ impl Schemes {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Shared {
     list: AclList,
     /// How many znodes and undo entries refer to it; not counted for the two built-in lists.

@@ -43,7 +43,11 @@ pub(crate) fn check(state: &State) -> Result<(), Broken> {
     check_acls(state)?;
     check_identities(state)?;
     check_special(state)?;
-    ensure!(state.undo.is_none(), "an undo list is left over");
+    ensure!(!state.undo.is_in_multi(), "a multi is not over");
+    ensure!(
+        state.undo.has_marks() || state.undo.is_clear(),
+        "an undo list is left over"
+    );
     Ok(())
 }
 
@@ -331,9 +335,10 @@ fn check_acls(state: &State) -> Result<(), Broken> {
             .iter()
             .filter(|(_, znode)| znode.acl == acl)
             .count();
+        let kept = state.undo.acls().filter(|kept| *kept == acl).count();
         ensure!(
-            used == users,
-            "access list {acl:?}: {used} znodes use it, counted {users}"
+            used + kept == users,
+            "access list {acl:?}: {used} znodes and {kept} changes use it, counted {users}"
         );
     }
     Ok(())

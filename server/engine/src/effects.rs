@@ -38,6 +38,8 @@ pub enum CloseReason {
     SaslUnanswered,
     /// `sessions_max` is reached.
     SessionsMax,
+    /// The state went back to one in which the session had not been opened yet.
+    Rewound,
 }
 
 impl std::fmt::Display for CloseReason {
@@ -53,6 +55,7 @@ impl std::fmt::Display for CloseReason {
             Self::AuthRequired => "request before the authentication in enforce_auth_schemes",
             Self::SaslUnanswered => "sasl message malformed",
             Self::SessionsMax => "sessions_max reached",
+            Self::Rewound => "session opened after the state that was gone back to",
         })
     }
 }

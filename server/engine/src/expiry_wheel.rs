@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::keys::SessionKey;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ExpiryWheel {
     tick_ms: u64,
     /// First session of each bucket that has any, by the number of the tick it is due at.

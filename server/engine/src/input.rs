@@ -119,6 +119,9 @@ pub struct Settings {
     /// The most memory the tree may take, counted as paths, data and a fixed part for each
     /// znode; paths that are watched without a znode count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
+    /// The most that is noted down of what has changed since a mark; beyond it every mark is
+    /// forgotten. Unit: bytes. Default: 256 MiB.
+    pub undo_bytes_max: usize,
     /// Whether znodes may have a time to live; otherwise createTTL is answered with
     /// UNIMPLEMENTED.
     ///
@@ -209,6 +212,7 @@ impl Default for Settings {
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
+            undo_bytes_max: 256 << 20,
             extended_types: true,
             container_check_interval_ms: 60_000,
             container_max_per_minute: 10_000,

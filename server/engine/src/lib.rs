@@ -38,6 +38,7 @@ mod digest;
 mod dump;
 mod effects;
 mod expiry_wheel;
+mod fork;
 mod identities;
 mod identity;
 mod image;
@@ -46,11 +47,13 @@ mod inspect;
 mod java_text;
 mod keys;
 mod ops;
+mod past;
 mod permission;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod quota;
 mod restoration;
+mod rewinding;
 mod sasl;
 mod sasl_directives;
 mod sessions;
@@ -82,6 +85,7 @@ pub use crate::{
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,
     restoration::{ImageError, Restoration},
+    undo::Mark,
 };
 
 /// The state of one server. See the crate's documentation.
@@ -163,6 +167,9 @@ impl Engine {
         );
         self.elapsed_ms = now.elapsed_ms;
         let state = &mut self.state;
+        if state.undo.is_on() {
+            state.bound_undo();
+        }
         if let Some(digests) = &mut self.digests {
             digests.note(state.zxid, &state.tree);
         }

@@ -19,6 +19,8 @@ pub enum Planted {
     TtlFromCreation,
     /// A reconnect does not need the password.
     PasswordIgnored,
+    /// Going back to a mark leaves access lists as they are.
+    AclNotRewound,
     /// A sync of `/panic` panics.
     SyncPanics,
 }

@@ -12,14 +12,14 @@ use minikeeper_protocol::{ErrorCode, path};
 use crate::{
     keys::ZnodeId,
     tree::{QUOTA, Tree},
-    undo::Undo,
+    undo::{Undo, UndoList},
 };
 
 const LIMITS: &[u8] = b"zookeeper_limits";
 const STATS: &[u8] = b"zookeeper_stats";
 
 /// The paths that have a quota.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Quotas {
     limited: BTreeSet<Box<[u8]>>,
     /// While a multi runs, what quotas were when it began: the original checks each of its
@@ -202,13 +202,13 @@ fn add(total: &mut Option<[i64; 2]>, more: [i64; 2]) {
 }
 
 /// Counting. What is written goes into znodes without their versions, zxids or watches noticing,
-/// and into the undo list of a multi.
+/// and into the undo list.
 impl Quotas {
     /// Counts a znode that came or went, and follows when it is itself part of a quota.
     pub(crate) fn count(
         &mut self,
         tree: &mut Tree,
-        undo: &mut Option<Vec<Undo>>,
+        undo: &mut UndoList,
         path: &[u8],
         growth: Growth,
     ) {
@@ -220,8 +220,8 @@ impl Quotas {
                 } else {
                     self.switch_off(subject)
                 };
-                if has_moved && let Some(undo) = undo {
-                    undo.push(Undo::QuotaSwitched(subject.into()));
+                if has_moved {
+                    undo.note(|| Undo::QuotaSwitched(subject.into()));
                 }
             }
             Role::Stats(subject) => {
@@ -245,19 +245,13 @@ impl Quotas {
             let stats = [QUOTA, subject, b"/", STATS].concat();
             if let Some(id) = tree.find(&stats) {
                 let track = Track::of(usage(tree, subject));
-                write(tree, &mut None, id, &track);
+                write(tree, &mut UndoList::default(), id, &track);
             }
         }
     }
 
     /// Adds to what is counted for the deepest quota over a path.
-    pub(crate) fn grow(
-        &self,
-        tree: &mut Tree,
-        undo: &mut Option<Vec<Undo>>,
-        path: &[u8],
-        growth: Growth,
-    ) {
+    pub(crate) fn grow(&self, tree: &mut Tree, undo: &mut UndoList, path: &[u8], growth: Growth) {
         let Some(subject) = self.over(path) else {
             return;
         };
@@ -273,11 +267,11 @@ impl Quotas {
     }
 }
 
-fn write(tree: &mut Tree, undo: &mut Option<Vec<Undo>>, id: ZnodeId, track: &Track) {
-    if let Some(undo) = undo {
-        let data = tree[id].data().map(Into::into);
-        undo.push(Undo::StatsWritten { id, data });
-    }
+fn write(tree: &mut Tree, undo: &mut UndoList, id: ZnodeId, track: &Track) {
+    undo.note(|| Undo::StatsWritten {
+        id,
+        data: tree[id].data().map(Into::into),
+    });
     tree.set_data(id, Some(track.to_string().as_bytes()));
 }
 

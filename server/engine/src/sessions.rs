@@ -15,7 +15,7 @@ use crate::{
     keys::{SessionKey, ZnodeId},
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// As negotiated by the handshake that attached the current connection.
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) ephemerals: BTreeSet<(Zxid, ZnodeId)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     table: Slab<Session>,
     /// By id; never iterated.
@@ -91,6 +91,11 @@ impl Sessions {
         self.insert(id, timeout_ms, None, 0);
     }
 
+    /// Takes back that a session was closed: a whole timeout is left to it from now on.
+    pub(crate) fn restore(&mut self, session: Session, now: Now) -> SessionKey {
+        self.store(session, now.elapsed_ms)
+    }
+
     fn insert(
         &mut self,
         id: SessionId,
@@ -98,17 +103,21 @@ impl Sessions {
         conn: Option<ConnId>,
         elapsed_ms: u64,
     ) -> SessionKey {
-        let key = SessionKey(
-            u32::try_from(self.table.insert(Session {
-                id,
-                timeout_ms,
-                opened_timeout_ms: timeout_ms,
-                conn,
-                had_ephemerals: false,
-                ephemerals: BTreeSet::new(),
-            }))
-            .expect("sessions_max is far below"),
-        );
+        let session = Session {
+            id,
+            timeout_ms,
+            opened_timeout_ms: timeout_ms,
+            conn,
+            had_ephemerals: false,
+            ephemerals: BTreeSet::new(),
+        };
+        self.store(session, elapsed_ms)
+    }
+
+    fn store(&mut self, session: Session, elapsed_ms: u64) -> SessionKey {
+        let (id, timeout_ms) = (session.id, session.timeout_ms);
+        let key = self.table.insert(session);
+        let key = SessionKey(u32::try_from(key).expect("sessions_max is far below"));
         let (table, hasher) = (&self.table, &self.hasher);
         self.index.insert_unique(hasher.hash_one(id), key, |key| {
             hasher.hash_one(table[key.0 as usize].id)
@@ -149,6 +158,13 @@ impl Sessions {
             .expect("every session is in the index")
             .remove();
         self.table.remove(key.0 as usize)
+    }
+
+    /// Nobody is connected any more.
+    pub(crate) fn part_all(&mut self) {
+        for (_, session) in &mut self.table {
+            session.conn = None;
+        }
     }
 
     pub(crate) fn first_due(&self, now: Now) -> Option<SessionKey> {

@@ -4,7 +4,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::{BTreeMap, BTreeSet};
 
-use minikeeper_protocol::{AclList, ErrorCode, Perms, SessionId, Zxid};
+use minikeeper_protocol::{AclList, ErrorCode, Perms, SessionId, WatcherType, Zxid};
 
 use crate::{
     acl::{self, AclTable, Schemes},
@@ -12,14 +12,14 @@ use crate::{
     effects::Limit,
     identities::{Identities, Identity, IdentityTable},
     input::{ConnId, Now, Settings},
-    keys::{AclId, IdentitiesId, SessionKey, ZnodeId},
+    keys::{AclId, IdentitiesId, SessionKey, WatchId, ZnodeId},
     permission,
     quota::{self, Growth, Quotas},
     sasl::Exchange,
     sessions::Sessions,
     tree::{QUOTA, Tree},
-    undo::{Before, Undo},
-    watch_modes::Registration,
+    undo::{Before, Undo, UndoList},
+    watch_modes::{Modes, Registration, Table},
     watches::Watches,
     znode::{Owner, Znode},
 };
@@ -46,8 +46,8 @@ pub(crate) struct State {
     /// Containers of the current multi that were asked for as ephemerals: to the multi's later
     /// operations the original shows them as such.
     pub(crate) looks_ephemeral: Vec<ZnodeId>,
-    /// Filled only inside a multi.
-    pub(crate) undo: Option<Vec<Undo>>,
+    /// What has changed since the running multi began, and since marks were set.
+    pub(crate) undo: UndoList,
     /// The limit the current request ran into.
     pub(crate) limit_hit: Option<Limit>,
     /// SASL exchanges under way.
@@ -92,7 +92,7 @@ impl State {
             cleanup_ms: None,
             deadline_moved: false,
             looks_ephemeral: Vec::new(),
-            undo: None,
+            undo: UndoList::default(),
             limit_hit: None,
             exchanges: BTreeMap::new(),
             nonces: 0,
@@ -140,6 +140,11 @@ impl State {
 
     /// Parts a connection from its session and forgets its watches and identities.
     pub(crate) fn detach(&mut self, conn: ConnId) {
+        if self.undo.is_on() {
+            for id in self.watches.conn_watches(conn).collect::<Vec<_>>() {
+                self.note_watch_of(id);
+            }
+        }
         self.watches.drop_conn(&mut self.tree, conn);
         let entry = self.conns.take(conn);
         if entry.session != SessionKey::NONE {
@@ -149,6 +154,24 @@ impl State {
             self.identities.release(entry.identities);
             self.exchanges.remove(&conn);
         }
+    }
+
+    /// A handshake opens a session.
+    pub(crate) fn open_session(&mut self, conn: ConnId, timeout_ms: u32, now: Now) -> SessionKey {
+        let key = self.sessions.open(now, timeout_ms, conn);
+        self.undo.note(|| Undo::SessionOpened(key));
+        key
+    }
+
+    /// Forgets a session that has lost its ephemerals and its connection.
+    pub(crate) fn close_session(&mut self, key: SessionKey) -> SessionId {
+        let session = self.sessions.close(key);
+        let id = session.id;
+        self.undo.note(|| Undo::SessionEnded {
+            key,
+            session: Box::new(session),
+        });
+        id
     }
 
     // Who may do what.
@@ -229,7 +252,7 @@ impl State {
     }
 
     #[inline]
-    fn forget_owner(&mut self, id: ZnodeId, znode: &Znode) {
+    pub(crate) fn forget_owner(&mut self, id: ZnodeId, znode: &Znode) {
         if znode.owner == Owner::PERSISTENT {
             return;
         }
@@ -273,8 +296,51 @@ impl State {
         if found.is_none() && !self.has_room(path.len()) {
             return Err(ErrorCode::QuotaExceeded);
         }
+        if self.undo.is_on() {
+            let before = self.watches.modes(&self.tree, conn, path);
+            self.note_watch(conn, path, before);
+        }
         self.watches.add(&mut self.tree, conn, path, found, what);
         Ok(())
+    }
+
+    /// Uses up the one-shot modes of a watch in one of the tables.
+    pub(crate) fn use_up_watch(&mut self, id: WatchId, table: Table) {
+        if self.undo.is_on() {
+            self.note_watch_of(id);
+        }
+        self.watches.use_up(&mut self.tree, id, table);
+    }
+
+    /// Removes such watches of the connection on exactly this path; whether there were any.
+    pub(crate) fn remove_watch(&mut self, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
+        if self.undo.is_on() {
+            let before = self.watches.modes(&self.tree, conn, path);
+            self.note_watch(conn, path, before);
+        }
+        self.watches.remove(&mut self.tree, conn, path, kind)
+    }
+
+    #[inline(never)]
+    fn note_watch_of(&mut self, id: WatchId) {
+        let watch = self.watches.at(id);
+        let (conn, before) = (watch.conn, (watch.data, watch.child));
+        let path = self.watches.path(&self.tree, watch.place).to_vec();
+        self.note_watch(conn, &path, before);
+    }
+
+    /// Notes down in which modes a connection has watched a path so far.
+    fn note_watch(&mut self, conn: ConnId, path: &[u8], (data, child): (Modes, Modes)) {
+        let Some(session) = self.session_of(conn) else {
+            return;
+        };
+        let session = self.sessions[session].id;
+        self.undo.note(|| Undo::Watched {
+            session,
+            path: path.into(),
+            data,
+            child,
+        });
     }
 
     // Changes.
@@ -313,9 +379,7 @@ impl State {
         }
         self.remember_owner(id);
         self.watches.adopt(&mut self.tree, id);
-        if let Some(undo) = &mut self.undo {
-            undo.push(Undo::Created { id, parent: before });
-        }
+        self.undo.note(|| Undo::Created { id, parent: before });
         if owner.is_collectable() {
             self.schedule_cleanup(now);
         }
@@ -327,7 +391,7 @@ impl State {
     /// Deletes a childless znode.
     ///
     /// Its share of its access list passes to the caller, who has to tell watchers first:
-    /// [`State::forget_acl`] ends it. Inside a multi the undo list keeps it instead.
+    /// [`State::forget_acl`] ends it. If changes are noted down, the undo list keeps it instead.
     pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
         let before = self.before(parent);
@@ -346,19 +410,17 @@ impl State {
             bytes: -quota::bytes_of(znode.data()),
         };
         self.count(znode.path(), growth);
-        if let Some(undo) = &mut self.undo {
-            undo.push(Undo::Deleted {
-                id,
-                znode: Box::new(znode),
-                parent: before,
-            });
-        }
+        self.undo.note(|| Undo::Deleted {
+            id,
+            znode: Box::new(znode),
+            parent: before,
+        });
         acl
     }
 
-    /// Ends the use of an access list by a deleted znode; inside a multi nothing is to be done.
+    /// Ends the use of an access list by a deleted znode, unless the undo list keeps it.
     pub(crate) fn forget_acl(&mut self, acl: AclId) {
-        if self.undo.is_none() {
+        if !self.undo.is_on() {
             self.acls.release(acl);
         }
     }
@@ -368,15 +430,13 @@ impl State {
     #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
     pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>, zxid: Zxid, now: Now) {
         let znode = &self.tree[id];
-        if let Some(undo) = &mut self.undo {
-            undo.push(Undo::DataSet {
-                id,
-                data: znode.data().map(Into::into),
-                version: znode.version,
-                mzxid: znode.mzxid,
-                mtime_ms: znode.mtime_ms,
-            });
-        }
+        self.undo.note(|| Undo::DataSet {
+            id,
+            data: znode.data().map(Into::into),
+            version: znode.version,
+            mzxid: znode.mzxid,
+            mtime_ms: znode.mtime_ms,
+        });
         if !self.quotas.is_empty() {
             let path = self.tree[id].path().to_vec();
             let bytes = quota::bytes_of(data) - quota::bytes_of(self.tree[id].data());
@@ -388,6 +448,20 @@ impl State {
         znode.version = znode.version.wrapping_add(1);
         znode.mzxid = zxid;
         znode.mtime_ms = now.wall_ms;
+    }
+
+    /// Sets the access list of a znode, which takes over the caller's share of it.
+    pub(crate) fn set_acl(&mut self, id: ZnodeId, acl: AclId) {
+        let znode = &mut self.tree[id];
+        let aversion = znode.aversion;
+        znode.aversion = aversion.wrapping_add(1);
+        let before = std::mem::replace(&mut znode.acl, acl);
+        if self.undo.is_on() {
+            let acl = before;
+            self.undo.note(|| Undo::AclSet { id, acl, aversion });
+        } else {
+            self.acls.release(before);
+        }
     }
 
     // Quotas.
@@ -416,81 +490,5 @@ impl State {
             pzxid: parent.pzxid(),
             created_children: parent.created_children(),
         }
-    }
-
-    // The undo list of a multi.
-
-    /// From here on changes are noted down.
-    pub(crate) fn begin(&mut self) {
-        self.undo = Some(Vec::new());
-        if self.settings.enforce_quota {
-            self.quotas.freeze(&self.tree);
-        }
-    }
-
-    fn end(&mut self) -> Vec<Undo> {
-        self.quotas.thaw();
-        self.looks_ephemeral.clear();
-        self.undo.take().unwrap_or_default()
-    }
-
-    /// Takes everything back that is in the list, newest first, and ends the noting down.
-    pub(crate) fn roll_back(&mut self) {
-        for undo in self.end().into_iter().rev() {
-            match undo {
-                Undo::Created { id, parent } => {
-                    self.watches.orphan(&mut self.tree, id);
-                    let znode = self.tree.remove(id);
-                    self.forget_owner(id, &znode);
-                    self.acls.release(znode.acl);
-                    self.restore_counters(znode.parent, parent);
-                }
-                Undo::Deleted { id, znode, parent } => {
-                    let parent_id = znode.parent;
-                    // The znode keeps its share of the access list while it waits here.
-                    let restored = self.tree.restore(*znode);
-                    assert_eq!(
-                        restored, id,
-                        "undone in reverse, a znode gets its place back"
-                    );
-                    self.remember_owner(id);
-                    self.watches.adopt(&mut self.tree, id);
-                    self.restore_counters(parent_id, parent);
-                }
-                Undo::DataSet {
-                    id,
-                    data,
-                    version,
-                    mzxid,
-                    mtime_ms,
-                } => {
-                    let znode = self.tree.set_data(id, data.as_deref());
-                    (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
-                }
-                Undo::StatsWritten { id, data } => {
-                    self.tree.set_data(id, data.as_deref());
-                }
-                Undo::QuotaSwitched(subject) => {
-                    if !self.quotas.switch_off(&subject) {
-                        self.quotas.switch_on(&subject);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Keeps everything: the multi has succeeded.
-    pub(crate) fn commit(&mut self) {
-        for undo in self.end() {
-            if let Undo::Deleted { znode, .. } = undo {
-                self.acls.release(znode.acl);
-            }
-        }
-    }
-
-    fn restore_counters(&mut self, parent: ZnodeId, before: Before) {
-        let family = self.tree[parent].family_mut();
-        family.pzxid = before.pzxid;
-        family.created_children = before.created_children;
     }
 }

@@ -123,7 +123,7 @@ fn fire_ring(state: &mut State, table: Table, news: &News<'_>, effects: &mut imp
             tell(state, id, news, effects);
         }
         if modes.has(Modes::STANDARD) {
-            state.watches.use_up(&mut state.tree, id, table);
+            state.use_up_watch(id, table);
         }
         if id == last {
             return;

@@ -25,7 +25,7 @@ pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
 /// The paths no client can delete. Source: reference section 5.4.
 pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper/config"];
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tree {
     arena: Slab<Znode>,
     /// By path; never iterated, so its order reaches no output.

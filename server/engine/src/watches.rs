@@ -369,6 +369,34 @@ impl Watches {
         watch.data.has(what.data) || in_child
     }
 
+    /// In which modes a connection watches exactly this path.
+    pub(crate) fn modes(&self, tree: &Tree, conn: ConnId, path: &[u8]) -> (Modes, Modes) {
+        let place = self.place(tree, path);
+        match place.and_then(|place| self.find(conn, place)) {
+            Some(id) => (self.at(id).data, self.at(id).child),
+            None => (Modes::NONE, Modes::NONE),
+        }
+    }
+
+    /// Sees to it that a connection watches a path in exactly these modes.
+    pub(crate) fn set(
+        &mut self,
+        tree: &mut Tree,
+        conn: ConnId,
+        path: &[u8],
+        data: Modes,
+        child: Modes,
+    ) {
+        let found = tree.find(path);
+        if !(data.is_empty() && child.is_empty()) {
+            self.add(tree, conn, path, found, Registration { data, child });
+        }
+        let place = self.place(tree, path);
+        if let Some(id) = place.and_then(|place| self.find(conn, place)) {
+            self.narrow(tree, id, data, child);
+        }
+    }
+
     /// Removes such watches of the connection on exactly this path; whether there were any.
     pub(crate) fn remove(
         &mut self,

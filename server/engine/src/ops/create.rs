@@ -149,7 +149,7 @@ fn create_at(
     };
     let acl = state.acls.acquire(acl);
     let id = state.create(parent, path, data, owner, acl, zxid, caller.now);
-    if owner == Owner::CONTAINER && mode.is_ephemeral() && state.undo.is_some() {
+    if owner == Owner::CONTAINER && mode.is_ephemeral() && state.undo.is_in_multi() {
         state.looks_ephemeral.push(id);
     }
     Ok(id)

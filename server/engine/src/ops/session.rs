@@ -33,7 +33,7 @@ pub(crate) fn connect(
             return effects.close(conn, CloseReason::SessionsMax);
         }
         state.next_zxid();
-        state.sessions.open(now, timeout_ms, conn)
+        state.open_session(conn, timeout_ms, now)
     } else {
         let found = state.sessions.find(hello.session_id);
         // The connection that has the session goes first, before the password is looked at.
@@ -134,6 +134,6 @@ fn end(
     if let Some(conn) = state.sessions[session].conn {
         state.detach(conn);
     }
-    let ended = state.sessions.close(session);
-    effects.session_ended(ended.id, expired);
+    let id = state.close_session(session);
+    effects.session_ended(id, expired);
 }

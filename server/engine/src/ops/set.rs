@@ -123,10 +123,7 @@ fn change_acl(
         return Err(ErrorCode::BadVersion);
     }
     let acl = state.acls.acquire(&acl);
-    let znode = &mut state.tree[id];
-    znode.aversion = znode.aversion.wrapping_add(1);
-    let before = std::mem::replace(&mut znode.acl, acl);
-    state.acls.release(before);
+    state.set_acl(id, acl);
     Ok(state.tree[id].stat())
 }
 

@@ -170,10 +170,7 @@ pub(crate) fn remove_watches(
     mut answer: Answer<'_, impl Effects>,
 ) {
     let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
-        if state
-            .watches
-            .remove(&mut state.tree, caller.conn, &path, kind)
-        {
+        if state.remove_watch(caller.conn, &path, kind) {
             Ok(())
         } else {
             Err(ErrorCode::NoWatcher)

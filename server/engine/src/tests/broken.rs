@@ -5,7 +5,6 @@ use minikeeper_protocol::Stat;
 use super::*;
 use crate::{
     keys::{WatchId, ZnodeId},
-    undo::Undo,
     znode::Owner,
 };
 
@@ -107,7 +106,9 @@ fn watches_out_of_place_are_noticed() {
 #[test]
 fn left_over_undo_list_is_noticed() {
     assert_noticed("an undo list is left over", |engine| {
-        engine.state.undo = Some(Vec::<Undo>::new());
+        let mark = engine.state.mark();
+        request(engine, 0, create("/new", CreateMode::Persistent));
+        engine.state.undo.forget(mark);
     });
 }
 

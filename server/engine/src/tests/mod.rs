@@ -6,6 +6,7 @@ mod cleanups;
 mod counters;
 mod images;
 mod limits;
+mod past;
 mod quotas;
 mod reports;
 mod rings;

@@ -1,0 +1,169 @@
+//! Marks, going back to them, and forks.
+
+use minikeeper_protocol::{CreateMode, Perms};
+
+use super::*;
+use crate::Mark;
+
+/// Goes back; which connections closed, or `None` if the mark is not there.
+fn rewind_at(engine: &mut Engine, mark: Mark, elapsed_ms: u64) -> Option<Vec<u32>> {
+    #[derive(Default)]
+    struct Closed(Vec<u32>);
+    impl Effects for Closed {
+        fn connected(&mut self, _: ConnId, _: &ConnectResponse) {}
+        fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
+        fn event(&mut self, _: ConnId, _: &Event<'_>) {}
+        fn close(&mut self, conn: ConnId, why: CloseReason) {
+            assert_eq!(why, CloseReason::Rewound);
+            self.0.push(conn.0);
+        }
+        fn limit_hit(&mut self, _: Limit, _: usize) {}
+    }
+    let now = Now {
+        elapsed_ms,
+        wall_ms: 0,
+    };
+    let mut closed = Closed::default();
+    let is_there = engine.rewind(mark, now, &mut closed);
+    engine.check().unwrap();
+    is_there.then_some(closed.0)
+}
+
+/// The paths of all znodes.
+fn paths(engine: &Engine) -> Vec<String> {
+    let mut paths: Vec<_> = engine
+        .image()
+        .znodes()
+        .map(|znode| String::from_utf8_lossy(znode.path).into_owned())
+        .filter(|path| !path.starts_with("/zookeeper"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn marks_are_a_stack_that_can_be_gone_down_again_and_again() {
+    let mut engine = engine(1, Settings::default());
+    let empty = engine.mark();
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    let with_a = engine.mark();
+    for _ in 0..2 {
+        request(&mut engine, 0, create("/a/b", CreateMode::Persistent));
+        request(&mut engine, 0, delete("/a/b"));
+        request(&mut engine, 0, create("/c", CreateMode::Persistent));
+        assert_eq!(rewind_at(&mut engine, with_a, 0), Some(vec![]));
+        assert_eq!(paths(&engine), ["/", "/a"]);
+    }
+    assert_eq!(rewind_at(&mut engine, empty, 0), Some(vec![]));
+    assert_eq!(paths(&engine), ["/"]);
+    assert_eq!(rewind_at(&mut engine, with_a, 0), None);
+    assert!(engine.forget_mark(empty));
+    assert!(!engine.forget_mark(empty));
+    assert_eq!(rewind_at(&mut engine, empty, 0), None);
+}
+
+#[test]
+fn forgetting_an_older_mark_keeps_the_younger_and_no_more_than_it_needs() {
+    let mut engine = engine(1, Settings::default());
+    let old = engine.mark();
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    let all = engine.state.undo.bytes();
+    let young = engine.mark();
+    request(&mut engine, 0, create("/b", CreateMode::Persistent));
+    assert!(engine.forget_mark(old));
+    assert_eq!(engine.state.undo.bytes(), all);
+    assert_eq!(rewind_at(&mut engine, young, 0), Some(vec![]));
+    assert_eq!(paths(&engine), ["/", "/a"]);
+    assert!(engine.forget_mark(young));
+    assert!(engine.state.undo.is_clear());
+}
+
+#[test]
+fn too_many_changes_cost_the_marks_and_no_request() {
+    let mut engine = engine(
+        1,
+        Settings {
+            undo_bytes_max: 4_000,
+            ..Settings::default()
+        },
+    );
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    let mark = engine.mark();
+    for _ in 0..200 {
+        assert_eq!(outcome(&mut engine, 0, set("/a", b"0123456789")), Ok(()));
+        assert!(engine.state.undo.bytes() < 5_000);
+    }
+    assert_eq!(rewind_at(&mut engine, mark, 0), None);
+    assert!(engine.state.undo.is_clear());
+}
+
+/// A session that has ended since is back, with its ephemeral and a whole timeout from now on;
+/// one opened since is gone, and its connection closes. The zxid does not go back.
+#[test]
+fn sessions_are_those_of_the_mark() {
+    let mut engine = engine(2, Settings::default());
+    let first = engine.sessions().next().unwrap().0;
+    request(&mut engine, 0, create("/e", CreateMode::Ephemeral));
+    let mark = engine.mark();
+    apply(&mut engine, &Input::Expire { session: first });
+    assert_eq!(paths(&engine), ["/"]);
+    open(&mut engine, 2);
+    request(&mut engine, 2, create("/f", CreateMode::Ephemeral));
+    let zxid = engine.zxid();
+    assert_eq!(rewind_at(&mut engine, mark, 5_000), Some(vec![2]));
+    assert_eq!(paths(&engine), ["/", "/e"]);
+    assert_eq!(engine.zxid(), zxid);
+    let sessions: Vec<_> = engine.sessions().collect();
+    assert_eq!(sessions.len(), 2);
+    assert!(sessions.contains(&(first, 10_000, None)));
+    let key = engine.state.sessions.find(first).unwrap();
+    // 5 s and 10 s of timeout, rounded up to the next tick of 3 s.
+    assert_eq!(engine.state.sessions.deadline_ms(key), 18_000);
+}
+
+/// A watch that has fired since fires again, one left since does not.
+#[test]
+fn watches_are_those_of_the_mark() {
+    let mut engine = engine(2, Settings::default());
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    request(&mut engine, 1, get("/a"));
+    let mark = engine.mark();
+    assert_eq!(request(&mut engine, 0, set("/a", b"1")).events.len(), 1);
+    request(&mut engine, 1, list("/a"));
+    assert_eq!(rewind_at(&mut engine, mark, 0), Some(vec![]));
+    let seen = request(&mut engine, 0, create("/a/b", CreateMode::Persistent));
+    assert_eq!(seen.events, []);
+    assert_eq!(request(&mut engine, 0, set("/a", b"2")).events.len(), 1);
+}
+
+#[test]
+fn fork_is_equal_and_has_nothing_in_common() {
+    let mut engine = engine(2, Settings::default());
+    let acl = AclList::new(&[minikeeper_protocol::Acl {
+        perms: Perms::ALL,
+        scheme: Some("digest".into()),
+        id: Some("a:b".into()),
+    }]);
+    request(
+        &mut engine,
+        0,
+        Request::Create(create_with("/closed", acl.clone())),
+    );
+    request(&mut engine, 0, create("/e", CreateMode::Ephemeral));
+    request(&mut engine, 1, get("/e"));
+    let mark = engine.mark();
+    request(&mut engine, 0, create("/a", CreateMode::Persistent));
+    request(&mut engine, 0, delete("/closed"));
+    let mut fork = engine.fork(SessionId(77));
+    fork.check().unwrap();
+    assert_eq!(paths(&fork), ["/", "/a", "/e"]);
+    assert_eq!(fork.zxid(), engine.zxid());
+    assert!(fork.sessions().all(|(.., conn)| conn.is_none()));
+    assert_eq!(fork.sessions().count(), 2);
+    request(&mut engine, 0, delete("/e"));
+    assert_eq!(rewind_at(&mut engine, mark, 0), Some(vec![]));
+    assert_eq!(paths(&fork), ["/", "/a", "/e"]);
+    assert_eq!(open(&mut fork, 0).session, Some(SessionId(77)));
+    request(&mut fork, 0, create("/own", CreateMode::Persistent));
+    assert_eq!(paths(&engine), ["/", "/closed", "/e"]);
+}

@@ -1,0 +1,129 @@
+//! Random traces, taken back to a mark.
+
+use minikeeper_engine::{ConnId, Engine, Settings};
+
+use crate::{
+    effort,
+    model::{Run, run_property, settings},
+    traces::Step,
+};
+
+const TRACES: u32 = 150;
+
+/// Goal: going back to a mark brings back what was there, whatever has happened since, and leaves
+/// an engine that works. Method: random traces in three parts; a mark behind the first and behind
+/// the second, back to the second, the rest again, back to the first, twice.
+#[test]
+fn random_changes_are_taken_back() {
+    run_property(TRACES * effort(), true, |steps| check(&settings(), steps)).unwrap();
+}
+
+/// The same with quotas enforced, whose counts are written into znodes.
+#[test]
+fn random_changes_under_quotas_are_taken_back() {
+    let settings = Settings {
+        enforce_quota: true,
+        ..settings()
+    };
+    check_random(&settings, TRACES * effort()).unwrap();
+}
+
+pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {
+    // Of a planted bug it is enough to know that it shows.
+    let shrinks = settings.planted.is_none();
+    run_property(traces, shrinks, |steps| check(settings, steps))
+}
+
+fn check(settings: &Settings, steps: &[Step]) -> Result<(), String> {
+    let mut run = Run::new(settings);
+    let (first, rest) = steps.split_at(steps.len() / 3);
+    let (second, third) = rest.split_at(rest.len() / 2);
+    play(&mut run, first)?;
+    let (before, early) = (lasting(run.drive.engine()), run.drive.mark());
+    play(&mut run, second)?;
+    let (later, late) = (lasting(run.drive.engine()), run.drive.mark());
+    play(&mut run, third)?;
+    back(&mut run, late, &later)?;
+    play(&mut run, third)?;
+    back(&mut run, early, &before)?;
+    if run.drive.rewind(late).is_ok() {
+        return Err("a mark set after the one that was gone back to is still there".into());
+    }
+    play(&mut run, third)?;
+    back(&mut run, early, &before)?;
+    play(&mut run, second)
+}
+
+fn play(run: &mut Run, steps: &[Step]) -> Result<(), String> {
+    for step in steps {
+        run.apply_only(step)?;
+    }
+    Ok(())
+}
+
+fn back(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<(), String> {
+    for conn in run.drive.rewind(mark)? {
+        run.is_closed(conn);
+    }
+    let found = lasting(run.drive.engine());
+    // Whoever was connected then and is not now has no watches, and the other way round.
+    let connected: Vec<_> = run
+        .drive
+        .engine()
+        .sessions()
+        .filter(|(.., conn)| conn.is_some())
+        .map(|(id, ..)| format!("watch {id} "))
+        .collect();
+    let comparable = |text: &str| -> String {
+        text.lines()
+            .filter(|line| {
+                !line.starts_with("watch ")
+                    || connected.iter().any(|session| line.starts_with(session))
+            })
+            .map(|line| format!("{line}\n"))
+            .collect()
+    };
+    let (found, expected) = (comparable(&found), comparable(expected));
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("before\n{expected}\nafter going back\n{found}"))
+    }
+}
+
+/// What of a state comes back, as text: all but the zxid, connections and deadlines, with watches
+/// by their session.
+fn lasting(engine: &Engine) -> String {
+    let owner = |conn: &str| {
+        let mut sessions = engine.sessions();
+        let found = sessions
+            .find(|(.., conn_of)| conn_of.is_some_and(|ConnId(number)| number.to_string() == conn));
+        found.map_or_else(String::new, |(id, ..)| id.to_string())
+    };
+    let mut watches = Vec::new();
+    let mut text = String::new();
+    for line in engine.dump().lines().skip(1) {
+        if let Some(watch) = line.strip_prefix("watch ") {
+            let (path, rest) = watch.split_once(" conn ").expect("each has a connection");
+            let (conn, modes) = rest.split_once(' ').expect("and modes");
+            watches.push(format!("watch {} {path} {modes}\n", owner(conn)));
+        } else if line.starts_with("session ") {
+            let (session, _) = line.split_once(" timeout ").expect("each has one");
+            text += &format!("{session}\n");
+        } else {
+            text += &format!("{line}\n");
+        }
+    }
+    let mut znodes: Vec<_> = engine
+        .image()
+        .znodes()
+        .map(|znode| String::from_utf8_lossy(znode.path).into_owned())
+        .collect();
+    for path in &mut znodes {
+        let children = engine.children(path).unwrap_or_default();
+        *path += &format!(" {children:?}\n");
+    }
+    znodes.sort();
+    watches.sort();
+    text + &znodes.concat() + &watches.concat()
+}
