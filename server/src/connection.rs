@@ -15,13 +15,13 @@ use minikeeper_protocol::{
 
 use crate::{
     admin::four_letter::words,
+    batch::Batch,
     limits::{self, Breach},
     outbox::{Close, Outbox},
     rest::Rest,
     scratch::{READ_BYTES, Scratch},
     shared::Shared,
     stats::Peer,
-    turn,
 };
 
 /// Why the connection itself wants to close.
@@ -230,7 +230,7 @@ impl Connection {
             if is_too_late {
                 limits::throttle(inputs);
             }
-            let requests = turn::Batch {
+            let requests = Batch {
                 inputs,
                 ends,
                 start: served,

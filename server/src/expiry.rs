@@ -29,9 +29,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         // Armed for "never" first: what becomes due from here on is either seen by the next
         // line or wakes the wait.
-        let rearm = shared.turns.arm(u64::MAX);
+        let rearm = shared.turns.alarm.arm(u64::MAX);
         let deadline_ms = next_deadline_ms(&shared).unwrap_or(u64::MAX);
-        shared.turns.arm(deadline_ms);
+        shared.turns.alarm.arm(deadline_ms);
         if deadline_ms == u64::MAX {
             rearm.notified().await;
             continue;

@@ -67,7 +67,7 @@ impl Fresh {
         let is_first = queue.len() == 1;
         drop(waiting);
         if is_first {
-            turns.rearm_for(Some(deadline_ms));
+            turns.alarm.rearm_for(Some(deadline_ms));
         }
     }
 

@@ -34,6 +34,8 @@
 //! nowhere else; it reads no environment and keeps no global state.
 
 mod admin;
+mod alarm;
+mod batch;
 pub mod blocking;
 mod clock;
 mod config;
@@ -59,12 +61,14 @@ mod session_info;
 mod shared;
 mod snapshot;
 mod socket;
+mod standing;
 mod start;
 mod stats;
 mod stream;
 mod throttle;
 #[cfg(feature = "tls")]
 mod tls;
+mod trace;
 mod turn;
 mod turn_effects;
 mod universe;

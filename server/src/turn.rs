@@ -5,25 +5,22 @@
 //! The one rule behind every ordering promise: something for a connection is appended only while
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    task::Waker,
-};
+use std::{sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
 use minikeeper_protocol::SessionId;
 use parking_lot::Mutex;
 use slab::Slab;
-use tokio::sync::Notify;
 
 use crate::{
+    alarm::Alarm,
+    batch::{Batch, Leftover},
     clock::Clock,
     fail_stop::FailStop,
     outbox::{Close, Outbox},
+    standing::Standing,
     stats::{ConnStats, Counters, Peer, Served},
+    trace,
     turn_effects::{Member, Timed, TurnEffects},
 };
 
@@ -37,16 +34,9 @@ pub(crate) struct Turns {
     core: Mutex<Core>,
     clock: Clock,
     outbox_bytes_max: usize,
-    /// Set once, by a panic inside a turn.
-    broken: AtomicBool,
-    /// Set once, by shutting down.
-    stopped: AtomicBool,
-    /// Resolves [`crate::Server::closed`] when broken.
-    broke: Notify,
-    /// What the expiry task sleeps until, in milliseconds since the start.
-    armed_ms: AtomicU64,
-    /// Wakes the expiry task when something is due earlier.
-    rearm: Notify,
+    standing: Standing,
+    /// For the expiry task.
+    pub(crate) alarm: Alarm,
     #[cfg(feature = "planted")]
     planted: Option<crate::planted::Planted>,
 }
@@ -67,30 +57,6 @@ pub(crate) struct Look<'a> {
     pub(crate) counters: &'a Counters,
 }
 
-/// What a connection has read and wants served.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch<'a> {
-    pub(crate) inputs: &'a [Input],
-    /// Where each of them ends among the bytes read.
-    pub(crate) ends: &'a [usize],
-    /// Where the first begins.
-    pub(crate) start: usize,
-    /// When an earlier turn began to serve what came with the same read, in milliseconds since
-    /// the start.
-    pub(crate) arrived_ms: Option<u64>,
-}
-
-/// What a turn leaves behind for its connection.
-#[derive(Debug, Default)]
-pub(crate) struct Leftover {
-    /// How many of the inputs were applied; fewer than given if there was too much to write.
-    pub(crate) applied: usize,
-    /// Why the connection must close once everything is written.
-    pub(crate) close: Option<Close>,
-    /// When the turn began, in milliseconds since the start.
-    pub(crate) began_ms: u64,
-}
-
 impl Turns {
     pub(crate) fn new(engine: Engine, clock: Clock, outbox_bytes_max: usize) -> Self {
         Self {
@@ -101,11 +67,8 @@ impl Turns {
             }),
             clock,
             outbox_bytes_max,
-            broken: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
-            broke: Notify::new(),
-            armed_ms: AtomicU64::new(0),
-            rearm: Notify::new(),
+            standing: Standing::default(),
+            alarm: Alarm::default(),
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -136,7 +99,7 @@ impl Turns {
             outbox.close(Close::Broken);
             return (conn, outbox);
         }
-        if self.stopped.load(Ordering::Acquire) {
+        if self.standing.is_stopped() {
             outbox.close(Close::Shutdown);
         }
         drop(core);
@@ -211,7 +174,7 @@ impl Turns {
             if leftover.close.is_some() || effects.out.len() > out_bytes_max {
                 break;
             }
-            trace(input, engine.zxid());
+            trace::request(input, engine.zxid());
             engine.apply(now, input, &mut effects);
             leftover.applied += 1;
             leftover.close = effects.close;
@@ -250,7 +213,7 @@ impl Turns {
             counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
         }
         if engine.deadline_moved() || hello.is_some() {
-            self.rearm_for(engine.next_deadline_ms());
+            self.alarm.rearm_for(engine.next_deadline_ms());
         }
         #[cfg(feature = "planted")]
         self.append_after_unlocking(core, conn, late, wakes);
@@ -352,13 +315,13 @@ impl Turns {
 
     /// Closes every connection, those that come later included.
     pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
+        self.standing.set_stopped();
         self.close_all(Close::Shutdown);
     }
 
     /// Whether nothing more is served.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.standing.is_stopped()
     }
 
     /// Looks at the engine between two turns.
@@ -404,34 +367,19 @@ impl Turns {
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
+        self.standing.is_broken()
     }
 
     fn stop_broken(&self) {
-        self.broken.store(true, Ordering::Release);
+        self.standing.set_broken();
         tracing::error!("the engine panicked: every connection is closed");
         self.close_all(Close::Broken);
-        self.broke.notify_waiters();
+        self.standing.tell_broken();
     }
 
     /// Waits until a panic inside a turn has stopped the server.
     pub(crate) async fn broke(&self) {
-        let broke = self.broke.notified();
-        if !self.is_broken() {
-            broke.await;
-        }
-    }
-
-    pub(crate) fn rearm_for(&self, deadline_ms: Option<u64>) {
-        if deadline_ms.is_some_and(|deadline| deadline < self.armed_ms.load(Ordering::Acquire)) {
-            self.rearm.notify_one();
-        }
-    }
-
-    /// Notes what the expiry task will sleep until, and gives what may wake it earlier.
-    pub(crate) fn arm(&self, deadline_ms: u64) -> &Notify {
-        self.armed_ms.store(deadline_ms, Ordering::Release);
-        &self.rearm
+        self.standing.broke().await;
     }
 
     #[cfg(not(feature = "planted"))]
@@ -471,26 +419,5 @@ impl Turns {
                     .flatten(),
             );
         }
-    }
-}
-
-/// One debug event a request, built only when somebody listens. Data is never logged.
-fn trace(input: &Input, zxid: minikeeper_protocol::Zxid) {
-    match input {
-        Input::Request { conn, xid, request } => tracing::debug!(
-            conn = conn.0,
-            xid = xid.0,
-            op = request.op().name(),
-            path = request.path().map(tracing::field::display),
-            %zxid,
-            "request"
-        ),
-        Input::Connect { conn, hello } => tracing::debug!(
-            conn = conn.0,
-            session = %hello.session_id,
-            timeout_ms = hello.timeout_ms,
-            "handshake"
-        ),
-        other => tracing::debug!(?other, "input"),
     }
 }
