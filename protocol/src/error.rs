@@ -25,6 +25,12 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $code,)* Self::Other(code) => code }
             }
 
+            /// The error of this name, as [`ErrorCode::name`] gives it.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
             /// The error with this number.
             #[must_use]
             pub const fn from_code(code: i32) -> Self {

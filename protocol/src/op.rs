@@ -26,6 +26,12 @@ macro_rules! opcodes {
                 match self { $(Self::$variant => $name,)* }
             }
 
+            /// The operation of this name, as [`OpCode::name`] gives it.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|op| op.name() == name)
+            }
+
             /// The operation with this number.
             #[must_use]
             pub const fn from_code(code: i32) -> Option<Self> {

@@ -265,7 +265,7 @@ impl Connection {
     }
 
     fn count_throttled(&self, applied: &[Input]) {
-        let is_throttled = |input: &&Input| matches!(input, Input::Throttled { .. });
+        let is_throttled = |input: &&Input| matches!(input, Input::Refused { .. });
         let throttled = applied.iter().filter(is_throttled).count();
         let Shared { limits, config, .. } = &*self.shared;
         limits.throttled(config, throttled);

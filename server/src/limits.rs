@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use minikeeper_engine::Input;
-use minikeeper_protocol::{Request, frame};
+use minikeeper_protocol::{ErrorCode, Request, frame};
 
 use crate::{config::Config, stats::LimitHits, throttle::Throttle};
 
@@ -290,7 +290,8 @@ pub(crate) fn throttle(inputs: &mut [Input]) {
             Input::Request { conn, xid, .. } | Input::Undecodable { conn, xid, .. } => (*conn, *xid),
             _ => continue,
         };
-        *input = Input::Throttled { conn, xid };
+        let error = ErrorCode::ThrottledOp;
+        *input = Input::Refused { conn, xid, error };
     }
 }
 

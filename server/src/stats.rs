@@ -99,7 +99,7 @@ impl LastOp {
                 _ if failed && is_plain_write(request.op()) => Some(Self::NotApplicable),
                 _ => Some(Self::Request(request.op())),
             },
-            Input::Undecodable { .. } | Input::Throttled { .. } => Some(Self::NotApplicable),
+            Input::Undecodable { .. } | Input::Refused { .. } => Some(Self::NotApplicable),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ fn chosen_xid(input: &Input) -> Option<Xid> {
             Request::Ping | Request::Auth { .. } | Request::Sasl { .. } => return None,
             _ => *xid,
         },
-        Input::Undecodable { xid, .. } | Input::Throttled { xid, .. } => *xid,
+        Input::Undecodable { xid, .. } | Input::Refused { xid, .. } => *xid,
         _ => return None,
     };
     (xid.0 >= 0).then_some(xid)

@@ -5,8 +5,8 @@ use minikeeper_engine::{
     CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, SaslSettings, Settings,
 };
 use minikeeper_protocol::{
-    Acl, AclList, ConnectRequest, ConnectResponse, Create, CreateOp, MultiOp, MultiReadOp, Perms,
-    ReplyHeader, ReplyRef, Request, SessionId, Ustring, Xid, Zxid,
+    Acl, AclList, ConnectRequest, ConnectResponse, Create, CreateOp, ErrorCode, MultiOp,
+    MultiReadOp, Perms, ReplyHeader, ReplyRef, Request, SessionId, Ustring, Xid, Zxid,
 };
 
 /// A name, which is also that of the target and of the folder with its seeds, and the function.
@@ -197,7 +197,10 @@ fn inputs(
             }];
         }
         9 if next().is_multiple_of(2) => return vec![Input::UnknownOp { conn, xid }],
-        9 => return vec![Input::Throttled { conn, xid }],
+        9 => {
+            let error = ErrorCode::ThrottledOp;
+            return vec![Input::Refused { conn, xid, error }];
+        }
         10..=17 => Request::Create(create(&mut next)),
         18..=22 => Request::Delete {
             path: path(next()),

@@ -148,9 +148,9 @@ impl Model {
                     self.refuse_unknown(conn.0, *xid);
                 }
             }
-            Input::Throttled { conn, xid } => {
+            Input::Refused { conn, xid, error } => {
                 if self.touch(conn.0) {
-                    self.reply(conn.0, *xid, Err(ErrorCode::ThrottledOp));
+                    self.reply(conn.0, *xid, Err(*error));
                 }
             }
             Input::Disconnect { conn } => self.detach(conn.0),

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use minikeeper_protocol::{ConnectRequest, Request, SessionId, Xid, Zxid};
+use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
 /// One connection, numbered by the shell. Small numbers, used again after a disconnect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -73,13 +73,15 @@ pub enum Input {
         /// The client's number for it.
         xid: Xid,
     },
-    /// A request that waited too long to be served: it is answered with THROTTLEDOP and changes
-    /// nothing. Which requests these are is the shell's business.
-    Throttled {
+    /// A request that the shell does not want carried out, because it waited too long or a test
+    /// says so: it is answered with this error and changes nothing.
+    Refused {
         /// Where it came from.
         conn: ConnId,
         /// The client's number for it.
         xid: Xid,
+        /// What is answered.
+        error: ErrorCode,
     },
     /// The connection is gone.
     Disconnect {

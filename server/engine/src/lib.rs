@@ -312,11 +312,11 @@ fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
             }
         }
         // Reference section 17.2: it keeps the session alive like any request.
-        Input::Throttled { conn, xid } => {
+        Input::Refused { conn, xid, error } => {
             if let Some(caller) = admit(state, *conn, now)
                 && enter(state, caller, *xid, effects)
             {
-                Answer::to(*conn, *xid, effects).refuse(state.zxid, ErrorCode::ThrottledOp);
+                Answer::to(*conn, *xid, effects).refuse(state.zxid, *error);
             }
         }
         Input::Disconnect { conn } => state.detach(*conn),

@@ -112,9 +112,10 @@ fn throttled_request_is_answered_and_keeps_its_session() {
         elapsed_ms,
         wall_ms: 0,
     };
-    let throttled = Input::Throttled {
+    let throttled = Input::Refused {
         conn: ConnId(0),
         xid: Xid(7),
+        error: ErrorCode::ThrottledOp,
     };
     engine.apply(now(9_000), &throttled, &mut seen);
     let header = ReplyHeader {
