@@ -1,10 +1,14 @@
 //! Every setting of a server, with its default. Read once, at the start.
 
+mod checks;
+
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
 };
+
+pub use checks::ConfigError;
 
 /// What a [`Server`](crate::Server) is started with.
 ///
@@ -252,56 +256,6 @@ impl Default for Config {
     }
 }
 
-/// A setting that makes no sense.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A setting must not be zero.
-    #[error("{setting} is 0; it must be at least 1")]
-    Zero {
-        /// Its name.
-        setting: &'static str,
-    },
-    /// The session timeouts cross.
-    #[error("session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}")]
-    TimeoutsCross {
-        /// The shortest timeout, in milliseconds.
-        min_ms: u32,
-        /// The longest timeout, in milliseconds.
-        max_ms: u32,
-    },
-    /// A scheme that is demanded does not exist here, so that nobody could ever be served.
-    #[error(
-        "enforce_auth_schemes names {scheme:?}; there are ip, digest while digest_enabled, \
-         sasl while there are sasl_users, and x509 with TLS"
-    )]
-    UnknownScheme {
-        /// What was demanded.
-        scheme: String,
-    },
-    /// A setting does nothing without another one.
-    #[error("{setting} is set without {needs}")]
-    Alone {
-        /// Its name.
-        setting: &'static str,
-        /// The name of the other one.
-        needs: &'static str,
-    },
-    /// What cannot be a digest identity would never make anybody a super user.
-    #[error("super_digest is {0:?}; it must be super:BASE64(SHA1(super:PASSWORD))")]
-    NoDigest(String),
-    /// A setting is too large for the protocol.
-    #[error("{setting} is {value}; it must be at most {max}")]
-    TooLarge {
-        /// Its name.
-        setting: &'static str,
-        /// What was asked for.
-        value: u64,
-        /// What is possible.
-        max: u64,
-    },
-}
-
 impl Config {
     pub(crate) fn timeout_min_ms(&self) -> u32 {
         self.session_timeout_min_ms
@@ -313,127 +267,6 @@ impl Config {
             .unwrap_or_else(|| self.tick_time_ms.saturating_mul(20))
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        for (setting, value) in [
-            ("tick_time_ms", self.tick_time_ms as usize),
-            ("frame_bytes_max", self.frame_bytes_max),
-            ("connections_max", self.connections_max),
-            ("listen_backlog", self.listen_backlog as usize),
-            (
-                "connection_throttle_fill_time",
-                usize::from(self.connection_throttle_fill_time.as_millis() > 0),
-            ),
-            ("large_request_bytes_max", self.large_request_bytes_max),
-            ("unserved_bytes_max", self.unserved_bytes_max),
-            ("sessions_max", self.sessions_max),
-            ("write_backlog_bytes_max", self.write_backlog_bytes_max),
-            ("turn_requests_max", self.turn_requests_max),
-        ] {
-            if value == 0 {
-                return Err(ConfigError::Zero { setting });
-            }
-        }
-        // Connections, sessions and watches are numbered with 32 bits, lengths and timeouts
-        // with 31; each leaves a number for "none".
-        const NUMBERED_MAX: u64 = u32::MAX as u64 - 1;
-        const SIGNED_MAX: u64 = i32::MAX as u64;
-        for (setting, value, max) in [
-            (
-                "frame_bytes_max",
-                self.frame_bytes_max as u64,
-                SIGNED_MAX - 4,
-            ),
-            ("connections_max", self.connections_max as u64, NUMBERED_MAX),
-            ("listen_backlog", u64::from(self.listen_backlog), SIGNED_MAX),
-            ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
-            ("watches_max", self.watches_max as u64, NUMBERED_MAX),
-            (
-                "tree_bytes_max",
-                self.tree_bytes_max as u64,
-                NUMBERED_MAX * 128,
-            ),
-            (
-                "session_timeout_max_ms",
-                u64::from(self.timeout_max_ms()),
-                SIGNED_MAX,
-            ),
-        ] {
-            if value > max {
-                return Err(ConfigError::TooLarge {
-                    setting,
-                    value,
-                    max,
-                });
-            }
-        }
-        if let Some(given) = &self.super_digest
-            && !given.contains(':')
-        {
-            return Err(ConfigError::NoDigest(given.clone()));
-        }
-        for scheme in &self.enforce_auth_schemes {
-            #[cfg(feature = "tls")]
-            if scheme == "x509" && self.secure_listen.is_some() {
-                continue;
-            }
-            let exists = match scheme.as_str() {
-                "ip" => true,
-                "digest" => self.digest_enabled,
-                "sasl" => !self.sasl_users.is_empty(),
-                _ => false,
-            };
-            if !exists {
-                let scheme = scheme.clone();
-                return Err(ConfigError::UnknownScheme { scheme });
-            }
-        }
-        let (min_ms, max_ms) = (self.timeout_min_ms(), self.timeout_max_ms());
-        if min_ms > max_ms {
-            return Err(ConfigError::TimeoutsCross { min_ms, max_ms });
-        }
-        if !self.save_interval.is_zero() && self.data_dir.is_none() {
-            return Err(ConfigError::Alone {
-                setting: "save_interval",
-                needs: "data_dir",
-            });
-        }
-        #[cfg(feature = "tls")]
-        self.validate_tls()?;
-        Ok(())
-    }
-
-    #[cfg(feature = "tls")]
-    fn validate_tls(&self) -> Result<(), ConfigError> {
-        let is_secure = self.secure_listen.is_some();
-        let (has_certificate, has_key) = (self.tls_certificate.is_some(), self.tls_key.is_some());
-        for (setting, is_set, needs, is_there) in [
-            (
-                "secure_listen",
-                is_secure,
-                "tls_certificate",
-                has_certificate,
-            ),
-            ("secure_listen", is_secure, "tls_key", has_key),
-            (
-                "tls_client_ca",
-                self.tls_client_ca.is_some(),
-                "secure_listen",
-                is_secure,
-            ),
-            (
-                "x509_super_user",
-                self.x509_super_user.is_some(),
-                "tls_client_ca",
-                self.tls_client_ca.is_some(),
-            ),
-        ] {
-            if is_set && !is_there {
-                return Err(ConfigError::Alone { setting, needs });
-            }
-        }
-        Ok(())
-    }
-
     /// The port for clients over TLS, as the original names it: -1 for none.
     pub(crate) fn secure_port(&self) -> i32 {
         #[cfg(feature = "tls")]
@@ -441,60 +274,5 @@ impl Config {
             return address.port().into();
         }
         -1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn default_is_valid_and_nonsense_is_named() {
-        assert_eq!(Config::default().validate(), Ok(()));
-        let zero = Config {
-            tick_time_ms: 0,
-            ..Config::default()
-        };
-        assert_eq!(
-            zero.validate().unwrap_err().to_string(),
-            "tick_time_ms is 0; it must be at least 1"
-        );
-        let crossed = Config {
-            session_timeout_min_ms: Some(90_000),
-            ..Config::default()
-        };
-        assert_eq!(
-            crossed.validate().unwrap_err().to_string(),
-            "session_timeout_min_ms 90000 exceeds session_timeout_max_ms 60000"
-        );
-        #[cfg(feature = "tls")]
-        assert_eq!(
-            Config {
-                secure_listen: Some(Config::default().listen),
-                tls_certificate: Some("cert.pem".into()),
-                ..Config::default()
-            }
-            .validate()
-            .unwrap_err()
-            .to_string(),
-            "secure_listen is set without tls_key"
-        );
-        let digest = Config {
-            super_digest: Some("secret".to_owned()),
-            ..Config::default()
-        };
-        let fault = digest.validate().unwrap_err().to_string();
-        assert!(fault.starts_with("super_digest is \"secret\"; it must be super:"));
-        let large = Config {
-            frame_bytes_max: usize::MAX,
-            ..Config::default()
-        };
-        assert!(
-            large
-                .validate()
-                .unwrap_err()
-                .to_string()
-                .starts_with("frame_bytes_max is ")
-        );
     }
 }
