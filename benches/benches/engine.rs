@@ -5,6 +5,7 @@ use std::{hint::black_box, time::Duration};
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use minikeeper_benches::clock::now_ns;
 use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, Create, CreateMode, CreateOp, MultiOp, ReplyHeader, ReplyRef,
@@ -231,6 +232,46 @@ fn multi(c: &mut Criterion) {
     }
 }
 
+/// What a test between snapshot and restore costs, in a large tree: 1,000 changes noted down and
+/// taken back. And a whole copy of that tree.
+fn past(c: &mut Criterion) {
+    const ZNODES: usize = 100_000;
+    let mut bench = Bench::with_children(ZNODES);
+    let set = set_data();
+    let creates: Vec<_> = (0..500)
+        .map(|number| create(&format!("/app/new-{number}"), CreateMode::Persistent))
+        .collect();
+    let change = |bench: &mut Bench| {
+        for create in &creates {
+            bench.apply(create);
+            bench.apply(&set);
+        }
+    };
+    c.bench_function("engine/1000 changes of 100000 znodes/rewind", |b| {
+        b.iter_custom(|rounds| {
+            let mut time = Duration::ZERO;
+            for _ in 0..rounds {
+                let start = now_ns();
+                let mark = bench.engine.mark();
+                time += Duration::from_nanos(now_ns() - start);
+                change(&mut bench);
+                let start = now_ns();
+                assert!(
+                    bench
+                        .engine
+                        .rewind(mark, Now::default(), &mut Encode::default())
+                );
+                bench.engine.forget_mark(mark);
+                time += Duration::from_nanos(now_ns() - start);
+            }
+            time
+        });
+    });
+    c.bench_function("engine/fork of 100000 znodes", |b| {
+        b.iter_with_large_drop(|| bench.engine.fork(minikeeper_protocol::SessionId(1)));
+    });
+}
+
 fn short() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(500))
@@ -240,6 +281,6 @@ fn short() -> Criterion {
 criterion_group! {
     name = benches;
     config = short();
-    targets = reads_and_writes, create_and_delete, listings, fan_out, multi
+    targets = reads_and_writes, create_and_delete, listings, fan_out, multi, past
 }
 criterion_main!(benches);

@@ -26,6 +26,7 @@
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
+//! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
 //! | a restart within the process | [`Universe::state`], [`Builder::state`] |
 //! | every setting and limit | [`Config`] |
 //!
@@ -85,4 +86,4 @@ pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;
-pub use universe::Universe;
+pub use universe::{RestoreError, Snapshot, Universe};

@@ -116,7 +116,11 @@ impl Turns {
         self.turn(|core, now| {
             core.members.remove(conn.0 as usize);
             core.counters.dropped += u64::from(dropped);
-            self.apply_to(core, now, &Input::Disconnect { conn })
+            let input = Input::Disconnect { conn };
+            self.alter_core(core, now, |engine, now, effects| {
+                engine.apply(now, &input, effects);
+            })
+            .1
         });
     }
 
@@ -236,10 +240,29 @@ impl Turns {
     }
 
     pub(crate) fn apply_unasked(&self, input: &Input) {
-        self.turn(|core, now| self.apply_to(core, now, input));
+        self.alter(|engine, now, effects| engine.apply(now, input, effects));
     }
 
-    fn apply_to(&self, core: &mut Core, now: Now, input: &Input) -> Vec<Waker> {
+    /// A turn of nobody's connection; `None` on a broken server.
+    pub(crate) fn alter<T>(
+        &self,
+        change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        self.turn(|core, now| {
+            let (changed, wakes) = self.alter_core(core, now, change);
+            result = Some(changed);
+            wakes
+        });
+        result
+    }
+
+    fn alter_core<T>(
+        &self,
+        core: &mut Core,
+        now: Now,
+        change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
+    ) -> (T, Vec<Waker>) {
         let mut out = Vec::new();
         let Core {
             engine,
@@ -247,8 +270,12 @@ impl Turns {
             counters,
         } = core;
         let mut effects = self.effects(members, counters, None, &mut out);
-        engine.apply(now, input, &mut effects);
-        effects.wakes
+        let changed = change(engine, now, &mut effects);
+        let wakes = effects.wakes;
+        if engine.deadline_moved() {
+            self.alarm.rearm_for(engine.next_deadline_ms());
+        }
+        (changed, wakes)
     }
 
     /// A turn that belongs to no connection.

@@ -3,11 +3,13 @@
 //! One file a family of verbs.
 
 mod look;
+mod rewinding;
 mod sessions;
 mod time;
 
 use std::sync::Arc;
 
+pub use self::rewinding::{RestoreError, Snapshot};
 use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.

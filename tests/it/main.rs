@@ -36,6 +36,7 @@ mod local;
 mod memory;
 mod pacing;
 mod paths;
+mod rewinding;
 mod saving;
 mod sessions;
 mod throttling;

@@ -96,7 +96,7 @@ pub(crate) struct Before {
 }
 
 /// A state that can be gone back to, see [`crate::Engine::mark`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Mark(pub(crate) u64);
 
 /// The changes, and from where on they are needed.

@@ -1,0 +1,118 @@
+//! Snapshots in memory, and going back to them, as clients see it.
+
+use std::{net::SocketAddr, time::Duration};
+
+use minikeeper::{RestoreError, blocking};
+use minikeeper_protocol::{ConnectResponse, CreateMode, ErrorCode, EventKind, Zxid};
+use minikeeper_tests::wire::{self, Wire};
+
+use crate::kit::wait_until;
+
+const TIMEOUT_MS: i32 = 30_000;
+
+fn start() -> blocking::Server {
+    blocking::Server::builder().manual_clock().start().unwrap()
+}
+
+/// Goes on with a session over a new connection.
+fn resume(address: SocketAddr, session: &ConnectResponse) -> (Wire, ConnectResponse) {
+    let mut wire = Wire::connect(address);
+    let password = session.password.as_deref().unwrap();
+    let response = wire.resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
+    (wire, response)
+}
+
+/// Source: the promise of [`minikeeper::Universe::restore`].
+#[test]
+fn clients_find_what_was_there_as_often_as_one_goes_back() {
+    let server = start();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"1", CreateMode::Persistent));
+    let stat = server.get("/a").unwrap().1;
+    let before = server.snapshot();
+    for _ in 0..3 {
+        client.must(&wire::set("/a", b"2"));
+        client.must(&wire::create("/a/b", b"", CreateMode::Ephemeral));
+        server.restore(&before).unwrap();
+        assert_eq!(server.get("/a"), Some((Some(b"1".to_vec()), stat)));
+        let missing = client.refused(&wire::get("/a/b", false));
+        assert_eq!(missing, ErrorCode::NoNode);
+    }
+    server.check().unwrap();
+}
+
+#[test]
+fn session_opened_since_is_cut_off_and_unknown() {
+    let server = start();
+    let (mut old, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let before = server.snapshot();
+    let (mut new, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    server.restore(&before).unwrap();
+    new.expect_closed();
+    wait_until("its connection is gone", || server.connections() == 1);
+    let (_, refused) = resume(server.addr(), &session);
+    assert_eq!(refused.timeout_ms, 0);
+    old.ping();
+}
+
+/// The client of a session that has ended since takes it up again, with its ephemeral.
+#[test]
+fn session_that_has_ended_since_can_be_taken_up() {
+    let server = start();
+    let (mut owner, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let before = server.snapshot();
+    assert!(server.expire(session.session_id));
+    owner.expect_closed();
+    server.restore(&before).unwrap();
+    let (mut owner, resumed) = resume(server.addr(), &session);
+    assert_eq!(resumed.session_id, session.session_id);
+    owner.must(&wire::get("/e", false));
+    // Nobody takes up another's: a whole timeout is left to it, no more.
+    drop(owner);
+    wait_until("it is not connected", || server.connections() == 0);
+    server.advance(Duration::from_secs(60));
+    assert!(server.get("/e").is_none());
+}
+
+#[test]
+fn watch_that_has_fired_since_fires_again() {
+    let server = start();
+    let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let (mut writer, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    writer.must(&wire::create("/a", b"", CreateMode::Persistent));
+    watcher.must(&wire::get("/a", true));
+    let before = server.snapshot();
+    for _ in 0..2 {
+        writer.must(&wire::set("/a", b"x"));
+        assert_eq!(watcher.event().kind, EventKind::DataChanged);
+        server.restore(&before).unwrap();
+    }
+}
+
+#[test]
+fn snapshot_that_cannot_be_restored_says_why() {
+    let (server, other) = (start(), start());
+    let (old, foreign) = (server.snapshot(), other.snapshot());
+    let young = server.snapshot();
+    server.restore(&old).unwrap();
+    assert_eq!(server.restore(&young), Err(RestoreError::Gone));
+    assert_eq!(server.restore(&foreign), Err(RestoreError::OtherUniverse));
+    server.restore(&old).unwrap();
+}
+
+/// Nothing is kept once the last snapshot is dropped, and the server's check would see it.
+#[test]
+fn dropped_snapshots_leave_nothing() {
+    let server = start();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let (first, second) = (server.snapshot(), server.snapshot());
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    drop(first);
+    client.must(&wire::create("/b", b"", CreateMode::Persistent));
+    server.restore(&second).unwrap();
+    assert!(server.get("/a").is_none());
+    drop(second);
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    server.check().unwrap();
+}
