@@ -29,6 +29,15 @@ impl Ustring {
         &self.0
     }
 
+    /// What comes behind so many bytes; shares them.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn tail(&self, from: usize) -> Self {
+        Self(self.0.slice(from..))
+    }
+
     /// The text, malformed sequences replaced by U+FFFD as the original's decoder does.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {

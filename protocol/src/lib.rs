@@ -44,6 +44,7 @@ pub mod jute;
 pub mod multi;
 pub mod op;
 pub mod path;
+mod rebase;
 pub mod reply;
 pub mod request;
 pub mod stat;

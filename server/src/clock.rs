@@ -45,6 +45,24 @@ impl Clock {
         }
     }
 
+    /// A clock that goes on from here by itself.
+    pub(crate) fn fork(&self) -> Self {
+        match self {
+            Self::System {
+                start,
+                wall_start_ms,
+                found_at_ms,
+            } => Self::System {
+                start: *start,
+                wall_start_ms: AtomicI64::new(wall_start_ms.load(Ordering::Relaxed)),
+                found_at_ms: AtomicU64::new(found_at_ms.load(Ordering::Relaxed)),
+            },
+            Self::Manual { elapsed_ms } => Self::Manual {
+                elapsed_ms: AtomicU64::new(elapsed_ms.load(Ordering::Acquire)),
+            },
+        }
+    }
+
     pub(crate) fn now(&self) -> Now {
         match self {
             Self::System {

@@ -74,6 +74,10 @@ pub(crate) struct Connection {
     is_open: bool,
     /// Whether the client closed its side.
     pub(crate) is_left: bool,
+    /// Whether it is known to which universe it belongs.
+    pub(crate) is_bound: bool,
+    /// Whether it was told a zxid of the server's own universe.
+    pub(crate) has_seen_root: bool,
     /// Input that has not been served. Behind a pointer, as few connections have some.
     rest: Option<Box<Rest>>,
 }
@@ -87,6 +91,8 @@ impl Connection {
             id,
             is_open: false,
             is_left: false,
+            is_bound: false,
+            has_seen_root: false,
             rest: None,
         }
     }
@@ -202,7 +208,13 @@ impl Connection {
         let mut arrived_ms = None;
         loop {
             let mut fault = None;
-            let turn_max = self.shared.config.turn_requests_max;
+            // One by one, until one of them says to which universe they all belong.
+            let is_unbound = self.is_unbound();
+            let turn_max = if is_unbound {
+                1
+            } else {
+                self.shared.config.turn_requests_max
+            };
             scratch.ends.clear();
             let mut end = served;
             while scratch.inputs.len() < turn_max && fault.is_none() {
@@ -218,6 +230,10 @@ impl Connection {
             if scratch.inputs.is_empty() {
                 return (fault.map_or(Flow::Continue, Flow::Close), served);
             }
+            if is_unbound && let Some(input) = scratch.inputs.first_mut() {
+                self.bind(input);
+            }
+            self.rebase(&mut scratch.inputs);
             let out_bytes_max = self.shared.config.write_backlog_bytes_max;
             let Scratch {
                 inputs,

@@ -27,6 +27,7 @@
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
 //! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
+//! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
 //! | a restart within the process | [`Universe::state`], [`Builder::state`] |
 //! | every setting and limit | [`Config`] |
 //!
@@ -37,6 +38,7 @@
 mod admin;
 mod alarm;
 mod batch;
+mod binding;
 pub mod blocking;
 mod clock;
 mod config;
@@ -54,6 +56,7 @@ mod metrics;
 mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod rebased;
 mod rest;
 mod saving;
 mod scratch;
@@ -73,6 +76,7 @@ mod trace;
 mod turn;
 mod turn_effects;
 mod universe;
+mod universes;
 
 pub use config::{Config, ConfigError};
 pub use jaas::{JaasError, jaas_users};
@@ -86,4 +90,4 @@ pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;
-pub use universe::{RestoreError, Snapshot, Universe};
+pub use universe::{RestoreError, Snapshot, Universe, UniverseError, UniverseGuard};

@@ -1,25 +1,14 @@
 //! A running server: start, look inside, move time, stop.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    ops::Deref,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicI64},
-    time::Duration,
-};
+use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
-    admin::four_letter::words,
     config::Config,
-    expiry,
-    fresh::Fresh,
-    limits::Limits,
-    listener,
+    expiry, listener,
     saving::Saving,
-    scratch::ScratchPool,
     shared::Shared,
     snapshot::{SaveError, State},
     start::{self, StartError},
@@ -90,16 +79,7 @@ impl Server {
         let mut turns = Turns::new(engine, clock, config.outbox_bytes_max);
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
-        let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
-        let shared = Arc::new(Shared {
-            turns,
-            config,
-            scratches: ScratchPool::default(),
-            live: Arc::default(),
-            fresh: Fresh::new(handshake_ms),
-            trace_mask: AtomicI64::new(words::TRACE_MASK),
-            limits: Limits::default(),
-        });
+        let shared = Arc::new(Shared::root(config, turns));
         let mut tasks = vec![tokio::spawn(listener::accept(
             listener,
             Arc::clone(&shared),
@@ -126,7 +106,7 @@ impl Server {
         }
         tracing::info!(%address, "listening");
         Ok(Self {
-            universe: Universe { shared },
+            universe: Universe::root(shared),
             saving,
             address,
             tasks: Mutex::new(tasks),
@@ -151,17 +131,6 @@ impl Server {
     #[must_use]
     pub fn secure_addr(&self) -> Option<SocketAddr> {
         self.shared.config.secure_listen
-    }
-
-    /// The address as ZooKeeper clients take it.
-    #[must_use]
-    pub fn connect_string(&self) -> String {
-        let ip = match self.address.ip() {
-            ip if !ip.is_unspecified() => ip,
-            IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        };
-        SocketAddr::new(ip, self.address.port()).to_string()
     }
 
     /// Waits until the server has stopped serving because of a bug in it.
@@ -246,6 +215,9 @@ impl Server {
     fn close(&self) {
         for task in &*self.tasks.lock() {
             task.abort();
+        }
+        for universe in self.shared.universes.remove_all() {
+            universe.turns.stop();
         }
         self.shared.turns.stop();
     }

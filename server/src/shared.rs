@@ -4,17 +4,62 @@ use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{
     config::Config, fresh::Fresh, limits::Limits, live::Live, scratch::ScratchPool, turn::Turns,
+    universes::Universes,
 };
 
-/// What the listener, the connections and the handle share.
+/// What `gtmk` tells until `stmk` sets another.
+const TRACE_MASK: i64 = 306;
+
+/// What the listener, the connections and the handle share, for one universe.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) config: Config,
-    pub(crate) scratches: ScratchPool,
+    pub(crate) scratches: Arc<ScratchPool>,
     pub(crate) live: Arc<Live>,
     pub(crate) fresh: Fresh,
     /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
+    /// Those behind the same port; only the server's own universe has some.
+    pub(crate) universes: Universes<Self>,
+}
+
+impl Shared {
+    /// For the server's own universe, on the calling runtime.
+    pub(crate) fn root(config: Config, turns: Turns) -> Self {
+        Self::with(
+            config,
+            turns,
+            Arc::default(),
+            Arc::default(),
+            Universes::here(),
+        )
+    }
+
+    /// For one behind the same port as another.
+    pub(crate) fn beside(root: &Self, config: Config, turns: Turns) -> Self {
+        let (scratches, live) = (Arc::clone(&root.scratches), Arc::clone(&root.live));
+        Self::with(config, turns, scratches, live, Universes::none())
+    }
+
+    fn with(
+        config: Config,
+        turns: Turns,
+        scratches: Arc<ScratchPool>,
+        live: Arc<Live>,
+        universes: Universes<Self>,
+    ) -> Self {
+        let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            turns,
+            config,
+            scratches,
+            live,
+            fresh: Fresh::new(handshake_ms),
+            trace_mask: AtomicI64::new(TRACE_MASK),
+            limits: Limits::default(),
+            universes,
+        }
+    }
 }

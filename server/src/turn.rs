@@ -34,6 +34,8 @@ pub(crate) struct Turns {
     core: Mutex<Core>,
     clock: Clock,
     outbox_bytes_max: usize,
+    /// What the paths of clients begin with; empty for the server's own universe.
+    prefix: String,
     standing: Standing,
     /// For the expiry task.
     pub(crate) alarm: Alarm,
@@ -67,6 +69,7 @@ impl Turns {
             }),
             clock,
             outbox_bytes_max,
+            prefix: String::new(),
             standing: Standing::default(),
             alarm: Alarm::default(),
             #[cfg(feature = "planted")]
@@ -83,28 +86,59 @@ impl Turns {
         &self.clock
     }
 
+    /// These are turns of another universe than the server's own, the one clients name by this.
+    pub(crate) fn with_prefix(mut self, prefix: String) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// What the paths of clients begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Makes room for a connection.
     pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
-        let ip = peer.ip();
         let stats = ConnStats::new(peer, self.clock.now().wall_ms);
-        let mut core = self.core.lock();
-        let key = core.members.insert(Member {
+        let conn = self.take_in(Member {
             outbox: Arc::clone(&outbox),
             stats: Box::new(stats),
         });
+        (conn, outbox)
+    }
+
+    /// Makes room for a connection that was registered elsewhere.
+    pub(crate) fn take_in(&self, member: Member) -> ConnId {
+        let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
+        let mut core = self.core.lock();
+        let key = core.members.insert(member);
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
         // Asked under the lock: whoever closes all of them has seen this one, or is seen here.
         if self.is_broken() {
             outbox.close(Close::Broken);
-            return (conn, outbox);
+            return conn;
         }
         if self.standing.is_stopped() {
             outbox.close(Close::Shutdown);
         }
         drop(core);
-        self.apply_unasked(&Input::Open { conn, peer: ip });
-        (conn, outbox)
+        self.apply_unasked(&Input::Open { conn, peer });
+        conn
+    }
+
+    /// The connection goes elsewhere. `None` on a broken server.
+    pub(crate) fn let_go(&self, conn: ConnId) -> Option<Member> {
+        let mut member = None;
+        self.turn(|core, now| {
+            member = core.members.try_remove(conn.0 as usize);
+            let input = Input::Disconnect { conn };
+            self.alter_core(core, now, |engine, now, effects| {
+                engine.apply(now, &input, effects);
+            })
+            .1
+        });
+        member
     }
 
     /// The connection is gone; `dropped` if its client closed it.
@@ -303,6 +337,7 @@ impl Turns {
             out,
             members,
             outbox_bytes_max: self.outbox_bytes_max,
+            prefix: &self.prefix,
             wakes: Vec::new(),
             close: None,
             counters,

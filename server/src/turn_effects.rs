@@ -1,6 +1,6 @@
 //! What the engine says during a turn, carried out as far as that can be done under its lock.
 
-use std::{sync::Arc, task::Waker};
+use std::{borrow::Cow, sync::Arc, task::Waker};
 
 use minikeeper_engine::{CloseReason, ConnId, Effects, Event, Limit};
 use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid, event};
@@ -8,6 +8,7 @@ use slab::Slab;
 
 use crate::{
     outbox::{Close, Outbox},
+    rebased,
     stats::{ConnStats, Counters},
 };
 
@@ -25,6 +26,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) members: &'a Slab<Member>,
     pub(crate) outbox_bytes_max: usize,
+    /// What the paths of clients begin with.
+    pub(crate) prefix: &'a str,
     pub(crate) wakes: Vec<Waker>,
     /// Why the own connection must close.
     pub(crate) close: Option<Close>,
@@ -74,7 +77,11 @@ impl Effects for TurnEffects<'_> {
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let before = self.out.len();
         let is_token = matches!(body, ReplyRef::Token(_));
-        body.encode(header, self.out);
+        if self.prefix.is_empty() {
+            body.encode(header, self.out);
+        } else {
+            rebased::encode(self.prefix, header, body, self.out);
+        }
         let bytes = self.out.len() - before;
         self.replies += 1;
         self.counters.reply(bytes);
@@ -86,9 +93,14 @@ impl Effects for TurnEffects<'_> {
 
     fn event(&mut self, to: ConnId, event: &Event<'_>) {
         let mut bytes = 0;
+        let path = if self.prefix.is_empty() {
+            Cow::Borrowed(event.path)
+        } else {
+            Cow::Owned(rebased::path(self.prefix, event.path))
+        };
         let mut write = |out: &mut Vec<u8>| {
             let before = out.len();
-            event::encode(event.kind, event.path, event.zxid, out);
+            event::encode(event.kind, &path, event.zxid, out);
             bytes = out.len() - before;
         };
         if self.own == Some(to) {

@@ -3,13 +3,20 @@
 //! One file a family of verbs.
 
 mod look;
+mod others;
 mod rewinding;
 mod sessions;
 mod time;
 
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
 
-pub use self::rewinding::{RestoreError, Snapshot};
+pub use self::{
+    others::{UniverseError, UniverseGuard},
+    rewinding::{RestoreError, Snapshot},
+};
 use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.
@@ -29,12 +36,35 @@ use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
 #[derive(Clone, Debug)]
 pub struct Universe {
     pub(crate) shared: Arc<Shared>,
+    /// The server's own universe, this one perhaps.
+    root: Arc<Shared>,
 }
 
 impl Universe {
+    pub(crate) fn root(shared: Arc<Shared>) -> Self {
+        Self {
+            root: Arc::clone(&shared),
+            shared,
+        }
+    }
+
+    /// The address as ZooKeeper clients take it, with the chroot that names the universe.
+    #[must_use]
+    pub fn connect_string(&self) -> String {
+        let address = self.root.config.listen;
+        let ip = match address.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let address = SocketAddr::new(ip, address.port());
+        format!("{address}{}", self.shared.turns.prefix())
+    }
+
     /// A connection inside the process: the same bytes and the same turns, no socket.
     ///
-    /// Requests are served when they are written, on the writing task itself.
+    /// Requests are served when they are written, on the writing task itself. In another universe
+    /// than the server's own, paths begin with its name, as over TCP.
     ///
     /// # Examples
     /// ```
@@ -52,7 +82,7 @@ impl Universe {
     /// ```
     #[must_use]
     pub fn local(&self) -> LocalStream {
-        LocalStream::new(&self.shared)
+        LocalStream::new(&self.root)
     }
 
     /// How many connections are open, in-process ones included.

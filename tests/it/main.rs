@@ -42,3 +42,4 @@ mod sessions;
 mod throttling;
 #[cfg(feature = "tls")]
 mod tls;
+mod universes;

@@ -39,6 +39,7 @@ mod dump;
 mod effects;
 mod expiry_wheel;
 mod fork;
+mod handover;
 mod identities;
 mod identity;
 mod image;
@@ -80,6 +81,7 @@ use crate::{
 pub use crate::{
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
+    handover::Handover,
     image::{Image, SessionImage, ZnodeImage, Znodes},
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
@@ -139,13 +141,6 @@ impl Engine {
             state,
             elapsed_ms: 0,
         })
-    }
-
-    /// Goes on behind this change, as if everything up to it had happened; never back, and never
-    /// so far that the numbers could run out.
-    pub fn skip_to(&mut self, zxid: Zxid) {
-        let zxid = zxid.min(Zxid(restoration::ZXID_MAX));
-        self.state.zxid = self.state.zxid.max(zxid);
     }
 
     /// The whole state, in the form it is saved in.

@@ -1,10 +1,17 @@
 //! States of an engine that can be gone back to, and copies of it.
 
-use minikeeper_protocol::SessionId;
+use minikeeper_protocol::{SessionId, Zxid};
 
-use crate::{Effects, Engine, Mark, Now, digest::Digests};
+use crate::{Effects, Engine, Mark, Now, digest::Digests, restoration};
 
 impl Engine {
+    /// Goes on behind this change, as if everything up to it had happened; never back, and never
+    /// so far that the numbers could run out.
+    pub fn skip_to(&mut self, zxid: Zxid) {
+        let zxid = zxid.min(Zxid(restoration::ZXID_MAX));
+        self.state.zxid = self.state.zxid.max(zxid);
+    }
+
     /// Sets a mark to [`rewind`](Engine::rewind) to. Costs nothing by itself; from here on what
     /// changes is noted down.
     pub fn mark(&mut self) -> Mark {

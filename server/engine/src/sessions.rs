@@ -91,6 +91,17 @@ impl Sessions {
         self.insert(id, timeout_ms, None, 0);
     }
 
+    /// Takes up a session that another engine has opened.
+    pub(crate) fn take_over(
+        &mut self,
+        id: SessionId,
+        timeout_ms: u32,
+        conn: ConnId,
+        now: Now,
+    ) -> SessionKey {
+        self.insert(id, timeout_ms, Some(conn), now.elapsed_ms)
+    }
+
     /// Takes back that a session was closed: a whole timeout is left to it from now on.
     pub(crate) fn restore(&mut self, session: Session, now: Now) -> SessionKey {
         self.store(session, now.elapsed_ms)

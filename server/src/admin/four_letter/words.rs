@@ -9,9 +9,6 @@ use minikeeper_engine::ConnId;
 use super::{connection_words, process_words, server_words, session_words, watch_words};
 use crate::shared::Shared;
 
-/// What `gtmk` tells until `stmk` sets another.
-pub(crate) const TRACE_MASK: i64 = 306;
-
 /// The writer of the original hands its text on in pieces of this size, and counts each as a
 /// packet. Unit: characters.
 const PIECE: usize = 8_192;

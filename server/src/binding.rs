@@ -1,0 +1,89 @@
+//! A connection finds its universe, and leaves the server's own for it.
+
+use std::sync::Arc;
+
+use minikeeper_engine::{Handover, Input};
+use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
+
+use crate::{connection::Connection, shared::Shared};
+
+impl Connection {
+    /// Whether it is still open which universe the connection belongs to.
+    #[inline]
+    pub(crate) fn is_unbound(&self) -> bool {
+        !self.is_bound && self.shared.universes.is_used()
+    }
+
+    /// Looks whether an input says which universe the connection belongs to.
+    ///
+    /// `input` alone is about to be served; what came before it has been.
+    pub(crate) fn bind(&mut self, input: &mut Input) {
+        match input {
+            Input::Connect { conn, hello } if hello.session_id != SessionId::NONE => {
+                let universes = &self.shared.universes;
+                if let Some(to) = universes.of_session(hello.session_id) {
+                    self.move_to(to, None);
+                    *conn = self.id;
+                }
+            }
+            Input::Request { request, .. } => {
+                // The reply tells a zxid of this universe.
+                self.has_seen_root |= matches!(request, Request::Ping);
+                let Some(path) = request.first_path() else {
+                    return;
+                };
+                self.is_bound = true;
+                let Some(to) = self.shared.universes.of_path(path.as_bytes()) else {
+                    return;
+                };
+                let turns = &self.shared.turns;
+                let left = turns.alter(|engine, _, _| (engine.hand_over(self.id), engine.zxid()));
+                // Without a session there is nobody to answer.
+                if let Some((Some(handover), zxid)) = left {
+                    let seen = if self.has_seen_root { zxid } else { Zxid(0) };
+                    let knows = |shared: &Shared, session| {
+                        shared.turns.inspect(|engine| engine.has_session(session))
+                    };
+                    let universes = &self.shared.universes;
+                    universes.note_moved(handover.session(), &to, knows);
+                    self.move_to(to, Some((handover, seen)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn move_to(&mut self, to: Arc<Shared>, session: Option<(Handover, Zxid)>) {
+        let Some(member) = self.shared.turns.let_go(self.id) else {
+            return;
+        };
+        self.id = to.turns.take_in(member);
+        if let Some((handover, seen)) = session {
+            let conn = self.id;
+            to.turns
+                .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+        }
+        self.shared = to;
+        self.is_bound = true;
+    }
+
+    /// Makes requests of the client's such of its universe: their paths begin there.
+    pub(crate) fn rebase(&self, inputs: &mut [Input]) {
+        let prefix = self.shared.turns.prefix();
+        if prefix.is_empty() {
+            return;
+        }
+        for input in inputs {
+            if let Input::Request { conn, xid, request } = input {
+                *conn = self.id;
+                if !request.strip_prefix(prefix) {
+                    *input = Input::Refused {
+                        conn: self.id,
+                        xid: *xid,
+                        error: ErrorCode::NoNode,
+                    };
+                }
+            }
+        }
+    }
+}

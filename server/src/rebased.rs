@@ -1,0 +1,42 @@
+//! Replies of a universe as its clients expect them: with the universe's prefix before every path.
+
+use minikeeper_protocol::{MultiResult, ReplyHeader, ReplyRef};
+
+/// The path as a client of the server knows it.
+pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
+    if path == b"/" {
+        prefix.as_bytes().to_vec()
+    } else {
+        [prefix.as_bytes(), path].concat()
+    }
+}
+
+/// Encodes a reply.
+#[cold]
+pub(crate) fn encode(prefix: &str, header: ReplyHeader, body: ReplyRef<'_>, out: &mut Vec<u8>) {
+    match body {
+        ReplyRef::Path(Some(short)) => {
+            ReplyRef::Path(Some(&path(prefix, short))).encode(header, out);
+        }
+        ReplyRef::PathStat(short, stat) => {
+            ReplyRef::PathStat(&path(prefix, short), stat).encode(header, out);
+        }
+        ReplyRef::Multi(results) => {
+            let mut results = results.to_vec();
+            for result in &mut results {
+                if let MultiResult::Create { path: short }
+                | MultiResult::Create2 { path: short, .. } = result
+                {
+                    *short = bytes::Bytes::from(path(prefix, short.as_bytes())).into();
+                }
+            }
+            ReplyRef::Multi(&results).encode(header, out);
+        }
+        ReplyRef::Ephemerals(paths) => {
+            let paths: Vec<_> = paths.map(|short| path(prefix, short)).collect();
+            let mut paths = paths.iter().map(Vec::as_slice);
+            ReplyRef::Ephemerals(&mut paths).encode(header, out);
+        }
+        other => other.encode(header, out),
+    }
+}

@@ -1,0 +1,228 @@
+//! Several trees behind one port.
+
+use std::{net::SocketAddr, time::Duration};
+
+use minikeeper::{UniverseError, blocking};
+use minikeeper_protocol::{
+    ConnectResponse, CreateMode, ErrorCode, EventKind, MultiOp, MultiResult, OpCode, Reply,
+    Request, Zxid,
+};
+use minikeeper_tests::wire::{self, Wire};
+
+use crate::kit::wait_until;
+
+const TIMEOUT_MS: i32 = 30_000;
+
+fn start() -> blocking::Server {
+    blocking::Server::builder().manual_clock().start().unwrap()
+}
+
+fn resume(address: SocketAddr, session: &ConnectResponse) -> (Wire, ConnectResponse) {
+    let mut wire = Wire::connect(address);
+    let password = session.password.as_deref().unwrap();
+    let response = wire.resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
+    (wire, response)
+}
+
+/// Everything that carries a path carries the universe's prefix, both ways.
+#[test]
+fn clients_see_their_chroot_and_nothing_else() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    assert_eq!(mine.connect_string(), format!("{}/mine", server.addr()));
+    assert_eq!(mine.name(), "mine");
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let (mut root, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    root.must(&wire::get("/", false));
+    let created = client.must(&wire::create("/mine/a", b"1", CreateMode::Persistent));
+    assert_eq!(created, Reply::Path(Some("/mine/a".into())));
+    let created = client.must(&wire::create(
+        "/mine/e-",
+        b"",
+        CreateMode::EphemeralSequential,
+    ));
+    let ephemeral = "/mine/e-0000000001";
+    assert_eq!(created, Reply::Path(Some(ephemeral.into())));
+    client.must(&wire::get("/mine/a", true));
+    client.send(&wire::set("/mine/a", b"2"));
+    let event = client.event();
+    client.answer(OpCode::SetData).outcome.unwrap();
+    assert_eq!(
+        (event.kind, &*event.path),
+        (EventKind::DataChanged, "/mine/a")
+    );
+    let ephemerals = client.must(&Request::GetEphemerals {
+        prefix: Some("/mine".into()),
+    });
+    assert_eq!(ephemerals, Reply::Ephemerals(vec![ephemeral.into()]));
+    let sync = Request::Sync {
+        path: Some("/mine/a".into()),
+    };
+    assert_eq!(client.must(&sync), Reply::Path(Some("/mine/a".into())));
+    let Reply::Multi(results) = client.must(&Request::Multi(vec![MultiOp::Create(
+        minikeeper_protocol::Create::new("/mine/m", b"", CreateMode::Persistent),
+    )])) else {
+        panic!("a multi is answered as one")
+    };
+    assert!(matches!(&results[..], [MultiResult::Create2 { path, .. }] if *path == "/mine/m"));
+    // The root of the universe is what the prefix alone names.
+    let children = client.must(&wire::children("/mine", false));
+    assert!(
+        format!("{children:?}").contains("e-0000000001"),
+        "{children:?}"
+    );
+    // Nothing of it is in the server's own universe, nor the other way round.
+    assert_eq!(server.children("/").unwrap(), ["zookeeper"]);
+    assert_eq!(
+        root.refused(&wire::get("/mine/a", false)),
+        ErrorCode::NoNode
+    );
+    assert_eq!(
+        client.refused(&wire::get("/zookeeper", false)),
+        ErrorCode::NoNode
+    );
+    assert_eq!(
+        client.refused(&wire::get("/minecraft", false)),
+        ErrorCode::NoNode
+    );
+    assert_eq!((mine.sessions().len(), server.sessions().len()), (1, 1));
+    mine.check().unwrap();
+    server.check().unwrap();
+}
+
+/// The first path decides; what comes before it, and in one batch with it, is served in order.
+#[test]
+fn session_moves_with_its_first_path() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.ping();
+    client.must(&Request::Auth {
+        kind: 0,
+        scheme: Some("digest".into()),
+        data: Some(b"alice:secret"[..].into()),
+    });
+    assert_eq!((mine.sessions().len(), server.sessions().len()), (0, 1));
+    client.send(&wire::create("/mine/a", b"", CreateMode::Ephemeral));
+    client.send(&wire::get("/mine/a", false));
+    client.answer(OpCode::Create).outcome.unwrap();
+    client.answer(OpCode::GetData).outcome.unwrap();
+    let who = client.must(&Request::WhoAmI);
+    assert!(format!("{who:?}").contains("alice"), "{who:?}");
+    assert_eq!((mine.sessions().len(), server.sessions().len()), (1, 0));
+    assert_eq!(mine.sessions()[0].id, session.session_id);
+    server.check().unwrap();
+    // Over another connection it is known by its id.
+    drop(client);
+    wait_until("the connection is gone", || mine.connections() == 0);
+    let (mut client, resumed) = resume(server.addr(), &session);
+    assert_eq!(resumed.session_id, session.session_id);
+    client.must(&wire::get("/mine/a", false));
+    assert!(mine.get("/a").is_some());
+    mine.check().unwrap();
+}
+
+#[test]
+fn each_has_its_time_and_its_sessions() {
+    let server = start();
+    let (one, two) = (
+        server.create_universe("one").unwrap(),
+        server.create_universe("two").unwrap(),
+    );
+    let open = |path: &str| {
+        let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+        client.must(&wire::create(path, b"", CreateMode::Ephemeral));
+        client
+    };
+    let (mut first, mut second) = (open("/one/e"), open("/two/e"));
+    one.advance(Duration::from_secs(60));
+    first.expect_closed();
+    second.ping();
+    assert!(one.get("/e").is_none() && two.get("/e").is_some());
+    // Each counts its changes itself.
+    assert_eq!(two.get("/e").unwrap().1.czxid, Zxid(2));
+}
+
+#[test]
+fn universe_is_gone_with_its_guard() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/mine/a", b"", CreateMode::Persistent));
+    drop(mine);
+    client.expect_closed();
+    let (_, refused) = resume(server.addr(), &session);
+    assert_eq!(refused.timeout_ms, 0);
+    assert_eq!(server.universes(), [""; 0]);
+    // The name is free, and the next one begins with nothing.
+    let mine = server.create_universe("mine").unwrap().keep();
+    assert!(mine.get("/a").is_none());
+    assert_eq!(server.universes(), ["mine"]);
+    assert!(server.drop_universe("mine"));
+    assert!(!server.drop_universe("mine"));
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    let server = start();
+    for name in ["", "a/b", "/a", ".", "..", "a\0b"] {
+        let refused = server.create_universe(name).unwrap_err();
+        let name = name.to_owned();
+        assert_eq!(refused, UniverseError::InvalidName { name });
+    }
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/taken", b"", CreateMode::Persistent));
+    let _first = server.create_universe("first").unwrap();
+    for name in ["zookeeper", "taken", "first"] {
+        let refused = server.create_universe(name).unwrap_err();
+        let name = name.to_owned();
+        assert_eq!(refused, UniverseError::Taken { name });
+    }
+    let names = [(); 3].map(|()| server.new_universe().unwrap().keep().name());
+    assert_eq!(names.len(), 3);
+    assert!(names[0] != names[1] && names[1] != names[2]);
+}
+
+/// A copy goes on by itself, and a client that names it goes on in it.
+#[test]
+fn fork_is_a_universe_of_its_own() {
+    let server = start();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"1", CreateMode::Persistent));
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    server.advance(Duration::from_secs(5));
+    let copy = server.fork("copy").unwrap();
+    client.must(&wire::set("/a", b"2"));
+    let data = |universe: &minikeeper::Universe| universe.get("/a").unwrap().0;
+    assert_eq!(data(&copy), Some(b"1".to_vec()));
+    assert_eq!(data(&server), Some(b"2".to_vec()));
+    let (mut other, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    other.must(&wire::set("/copy/a", b"3"));
+    assert_eq!(data(&server), Some(b"2".to_vec()));
+    // The session that owned it here does not live on there.
+    copy.advance(Duration::from_secs(60));
+    assert!(copy.get("/e").is_none() && server.get("/e").is_some());
+    let second = copy.fork("second").unwrap();
+    assert_eq!(data(&second), Some(b"3".to_vec()));
+    for universe in [&copy, &second] {
+        universe.check().unwrap();
+    }
+}
+
+/// Real time, a server without a clock of its own making, and a client of ours.
+#[test]
+fn sessions_of_a_universe_expire_by_themselves() {
+    let server = blocking::Server::builder()
+        .tick_time(Duration::from_millis(10))
+        .configure(|config| config.session_timeout_min_ms = Some(20))
+        .start()
+        .unwrap();
+    let mine = server.new_universe().unwrap();
+    let (mut client, _) = Wire::open(server.addr(), 20);
+    let path = format!("/{}/e", mine.name());
+    client.must(&wire::create(&path, b"", CreateMode::Ephemeral));
+    wait_until("the session expires", || mine.get("/e").is_none());
+    // A copy of a server whose time runs: its time goes on too.
+    let copy = server.fork("copy").unwrap();
+    copy.check().unwrap();
+}
