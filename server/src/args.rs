@@ -8,8 +8,10 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use minikeeper::Config;
+use minikeeper::{Config, ControlConfig};
 use tracing_subscriber::filter::Targets;
+
+use crate::ctl::CtlArgs;
 
 /// An in-memory coordination server for development and test that speaks the ZooKeeper wire
 /// protocol.
@@ -25,6 +27,8 @@ use tracing_subscriber::filter::Targets;
   minikeeper --data-dir data                keep everything in data from one run to the next
   minikeeper --log info                     log sessions as they come and go
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
+  minikeeper --control                      let `minikeeper ctl` and HTTP in
+  minikeeper ctl sessions                   list the sessions of such a server
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage."
 )]
@@ -51,6 +55,8 @@ pub(crate) enum Command {
         #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
         address: String,
     },
+    /// Do to a running server what a test does: time, sessions, state
+    Ctl(CtlArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -103,6 +109,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     digest: bool,
     #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
     znodes: ZnodeArgs,
     #[command(flatten)]
     access: AccessArgs,
@@ -111,6 +119,17 @@ pub(crate) struct ServeArgs {
     tls: TlsArgs,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Control")]
+struct ControlArgs {
+    /// Answer HTTP on the same port, from this machine: what `minikeeper ctl` needs
+    #[arg(long)]
+    control: bool,
+    /// The same for whoever shows this token, from any machine
+    #[arg(long, value_name = "TOKEN")]
+    control_token: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -245,7 +264,11 @@ struct LimitArgs {
 impl ServeArgs {
     pub(crate) fn config(&self) -> Config {
         let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
+        let mut control = ControlConfig::default();
+        control.token.clone_from(&self.control.control_token);
+        control.is_enabled = self.control.control || control.token.is_some();
         Config {
+            control,
             listen: SocketAddr::new(self.listen, self.port),
             data_dir: self.data_dir.clone(),
             save_interval: Duration::from_millis(self.save_interval),

@@ -1,6 +1,8 @@
 //! Every setting of a server, with its default. Read once, at the start.
 
 mod checks;
+#[cfg(feature = "control")]
+mod control;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -9,6 +11,8 @@ use std::{
 };
 
 pub use checks::ConfigError;
+#[cfg(feature = "control")]
+pub use control::ControlConfig;
 
 /// What a [`Server`](crate::Server) is started with.
 ///
@@ -148,6 +152,9 @@ pub struct Config {
     /// The most connections, sessions, watches and the like that a four-letter word lists; a
     /// last line says how many were left out. Unit: lines. Default: 10,000.
     pub four_letter_rows_max: usize,
+    /// Control over HTTP. Default: none.
+    #[cfg(feature = "control")]
+    pub control: ControlConfig,
     /// Whether time stands still until [`Universe::advance`](crate::Universe::advance). Default: no.
     pub manual_clock: bool,
     /// The zxid before the first change. Default: derived from the time, so that a restarted
@@ -236,6 +243,8 @@ impl Default for Config {
             enforce_auth_schemes: Vec::new(),
             four_letter_whitelist: "*".to_owned(),
             four_letter_rows_max: 10_000,
+            #[cfg(feature = "control")]
+            control: ControlConfig::default(),
             manual_clock: false,
             initial_zxid: None,
             data_dir: None,

@@ -13,6 +13,8 @@ use minikeeper_protocol::{
     ConnectRequest, DecodeError, FrameError, OpCode, Reader, Request, RequestHeader, frame,
 };
 
+#[cfg(feature = "control")]
+use crate::control::first_bytes;
 use crate::{
     admin::four_letter::words,
     batch::Batch,
@@ -37,6 +39,9 @@ pub(crate) enum Fault {
     Told(Close),
     /// A limit is reached.
     Limit(Breach),
+    /// It speaks HTTP, and somebody else does too: see [`Connection::take_read`].
+    #[cfg(feature = "control")]
+    Http,
 }
 
 impl std::fmt::Display for Fault {
@@ -50,6 +55,8 @@ impl std::fmt::Display for Fault {
             Self::FourLetterWord => f.write_str("four-letter word answered"),
             Self::Told(why) => why.fmt(f),
             Self::Limit(breach) => breach.fmt(f),
+            #[cfg(feature = "control")]
+            Self::Http => f.write_str("it speaks HTTP"),
         }
     }
 }
@@ -117,6 +124,8 @@ impl Connection {
         let batch = std::mem::take(&mut scratch.read).freeze();
         let read_ms = self.read_ms();
         let (mut flow, served) = self.serve(&batch, read_ms, scratch);
+        #[cfg(feature = "control")]
+        self.keep_http(flow, &batch);
         if served < batch.len() && !matches!(flow, Flow::Close(_)) {
             let mut rest = Box::<Rest>::default();
             rest.bytes.extend_from_slice(&batch[served..]);
@@ -146,6 +155,8 @@ impl Connection {
         let batch = std::mem::take(&mut rest.bytes).freeze();
         rest.read_ms = rest.read_ms.or_else(|| self.read_ms());
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
+        #[cfg(feature = "control")]
+        self.keep_http(flow, &batch);
         if served == batch.len() || matches!(flow, Flow::Close(_)) {
             return flow;
         }
@@ -174,6 +185,22 @@ impl Connection {
             }
             Err(breach) => Flow::Close(Fault::Limit(breach)),
         }
+    }
+
+    /// Keeps what was read of HTTP: no more than one read gives, and not for long.
+    #[cfg(feature = "control")]
+    fn keep_http(&mut self, flow: Flow, batch: &Bytes) {
+        if flow == Flow::Close(Fault::Http) {
+            let mut rest = Box::<Rest>::default();
+            rest.bytes.extend_from_slice(batch);
+            self.rest = Some(rest);
+        }
+    }
+
+    /// What was read, after [`Fault::Http`].
+    #[cfg(feature = "control")]
+    pub(crate) fn take_read(&mut self) -> BytesMut {
+        self.rest.take().map(|rest| rest.bytes).unwrap_or_default()
     }
 
     /// The time, if it matters to requests how long they have waited.
@@ -303,6 +330,13 @@ impl Connection {
             let answer = words::answer(word, &batch[start..], &self.shared, self.id);
             scratch.out.extend_from_slice(answer.as_bytes());
             return Err(Fault::FourLetterWord);
+        }
+        #[cfg(feature = "control")]
+        if !self.is_open
+            && self.shared.config.control.is_enabled
+            && first_bytes::are_http(&batch[start..])
+        {
+            return Err(Fault::Http);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
         let Some(body) = frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)? else {

@@ -30,9 +30,10 @@
 //! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
 //! | a restart within the process | [`Universe::state`], [`Builder::state`] |
 //! | every setting and limit | [`Config`] |
+//! | the verbs of a test over HTTP, with the feature `control` | `Builder::control` |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
-//! logs. `tls` lets clients connect over TLS too, and builds C for it. Embedders take `default-features = false`. The library writes logs with `tracing` and
+//! logs, and `control`: the verbs of a test over HTTP. `tls` lets clients connect over TLS too, and builds C for it. Embedders take `default-features = false`. The library writes logs with `tracing` and
 //! nowhere else; it reads no environment and keeps no global state.
 
 mod admin;
@@ -43,6 +44,8 @@ pub mod blocking;
 mod clock;
 mod config;
 mod connection;
+#[cfg(feature = "control")]
+pub mod control;
 mod expiry;
 mod fail_stop;
 mod fresh;
@@ -78,6 +81,8 @@ mod turn_effects;
 mod universe;
 mod universes;
 
+#[cfg(feature = "control")]
+pub use config::ControlConfig;
 pub use config::{Config, ConfigError};
 pub use jaas::{JaasError, jaas_users};
 pub use limits::LimitCounts;

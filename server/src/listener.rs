@@ -2,7 +2,12 @@
 //!
 //! Source: reference sections 6.1 and 17.1.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -25,15 +30,16 @@ pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener>
     socket.listen(backlog)
 }
 
-/// Accepts until dropped; `wrap` says what a connection's bytes travel on.
+/// Accepts until dropped; `wrap` says what a connection's bytes travel on, `spawn` starts its task.
 pub(crate) async fn accept(
     listener: TcpListener,
     shared: Arc<Shared>,
     wrap: impl Fn(TcpStream) -> Stream,
+    spawn: impl Fn(SocketTask, IpAddr),
 ) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => open(&shared, stream, peer, &wrap),
+            Ok((stream, peer)) => open(&shared, stream, peer, &wrap, &spawn),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept; is the limit of open files reached?");
@@ -48,6 +54,7 @@ fn open(
     stream: TcpStream,
     peer: SocketAddr,
     wrap: impl Fn(TcpStream) -> Stream,
+    spawn: impl Fn(SocketTask, IpAddr),
 ) {
     let address = peer.ip();
     let slot = match shared.live.enter(&shared.config, address) {
@@ -61,7 +68,8 @@ fn open(
     };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
-    tokio::spawn(SocketTask::new(shared, wrap(stream), peer.into(), slot));
+    let task = SocketTask::new(shared, wrap(stream), peer.into(), slot);
+    spawn(task, address);
 }
 
 /// Whether the failure concerns only the connection that was about to be accepted.

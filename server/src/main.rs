@@ -5,6 +5,7 @@
 )]
 
 mod args;
+mod ctl;
 mod properties;
 mod zoo_cfg;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Some(Command::Healthcheck { address }) => healthcheck(&address),
+        Some(Command::Ctl(ctl)) => ctl.run().map_err(Failure::from),
         Some(Command::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
             run(&serve_args, matches)
@@ -176,6 +178,9 @@ fn announce(server: &Server) {
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
          shell          zkCli.sh -server {address}"
     );
+    if server.has_control() {
+        let _ = writeln!(io::stdout(), "control on http://{address}/v1/openapi.json");
+    }
     #[cfg(feature = "tls")]
     if let Some(address) = server.secure_addr() {
         let _ = writeln!(io::stdout(), "clients over TLS on {address}");

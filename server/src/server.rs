@@ -1,16 +1,25 @@
 //! A running server: start, look inside, move time, stop.
 
-use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    ops::Deref,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
+#[cfg(feature = "control")]
+use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
     expiry, listener,
     saving::Saving,
     shared::Shared,
     snapshot::{SaveError, State},
+    socket::SocketTask,
     start::{self, StartError},
     stream::Stream,
     turn::Turns,
@@ -33,6 +42,8 @@ use crate::{
 pub struct Server {
     universe: Universe,
     saving: Arc<Saving>,
+    #[cfg(feature = "control")]
+    controls: Option<Arc<Controls>>,
     address: SocketAddr,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -80,10 +91,30 @@ impl Server {
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let shared = Arc::new(Shared::root(config, turns));
+        let saving = Saving::new(Arc::clone(&shared), data_dir);
+        #[cfg(feature = "control")]
+        let controls = shared.config.control.is_enabled.then(|| {
+            let universe = Universe::root(Arc::clone(&shared));
+            Arc::new(Controls::new(universe, Arc::clone(&saving)))
+        });
+        let spawn = {
+            #[cfg(feature = "control")]
+            let controls = controls.clone();
+            move |task: SocketTask, peer: IpAddr| {
+                #[cfg(feature = "control")]
+                if let Some(controls) = &controls {
+                    tokio::spawn(Handover::new(task, Arc::clone(controls), peer));
+                    return;
+                }
+                let _ = peer;
+                tokio::spawn(task);
+            }
+        };
         let mut tasks = vec![tokio::spawn(listener::accept(
             listener,
             Arc::clone(&shared),
             Stream::Plain,
+            spawn.clone(),
         ))];
         #[cfg(feature = "tls")]
         if let Some((listener, acceptor)) = secure {
@@ -94,9 +125,9 @@ impl Server {
                 listener,
                 Arc::clone(&shared),
                 wrap,
+                spawn,
             )));
         }
-        let saving = Saving::new(Arc::clone(&shared), data_dir);
         if !shared.turns.clock().is_manual() {
             tasks.push(tokio::spawn(expiry::run(Arc::clone(&shared))));
             let interval = shared.config.save_interval;
@@ -108,6 +139,8 @@ impl Server {
         Ok(Self {
             universe: Universe::root(shared),
             saving,
+            #[cfg(feature = "control")]
+            controls,
             address,
             tasks: Mutex::new(tasks),
         })
@@ -131,6 +164,13 @@ impl Server {
     #[must_use]
     pub fn secure_addr(&self) -> Option<SocketAddr> {
         self.shared.config.secure_listen
+    }
+
+    /// Whether there is control over HTTP.
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub const fn has_control(&self) -> bool {
+        self.controls.is_some()
     }
 
     /// Waits until the server has stopped serving because of a bug in it.
@@ -218,6 +258,10 @@ impl Server {
         }
         for universe in self.shared.universes.remove_all() {
             universe.turns.stop();
+        }
+        #[cfg(feature = "control")]
+        if let Some(controls) = &self.controls {
+            controls.stop();
         }
         self.shared.turns.stop();
     }
@@ -311,6 +355,23 @@ impl Builder {
     pub fn state(mut self, state: State) -> Self {
         self.state = Some(state);
         self
+    }
+
+    /// Lets programs on this machine use the verbs over HTTP, on the clients' port. See
+    /// [`ControlConfig`](crate::ControlConfig).
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub const fn control(mut self) -> Self {
+        self.config.control.is_enabled = true;
+        self
+    }
+
+    /// The same for whoever shows this token, from any machine.
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub fn control_token(mut self, token: impl Into<String>) -> Self {
+        self.config.control.token = Some(token.into());
+        self.control()
     }
 
     /// Changes any setting.

@@ -38,7 +38,11 @@ pub(crate) struct SocketTask {
     unsent: Option<Box<Unsent>>,
     /// How the connection ends once everything is written.
     closing: Option<Box<End>>,
-    _slot: Slot,
+    #[cfg_attr(
+        not(feature = "control"),
+        expect(dead_code, reason = "held until it is dropped")
+    )]
+    slot: Slot,
 }
 
 #[derive(Debug)]
@@ -50,12 +54,20 @@ struct Unsent {
 
 /// How the connection ends.
 #[derive(Clone, Copy, Debug)]
-enum End {
+pub(crate) enum End {
     Fault(Fault),
     /// The client closed its side.
     Eof,
     /// The socket failed.
     Lost(io::ErrorKind),
+}
+
+#[cfg(feature = "control")]
+impl End {
+    /// Whether somebody else has to go on with the socket.
+    pub(crate) const fn is_http(&self) -> bool {
+        matches!(self, Self::Fault(Fault::Http))
+    }
 }
 
 impl std::fmt::Display for End {
@@ -77,8 +89,15 @@ impl SocketTask {
             stream,
             unsent: None,
             closing: None,
-            _slot: slot,
+            slot,
         }
+    }
+
+    /// The socket, what was read from it, and its place: for whoever goes on with it.
+    #[cfg(feature = "control")]
+    pub(crate) fn into_parts(mut self) -> (Stream, bytes::BytesMut, Slot) {
+        let read = self.connection.take_read();
+        (self.stream, read, self.slot)
     }
 
     fn run(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<End> {
@@ -241,9 +260,9 @@ impl SocketTask {
 }
 
 impl Future for SocketTask {
-    type Output = ();
+    type Output = End;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
         let mut scratch = self.connection.shared.scratches.take();
         let end = self.run(cx, &mut scratch);
         scratch.out.clear();
@@ -251,6 +270,7 @@ impl Future for SocketTask {
         self.connection.shared.scratches.give(scratch);
         end.map(|end| {
             tracing::debug!(conn = self.connection.id.0, why = %end, "connection closed");
+            end
         })
     }
 }

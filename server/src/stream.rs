@@ -61,4 +61,17 @@ impl Stream {
             Self::Tls(stream) => stream.poll_flush(cx),
         }
     }
+
+    /// Says that nothing more will be written.
+    #[cfg(feature = "control")]
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                stream.close(cx);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
 }

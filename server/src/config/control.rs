@@ -1,0 +1,29 @@
+//! Settings of control over HTTP.
+
+/// Whether and for whom there is control over HTTP.
+///
+/// A request is served only from this machine, and only if it names the server by an address or
+/// as `localhost` and comes from no web page; with a token set, only if it shows the token, and
+/// then from anywhere.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControlConfig {
+    /// Whether HTTP requests on the clients' port are answered. Default: no, their bytes are what
+    /// they always were: the start of a frame that is too long.
+    pub is_enabled: bool,
+    /// What a request has to show as `Authorization: Bearer TOKEN`. Default: nothing, only this
+    /// machine is served.
+    pub token: Option<String>,
+    /// The largest body accepted. Unit: bytes. Default: 64 MiB.
+    pub body_bytes_max: usize,
+}
+
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            token: None,
+            body_bytes_max: 64 << 20,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a request is not done.
+
+use hyper::StatusCode;
+
+/// What the client is told instead of an answer: `{"error": "..."}` with this status.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
+    /// A sentence for people.
+    pub(crate) sentence: String,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Self {
+        let sentence = sentence.into();
+        Self { status, sentence }
+    }
+
+    /// What was asked for makes no sense.
+    pub(crate) fn bad_input(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, sentence)
+    }
+
+    /// What was asked for is not there.
+    pub(crate) fn not_found(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, sentence)
+    }
+
+    /// The server is not in the state for it.
+    pub(crate) fn cannot_now(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, sentence)
+    }
+
+    /// A wait ran out; the sentence says what was seen instead.
+    #[expect(dead_code, reason = "for the verbs that wait")]
+    pub(crate) fn ran_out(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, sentence)
+    }
+}

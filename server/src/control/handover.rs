@@ -1,0 +1,51 @@
+//! A connection of which it is not known yet whether its client speaks HTTP.
+
+use std::{
+    future::Future,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use crate::{
+    control::{controls::Controls, http},
+    socket::SocketTask,
+};
+
+/// The task of such a connection: that of any other, until it turns out to be HTTP.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    /// `None` once it is over.
+    task: Option<SocketTask>,
+    controls: Arc<Controls>,
+    peer: IpAddr,
+}
+
+impl Handover {
+    pub(crate) const fn new(task: SocketTask, controls: Arc<Controls>, peer: IpAddr) -> Self {
+        Self {
+            task: Some(task),
+            controls,
+            peer,
+        }
+    }
+}
+
+impl Future for Handover {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(task) = &mut self.task else {
+            return Poll::Ready(());
+        };
+        let end = ready!(Pin::new(task).poll(cx));
+        if let Some(task) = self.task.take()
+            && end.is_http()
+        {
+            let controls = Arc::clone(&self.controls);
+            tokio::spawn(http::serve(controls, task.into_parts(), self.peer));
+        }
+        Poll::Ready(())
+    }
+}

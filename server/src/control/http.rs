@@ -1,0 +1,132 @@
+//! One connection that speaks HTTP: heads, bodies, limits, answers.
+
+use std::{convert::Infallible, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::{
+    HeaderMap, Request, Response, StatusCode, Uri,
+    body::Incoming,
+    header::{self, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    control::{
+        carrier::Carrier, controls::Controls, door, fault::Fault, routing::Route, timer::Timer,
+    },
+    live::Slot,
+    stream::Stream,
+};
+
+/// How long a client may take to begin a request, and to send its head.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a client may take to send the body of a request.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long requests that are being served may take when the server stops.
+const STOP_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The longest head of a request. Unit: bytes.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Serves requests until either side has had enough.
+pub(crate) async fn serve(
+    controls: Arc<Controls>,
+    (stream, read, _slot): (Stream, BytesMut, Slot),
+    peer: IpAddr,
+) {
+    let service = service_fn(|request| answer(&controls, peer, request));
+    let connection = http1::Builder::new()
+        .timer(Timer)
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .auto_date_header(false)
+        .serve_connection(Carrier::new(stream, read), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = controls.stopped() => {
+            connection.as_mut().graceful_shutdown();
+            let ended = tokio::time::timeout(STOP_PATIENCE, connection).await;
+            ended.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, err = %error, "control connection failed");
+    }
+}
+
+async fn answer(
+    controls: &Arc<Controls>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    tracing::debug!(%peer, method = %head.method, path = head.uri.path(), "control request");
+    let outcome = match admitted(controls, peer, &head.uri, &head.headers) {
+        Ok(route) if !route.takes(&head.method) => {
+            let sentence = format!("{} takes {}", head.uri.path(), route.methods());
+            let mut refusal = response(Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, sentence)));
+            let methods = HeaderValue::from_static(route.methods());
+            refusal.headers_mut().insert(header::ALLOW, methods);
+            return Ok(refusal);
+        }
+        Ok(route) => match whole(body, controls.config().body_bytes_max).await {
+            Ok(body) => route.serve(controls, head.uri.query(), &body).await,
+            Err(fault) => Err(fault),
+        },
+        Err(fault) => Err(fault),
+    };
+    Ok(response(outcome))
+}
+
+fn admitted(
+    controls: &Controls,
+    peer: IpAddr,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Route, Fault> {
+    door::admit(controls.config(), peer, uri, headers)?;
+    Route::of(uri)
+}
+
+/// The whole body of a request.
+async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
+    let body = Limited::new(body, bytes_max).collect();
+    match tokio::time::timeout(BODY_PATIENCE, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body exceeds the limit of {bytes_max} bytes"),
+        )),
+        Ok(Err(error)) => Err(Fault::bad_input(format!("cannot read the body: {error}"))),
+        Err(_) => Err(Fault::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not come in time",
+        )),
+    }
+}
+
+fn response(outcome: Result<Value, Fault>) -> Response<Full<Bytes>> {
+    let (status, value) = match outcome {
+        Ok(value) => (StatusCode::OK, value),
+        Err(Fault { status, sentence }) => (status, json!({"error": sentence})),
+    };
+    let mut text = value.to_string();
+    text.push('\n');
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        headers.insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    response
+}

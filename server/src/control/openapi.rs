@@ -1,0 +1,98 @@
+//! The description of the API, in OpenAPI 3.1, made from the table of verbs.
+
+use serde_json::{Map, Value, json};
+
+use crate::control::{
+    parameter, schema,
+    verb::{Handler, Method, Verb},
+    verbs,
+};
+
+/// What every verb may answer instead, and why.
+const FAULTS: [(&str, &str); 6] = [
+    ("400", "What was asked for makes no sense"),
+    ("401", "The token is missing or wrong"),
+    ("403", "Only this machine is served, and no web page"),
+    ("404", "There is no such thing"),
+    ("409", "The server is not in the state for it"),
+    ("413", "The body is too large"),
+];
+
+/// The whole description.
+pub(crate) fn description() -> Value {
+    let mut paths = Map::new();
+    for verb in verbs::all() {
+        let mut methods = Map::new();
+        let method = verb.method.name().to_ascii_lowercase();
+        methods.insert(method, operation(verb));
+        paths.insert(format!("/v1/{}", verb.name), methods.into());
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "minikeeper control",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Time, sessions, state: what a test does to a minikeeper. The same \
+                verbs as in Rust and in `minikeeper ctl`.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": schema::object(&[("error", schema::text())])},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    })
+}
+
+fn operation(verb: &Verb) -> Value {
+    let mut responses = Map::new();
+    responses.insert("200".to_owned(), response("Done", &(verb.answer)()));
+    let timed_out = matches!(verb.handler, Handler::Waits(_))
+        .then_some(("408", "The wait ran out; the sentence says what was seen"));
+    let error = json!({"$ref": "#/components/schemas/Error"});
+    for (status, why) in FAULTS.into_iter().chain(timed_out) {
+        responses.insert(status.to_owned(), response(why, &error));
+    }
+    let mut operation = json!({
+        "operationId": verb.name,
+        "summary": verb.summary,
+        "responses": responses,
+    });
+    match verb.method {
+        Method::Get => {
+            let parameters: Vec<_> = verb
+                .parameters
+                .iter()
+                .map(|parameter| {
+                    json!({
+                        "name": parameter.name,
+                        "in": "query",
+                        "required": parameter.is_required,
+                        "description": parameter.help,
+                        "schema": parameter.schema(),
+                    })
+                })
+                .collect();
+            operation["parameters"] = parameters.into();
+        }
+        Method::Post => {
+            let must_be_there = verb
+                .parameters
+                .iter()
+                .any(|parameter| parameter.is_required);
+            operation["requestBody"] = json!({
+                "required": must_be_there,
+                "content": content(&parameter::body_schema(verb.parameters)),
+            });
+        }
+    }
+    operation
+}
+
+fn response(why: &str, schema: &Value) -> Value {
+    json!({"description": why, "content": content(schema)})
+}
+
+fn content(schema: &Value) -> Value {
+    json!({"application/json": {"schema": schema}})
+}

@@ -1,0 +1,233 @@
+//! What a verb takes: each parameter's name, kind and help.
+
+use serde_json::{Map, Value, json};
+
+use crate::control::schema;
+
+/// The longest time that a request may name. Unit: milliseconds. Some three hundred years, so that
+/// a clock can be moved so far more than once.
+const DURATION_MS_MAX: u64 = 10_000_000_000_000;
+
+/// One parameter of a [`Verb`](super::Verb).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name in JSON and in queries.
+    pub name: &'static str,
+    /// What may stand there.
+    pub kind: Kind,
+    /// What it is for, in a line.
+    pub help: &'static str,
+    /// Whether it must be there.
+    pub is_required: bool,
+    /// What counts where it is not, written as in a query.
+    pub default: Option<&'static str>,
+}
+
+impl Parameter {
+    /// A parameter that must be there.
+    pub(crate) const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            help,
+            is_required: true,
+            default: None,
+        }
+    }
+
+    /// A parameter that may be left out.
+    #[allow(dead_code, reason = "there for verbs to come")]
+    pub(crate) const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        Self {
+            is_required: false,
+            ..Self::required(name, kind, help)
+        }
+    }
+
+    /// A parameter that may be left out; this counts then.
+    #[allow(dead_code, reason = "there for verbs to come")]
+    pub(crate) const fn with_default(mut self, default: &'static str) -> Self {
+        self.is_required = false;
+        self.default = Some(default);
+        self
+    }
+
+    /// Which sessions are meant: one of four fields.
+    pub(crate) const fn who() -> Self {
+        Self::required(
+            "who",
+            Kind::Who,
+            "A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity \
+             (digest:alice) or a path that it owns (/locks/x)",
+        )
+    }
+
+    pub(crate) fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if let Value::Object(schema) = &mut schema {
+            schema.insert("description".to_owned(), json!(self.help));
+            let default = self.default.map(|text| self.kind.parse(text));
+            if let Some(Ok(default)) = default {
+                schema.insert("default".to_owned(), default);
+            }
+        }
+        schema
+    }
+}
+
+/// What may stand in a [`Parameter`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// The path of a znode; any text, as what is no path names nothing.
+    Path,
+    /// A time in milliseconds.
+    DurationMs,
+    /// The same, or null for never.
+    DurationMsOrNull,
+    /// A whole number up to this.
+    Count(u64),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Which sessions are meant: one of the fields `session`, `address`, `identity`, `owner`.
+    Who,
+    /// Anything that fits a JSON schema; whoever uses it looks for themselves whether it does.
+    Json(fn() -> Value),
+}
+
+/// How sessions can be named: a field for each way.
+pub(crate) const WHO_FIELDS: [&str; 4] = ["session", "address", "identity", "owner"];
+
+impl Kind {
+    /// What JSON Schema says of it.
+    pub(crate) fn schema(self) -> Value {
+        match self {
+            Self::Text | Self::Path => schema::text(),
+            Self::DurationMs => {
+                json!({"type": "integer", "minimum": 0, "maximum": DURATION_MS_MAX})
+            }
+            Self::DurationMsOrNull => schema::or_null(Self::DurationMs.schema()),
+            Self::Count(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
+            Self::OneOf(words) => json!({"type": "string", "enum": words}),
+            Self::Who => json!({"type": "string"}),
+            Self::Json(schema) => schema(),
+        }
+    }
+
+    /// The value that a text in a query stands for.
+    ///
+    /// # Errors
+    /// What it should be instead.
+    pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
+        let value = match self {
+            Self::DurationMsOrNull if text == "null" => Value::Null,
+            Self::DurationMs | Self::DurationMsOrNull | Self::Count(_) => {
+                let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+                text.parse::<u64>()
+                    .ok()
+                    .filter(|_| is_plain)
+                    .map_or_else(|| json!(text), |number| json!(number))
+            }
+            Self::Json(_) => {
+                serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
+            }
+            Self::Text | Self::Path | Self::OneOf(_) | Self::Who => json!(text),
+        };
+        self.check(&value).map(|()| value)
+    }
+
+    /// Whether a value may stand there.
+    ///
+    /// # Errors
+    /// What it should be instead.
+    pub(crate) fn check(self, value: &Value) -> Result<(), String> {
+        let at_most = |max: u64| match whole(value) {
+            Some(number) if number <= max => Ok(()),
+            _ => Err(format!("{value} is no whole number from 0 to {max}")),
+        };
+        match self {
+            Self::Text | Self::Path | Self::Who if value.is_string() => Ok(()),
+            Self::Text | Self::Path | Self::Who => Err(format!("{value} is no text")),
+            Self::DurationMsOrNull if value.is_null() => Ok(()),
+            Self::DurationMs | Self::DurationMsOrNull => at_most(DURATION_MS_MAX),
+            Self::Count(max) => at_most(max),
+            Self::OneOf(words) => match value.as_str() {
+                Some(word) if words.contains(&word) => Ok(()),
+                _ => Err(format!("{value} is none of {}", words.join(", "))),
+            },
+            Self::Json(_) => Ok(()),
+        }
+    }
+}
+
+/// A whole number, in whichever way JSON writes it: `1.0` is one to JSON Schema.
+pub(crate) fn whole(value: &Value) -> Option<u64> {
+    /// Up to here a floating-point number is exact.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    value.as_u64().or_else(|| {
+        let number = value.as_f64()?;
+        let is_whole = (0.0..=EXACT_MAX).contains(&number) && number.fract() == 0.0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, not negative and in range"
+        )]
+        is_whole.then_some(number as u64)
+    })
+}
+
+/// The schema of an object with these parameters.
+pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let mut names_who = false;
+    for parameter in parameters {
+        if matches!(parameter.kind, Kind::Who) {
+            names_who = true;
+            for field in WHO_FIELDS {
+                properties.insert(field.to_owned(), who_schema(field));
+            }
+            continue;
+        }
+        properties.insert(parameter.name.to_owned(), parameter.schema());
+        if parameter.is_required {
+            required.push(parameter.name);
+        }
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    if names_who {
+        schema["oneOf"] = WHO_FIELDS
+            .map(|field| json!({"required": [field]}))
+            .to_vec()
+            .into();
+    }
+    schema
+}
+
+fn who_schema(field: &str) -> Value {
+    let (help, pattern) = match field {
+        "session" => (
+            "A session's id, hexadecimal or decimal",
+            Some("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,18})$"),
+        ),
+        "address" => (
+            "Where clients connect from: an address, or address and port",
+            None,
+        ),
+        "identity" => ("What clients have proved to be: scheme:id", None),
+        _ => ("The path of an ephemeral: its owner is meant", None),
+    };
+    let mut schema = json!({"type": "string", "description": help});
+    if let Some(pattern) = pattern {
+        schema["pattern"] = pattern.into();
+    }
+    schema
+}

@@ -1,0 +1,92 @@
+//! From a method and a path to an answer.
+
+use std::sync::Arc;
+
+use hyper::{Method as HttpMethod, StatusCode, Uri};
+use serde_json::Value;
+
+use crate::control::{
+    arguments::Arguments,
+    controls::Controls,
+    fault::Fault,
+    openapi, query,
+    verb::{Call, Method, Verb},
+    verbs,
+};
+
+/// What a request is for.
+pub(crate) enum Route {
+    Description,
+    Verb {
+        verb: &'static Verb,
+        /// The universe it names, if it names one.
+        universe: Option<String>,
+    },
+}
+
+impl Route {
+    /// What the path leads to.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, Fault> {
+        let below = uri.path().strip_prefix("/v1/").unwrap_or_default();
+        let (universe, name) = match below.strip_prefix("universes/") {
+            None => (None, below),
+            Some(rest) => {
+                let (universe, name) = rest.split_once('/').unwrap_or((rest, ""));
+                (Some(query::decoded(universe, false)?), name)
+            }
+        };
+        if below == "openapi.json" {
+            return Ok(Self::Description);
+        }
+        let verb = verbs::find(name).ok_or_else(|| {
+            Fault::not_found(format!(
+                "nothing at {:?}; GET /v1/openapi.json tells what there is",
+                uri.path()
+            ))
+        })?;
+        Ok(Self::Verb { verb, universe })
+    }
+
+    /// The methods it may be used with.
+    pub(crate) const fn methods(&self) -> &'static str {
+        match self {
+            Self::Description => "GET, HEAD",
+            Self::Verb { verb, .. } => match verb.method {
+                Method::Get => "GET, HEAD",
+                Method::Post => "POST",
+            },
+        }
+    }
+
+    /// Whether it may be used with this one.
+    pub(crate) fn takes(&self, method: &HttpMethod) -> bool {
+        self.methods().split(", ").any(|known| method == known)
+    }
+
+    /// Does what is asked for.
+    pub(crate) async fn serve(
+        &self,
+        controls: &Arc<Controls>,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Result<Value, Fault> {
+        let Self::Verb { verb, universe } = self else {
+            return Ok(openapi::description());
+        };
+        let arguments = match verb.method {
+            Method::Get => Arguments::from_query(query.unwrap_or_default(), verb.parameters)?,
+            Method::Post => Arguments::from_body(body, verb.parameters)?,
+        };
+        let call = Call {
+            universe: controls.universe(universe.as_deref())?,
+            controls: Arc::clone(controls),
+            arguments,
+        };
+        let is_over = call.universe.shared.turns.is_broken();
+        if is_over {
+            let sentence = "the server has stopped over a bug in it; please report it";
+            return Err(Fault::new(StatusCode::CONFLICT, sentence));
+        }
+        verb.handler.serve(&call).await
+    }
+}

@@ -1,0 +1,92 @@
+//! `minikeeper ctl`: the verbs of a running server, from a shell.
+
+mod command;
+mod http;
+mod values;
+
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
+use minikeeper::control::Verb;
+use serde_json::{Map, Value};
+
+use crate::ctl::http::{Answer, Call};
+
+/// What stands on the command line behind `ctl`.
+#[derive(Debug)]
+pub(crate) struct CtlArgs {
+    server: String,
+    token: Option<String>,
+    universe: Option<String>,
+    verb: &'static Verb,
+    /// What was given for the verb.
+    given: ArgMatches,
+}
+
+impl CtlArgs {
+    /// Calls the verb and prints what it answers.
+    ///
+    /// # Errors
+    /// What the server says instead, or why it cannot be reached.
+    pub(crate) fn run(self) -> Result<(), String> {
+        let (fields, longest) = command::fields(self.verb, &self.given)?;
+        let call = Call {
+            server: &self.server,
+            token: self.token.as_deref(),
+            universe: self.universe.as_deref(),
+            verb: self.verb,
+            fields: &fields,
+            longest,
+        };
+        let Answer { status, body } = http::call(&call)?;
+        let value: Value = serde_json::from_str(&body)
+            .map_err(|_| format!("{} did not answer with JSON: {body:?}", self.server))?;
+        if status != 200 {
+            let sentence = value.get("error").and_then(Value::as_str);
+            return Err(sentence.map_or_else(|| format!("status {status}: {body}"), str::to_owned));
+        }
+        let plain = self.verb.plain.and_then(|field| value.get(field)?.as_str());
+        // Nobody may be reading; that is no reason to fail.
+        let _ = match plain {
+            Some(text) => writeln!(io::stdout(), "{}", text.trim_end_matches('\n')),
+            None => writeln!(io::stdout(), "{}", body.trim_end()),
+        };
+        Ok(())
+    }
+}
+
+impl Args for CtlArgs {
+    fn augment_args(command: Command) -> Command {
+        command::describe(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for CtlArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (name, given) = matches.subcommand().ok_or_else(missing)?;
+        let text = |id: &str| matches.get_one::<String>(id).cloned();
+        Ok(Self {
+            server: text("server").unwrap_or_default(),
+            token: text("token"),
+            universe: text("universe"),
+            verb: command::find(name).ok_or_else(missing)?,
+            given: given.clone(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Fields of a request, and the longest time among them: the server may take so long.
+type Fields = (Map<String, Value>, Duration);

@@ -1,0 +1,148 @@
+//! The command line of `minikeeper ctl`, made from the table of verbs.
+
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use minikeeper::control::{self, Kind, Parameter, Verb};
+use serde_json::{Map, Value, json};
+
+use crate::ctl::{Fields, values};
+
+/// Options of `ctl`, and a subcommand for each verb.
+pub(crate) fn describe(command: Command) -> Command {
+    let options = [
+        Arg::new("server")
+            .long("server")
+            .value_name("HOST:PORT")
+            .default_value("127.0.0.1:2181")
+            .help("Where the server listens; it must have been started with --control"),
+        Arg::new("token")
+            .long("token")
+            .value_name("TOKEN")
+            .help("What the server was given as --control-token"),
+        Arg::new("universe")
+            .long("universe")
+            .value_name("NAME")
+            .help("Which universe is meant [default: the server's own]"),
+    ];
+    let command = options
+        .into_iter()
+        .fold(command, |command, option| command.arg(option.global(true)));
+    command
+        .subcommand_required(true)
+        .subcommand_value_name("VERB")
+        .subcommand_help_heading("Verbs")
+        .after_help(
+            "Examples:
+  minikeeper ctl sessions
+  minikeeper ctl advance 5s
+  minikeeper ctl expire 0x1000a2b3c0001
+  minikeeper ctl --server 127.0.0.1:4711 get /a
+
+Prints the server's answer, JSON or text.
+Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",
+        )
+        .subcommands(control::verbs().map(subcommand))
+}
+
+/// The verb of this subcommand.
+pub(crate) fn find(name: &str) -> Option<&'static Verb> {
+    control::verbs().find(|verb| dashed(verb.name) == name)
+}
+
+/// What was given, as fields of a request.
+pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<Fields, String> {
+    let mut fields = Map::new();
+    let mut longest = Duration::ZERO;
+    for parameter in verb.parameters {
+        let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
+        let text = |id: &str| given.get_one::<String>(id).map(String::as_str);
+        match parameter.kind {
+            Kind::DurationMs | Kind::DurationMsOrNull => {
+                match given.get_one::<Option<Duration>>(parameter.name) {
+                    None => {}
+                    Some(None) => {
+                        put(parameter.name, Value::Null);
+                    }
+                    Some(Some(duration)) => {
+                        longest = longest.max(*duration);
+                        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+                        put(parameter.name, json!(millis));
+                    }
+                }
+            }
+            Kind::Count(_) => {
+                if let Some(count) = given.get_one::<u64>(parameter.name) {
+                    put(parameter.name, json!(count));
+                }
+            }
+            Kind::Who => {
+                if let Some(who) = text(parameter.name) {
+                    put(values::who(who), json!(who));
+                }
+            }
+            Kind::Json(_) => {
+                if let Some(text) = text(parameter.name) {
+                    let value = serde_json::from_str(text)
+                        .map_err(|error| format!("{} is no JSON: {error}", parameter.name))?;
+                    put(parameter.name, value);
+                }
+            }
+            _ => {
+                if let Some(text) = text(parameter.name) {
+                    put(parameter.name, json!(text));
+                }
+            }
+        }
+    }
+    Ok((fields, longest))
+}
+
+fn subcommand(verb: &'static Verb) -> Command {
+    let arguments = verb.parameters.iter().map(argument);
+    Command::new(dashed(verb.name))
+        .about(verb.summary)
+        .args(arguments)
+}
+
+/// What is needed stands by itself, in order; what may be left out has a name.
+fn argument(parameter: &'static Parameter) -> Arg {
+    let name = parameter.name.trim_end_matches("_ms");
+    let mut argument = Arg::new(parameter.name)
+        .value_name(name.to_uppercase())
+        .required(parameter.is_required)
+        .help(help(parameter));
+    if !parameter.is_required {
+        argument = argument.long(dashed(name));
+    }
+    match parameter.kind {
+        Kind::DurationMs => argument.value_parser(|text: &str| values::duration(text).map(Some)),
+        Kind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
+        Kind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
+        Kind::OneOf(words) => argument.value_parser(words.to_vec()),
+        _ => argument,
+    }
+}
+
+fn help(parameter: &Parameter) -> String {
+    let mut help = parameter.help.to_owned();
+    match parameter.kind {
+        Kind::DurationMs => help.push_str(", as in 200ms, 5s, 1m or 1h"),
+        Kind::DurationMsOrNull => help.push_str(", as in 200ms, 5s, 1m or 1h, or never"),
+        Kind::Json(_) => help.push_str(", as JSON"),
+        _ => {}
+    }
+    if let Some(default) = parameter.default {
+        let unit = if matches!(parameter.kind, Kind::DurationMs | Kind::DurationMsOrNull) {
+            "ms"
+        } else {
+            ""
+        };
+        help.push_str(&format!(" [default: {default}{unit}]"));
+    }
+    help
+}
+
+fn dashed(name: &str) -> String {
+    name.replace('_', "-")
+}

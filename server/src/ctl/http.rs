@@ -1,0 +1,179 @@
+//! One HTTP request, over a plain socket.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Read as _, Write as _},
+    net::{TcpStream, ToSocketAddrs as _},
+    time::Duration,
+};
+
+use minikeeper::control::{Method, Verb};
+use serde_json::{Map, Value};
+
+/// How long the server may take, besides the time that the request itself names.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A verb to call.
+pub(crate) struct Call<'a> {
+    /// `HOST:PORT`.
+    pub(crate) server: &'a str,
+    pub(crate) token: Option<&'a str>,
+    pub(crate) universe: Option<&'a str>,
+    pub(crate) verb: &'a Verb,
+    pub(crate) fields: &'a Map<String, Value>,
+    /// The longest time among the fields.
+    pub(crate) longest: Duration,
+}
+
+/// What came back.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+/// Calls a verb.
+///
+/// # Errors
+/// Why there is no answer.
+pub(crate) fn call(call: &Call<'_>) -> Result<Answer, String> {
+    let Call {
+        server, longest, ..
+    } = *call;
+    let request = request(call)?;
+    let socket = server
+        .to_socket_addrs()
+        .map_err(|error| format!("no address {server:?}: {error}; write it as HOST:PORT"))?
+        .next()
+        .ok_or_else(|| format!("no address {server:?}"))?;
+    let failed = |error: io::Error| format!("cannot reach {server}: {error}");
+    let mut stream = TcpStream::connect_timeout(&socket, PATIENCE)
+        .map_err(|error| format!("{}; is a server running there?", failed(error)))?;
+    let patience = PATIENCE.saturating_add(longest);
+    stream.set_read_timeout(Some(patience)).map_err(failed)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    // A server without control closes the connection, maybe before it has read everything.
+    let sent = stream.write_all(request.as_bytes());
+    let mut bytes = Vec::new();
+    let received = stream.read_to_end(&mut bytes);
+    if bytes.is_empty() {
+        let why = match received.and(sent) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => "no answer in time".into(),
+            Err(error) => error.to_string(),
+            Ok(()) => "closed without an answer".to_owned(),
+        };
+        return Err(format!(
+            "cannot reach {server}: {why}; was the server started with --control?"
+        ));
+    }
+    parse(&bytes).ok_or_else(|| format!("{server} did not answer in HTTP, or not to the end"))
+}
+
+fn request(call: &Call<'_>) -> Result<String, String> {
+    let Call {
+        server,
+        token,
+        universe,
+        verb,
+        fields,
+        ..
+    } = *call;
+    let mut path = "/v1/".to_owned();
+    if let Some(universe) = universe {
+        path.push_str("universes/");
+        path.push_str(&encoded(universe));
+        path.push('/');
+    }
+    path.push_str(verb.name);
+    let mut body = String::new();
+    match verb.method {
+        Method::Get => {
+            for (index, (name, value)) in fields.iter().enumerate() {
+                path.push(if index == 0 { '?' } else { '&' });
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                // Writing to a string cannot fail.
+                let _ = write!(path, "{name}={}", encoded(&text));
+            }
+        }
+        Method::Post => body = Value::Object(fields.clone()).to_string(),
+    }
+    let mut request = format!(
+        "{} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n",
+        verb.method.name()
+    );
+    if let Some(token) = token {
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the token must be letters, digits and signs, without spaces".to_owned());
+        }
+        let _ = write!(request, "Authorization: Bearer {token}\r\n");
+    }
+    if verb.method == Method::Post {
+        let _ = write!(
+            request,
+            "Content-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+    }
+    request.push_str("\r\n");
+    request.push_str(&body);
+    Ok(request)
+}
+
+/// As a part of a URL.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte.into());
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// Takes an answer apart whose end is that of the connection.
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let head_bytes = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;
+    let body = &bytes[head_bytes + 4..];
+    let (status, headers) = head.split_once("\r\n")?;
+    let status = status.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let length = headers.split("\r\n").find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    });
+    let body = body.get(..length?)?;
+    let body = String::from_utf8(body.to_vec()).ok()?;
+    Some(Answer { status, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_answers_are_taken_apart() {
+        let answer = |text: &str| parse(text.as_bytes());
+        let whole = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nx: y\r\n\r\n{}";
+        let body = "{}".to_owned();
+        assert_eq!(answer(whole), Some(Answer { status: 404, body }));
+        for broken in [
+            "",
+            "x",
+            "HTTP/1.1 200 OK\r\n\r\n{}",
+            "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{}",
+            "HTTP/1.1 2\r\n\r\n",
+        ] {
+            assert_eq!(answer(broken), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn paths_fit_a_url() {
+        assert_eq!(encoded("/a b&c=ä"), "%2Fa%20b%26c%3D%C3%A4");
+    }
+}

@@ -1,0 +1,101 @@
+//! What people type for a time or a session.
+
+use std::time::Duration;
+
+/// A time with its unit.
+///
+/// # Errors
+/// How it should be written.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time; write it as in 200ms, 5s, 1m or 1h");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let count: u64 = digits.parse().map_err(|_| wrong())?;
+    count
+        .checked_mul(unit_ms)
+        .map(Duration::from_millis)
+        .ok_or_else(wrong)
+}
+
+/// A time with its unit, or none.
+///
+/// # Errors
+/// How it should be written.
+pub(crate) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> {
+    if text == "never" {
+        return Ok(None);
+    }
+    duration(text).map(Some)
+}
+
+/// Which field names sessions in this way.
+pub(crate) fn who(text: &str) -> &'static str {
+    let is_session = text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_address =
+        text.parse::<std::net::SocketAddr>().is_ok() || text.parse::<std::net::IpAddr>().is_ok();
+    match text {
+        _ if text.starts_with('/') => "owner",
+        _ if is_session => "session",
+        _ if is_address => "address",
+        _ => "identity",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [
+            ("0ms", 0),
+            ("200ms", 200),
+            ("5s", 5_000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "s",
+            "-5s",
+            "+5s",
+            "5 s",
+            "1.5s",
+            "5d",
+            "99999999999999999999s",
+            "9999999999999999h",
+            "ä",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(duration_or_never("never"), Ok(None));
+    }
+
+    #[test]
+    fn sessions_are_named_in_four_ways() {
+        for (text, field) in [
+            ("0x1000a2b3c0001", "session"),
+            ("72057594037927936", "session"),
+            ("127.0.0.1:4711", "address"),
+            ("127.0.0.1", "address"),
+            ("[::1]:4711", "address"),
+            ("::1", "address"),
+            ("digest:alice", "identity"),
+            ("/locks/x", "owner"),
+        ] {
+            assert_eq!(who(text), field, "{text}");
+        }
+    }
+}
