@@ -31,6 +31,7 @@
 
 mod absent_paths;
 mod acl;
+mod administration;
 mod answer;
 mod check;
 mod conns;

@@ -105,7 +105,10 @@ pub(crate) fn set_acl(
 }
 
 /// No event, and neither mzxid nor version moves: only aversion does.
-fn change_acl(
+///
+/// # Errors
+/// The first check that fails; nothing has changed then.
+pub(crate) fn change_acl(
     state: &mut State,
     caller: Caller,
     path: Option<&Ustring>,
