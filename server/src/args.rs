@@ -25,6 +25,7 @@ use crate::ctl::CtlArgs;
   minikeeper --tick-time 200                let sessions be as short as 400 ms
   minikeeper --config zoo.cfg --port 0      take the settings of a zoo.cfg, but not its port
   minikeeper --data-dir data                keep everything in data from one run to the next
+  minikeeper --seed tree.yaml               begin with the znodes of a file
   minikeeper --log info                     log sessions as they come and go
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
   minikeeper --control                      let `minikeeper ctl` and HTTP in
@@ -78,6 +79,9 @@ pub(crate) struct ServeArgs {
     /// Write the real address to this file once the server listens
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,
+    /// Put the znodes of this file into the tree at the start; YAML, or JSON (.json)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) seed: Option<PathBuf>,
     /// Save the state here when stopped, load it when started [default: keep nothing]
     ///
     /// The files are those of an original's dataDir: snapshots are exchangeable with Apache

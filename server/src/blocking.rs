@@ -9,6 +9,7 @@ use crate::{
     server::{self, Builder},
     snapshot::SaveError,
     start::StartError,
+    tree::Tree,
 };
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.
@@ -168,6 +169,19 @@ impl BlockingBuilder {
     #[must_use]
     pub fn data_dir(self, dir: impl Into<std::path::PathBuf>) -> Self {
         Self(self.0.data_dir(dir))
+    }
+
+    /// Puts these znodes into the tree before anybody is served. See [`Config::seed`].
+    #[must_use]
+    pub fn seed(self, tree: Tree) -> Self {
+        Self(self.0.seed(tree))
+    }
+
+    /// Lets programs on this machine use the verbs over HTTP. See [`Builder::control`].
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub fn control(self) -> Self {
+        Self(self.0.control())
     }
 
     /// Changes any setting.

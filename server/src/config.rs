@@ -14,6 +14,8 @@ pub use checks::ConfigError;
 #[cfg(feature = "control")]
 pub use control::ControlConfig;
 
+use crate::tree::Tree;
+
 /// What a [`Server`](crate::Server) is started with.
 ///
 /// Limits protect memory and are generous: a test suite should never meet one. Each is named in
@@ -152,6 +154,9 @@ pub struct Config {
     /// The most connections, sessions, watches and the like that a four-letter word lists; a
     /// last line says how many were left out. Unit: lines. Default: 10,000.
     pub four_letter_rows_max: usize,
+    /// What is put into the tree at the start, on top of what was loaded, as
+    /// [`Universe::seed`](crate::Universe::seed) puts it there. Default: nothing.
+    pub seed: Tree,
     /// Control over HTTP. Default: none.
     #[cfg(feature = "control")]
     pub control: ControlConfig,
@@ -243,6 +248,7 @@ impl Default for Config {
             enforce_auth_schemes: Vec::new(),
             four_letter_whitelist: "*".to_owned(),
             four_letter_rows_max: 10_000,
+            seed: Tree::new(),
             #[cfg(feature = "control")]
             control: ControlConfig::default(),
             manual_clock: false,

@@ -48,12 +48,13 @@ impl CtlArgs {
             let sentence = value.get("error").and_then(Value::as_str);
             return Err(sentence.map_or_else(|| format!("status {status}: {body}"), str::to_owned));
         }
-        let plain = self.verb.plain.and_then(|field| value.get(field)?.as_str());
-        // Nobody may be reading; that is no reason to fail.
-        let _ = match plain {
-            Some(text) => writeln!(io::stdout(), "{}", text.trim_end_matches('\n')),
-            None => writeln!(io::stdout(), "{}", body.trim_end()),
+        let shown = match self.verb.plain.and_then(|field| value.get(field)) {
+            None => body,
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => format!("{other:#}"),
         };
+        // Nobody may be reading; that is no reason to fail.
+        let _ = writeln!(io::stdout(), "{}", shown.trim_end_matches('\n'));
         Ok(())
     }
 }

@@ -29,12 +29,15 @@
 //! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
 //! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
 //! | a restart within the process | [`Universe::state`], [`Builder::state`] |
+//! | znodes to begin with or to compare with | [`tree!`], [`Tree`], [`assert_tree!`] |
 //! | every setting and limit | [`Config`] |
 //! | the verbs of a test over HTTP, with the feature `control` | `Builder::control` |
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
-//! logs, and `control`: the verbs of a test over HTTP. `tls` lets clients connect over TLS too, and builds C for it. Embedders take `default-features = false`. The library writes logs with `tracing` and
-//! nowhere else; it reads no environment and keeps no global state.
+//! logs, and `control`: the verbs of a test over HTTP. That brings `seed-files`: trees in YAML and
+//! JSON. `tls` lets clients connect over TLS too, and builds C for it. Embedders take
+//! `default-features = false`. The library writes logs with `tracing` and nowhere else; it reads no
+//! environment and keeps no global state.
 
 mod admin;
 mod alarm;
@@ -63,6 +66,7 @@ mod rebased;
 mod rest;
 mod saving;
 mod scratch;
+mod seeding;
 mod server;
 mod session_info;
 mod shared;
@@ -76,6 +80,7 @@ mod throttle;
 #[cfg(feature = "tls")]
 mod tls;
 mod trace;
+mod tree;
 mod turn;
 mod turn_effects;
 mod universe;
@@ -89,10 +94,14 @@ pub use limits::LimitCounts;
 pub use local::LocalStream;
 pub use minikeeper_engine::{Broken, ImageError};
 pub use minikeeper_protocol::{SessionId, Stat, Zxid};
+pub use seeding::SeedError;
 pub use server::{Builder, Server};
 pub use session_info::SessionInfo;
 pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;
-pub use universe::{RestoreError, Snapshot, Universe, UniverseError, UniverseGuard};
+#[cfg(feature = "seed-files")]
+pub use tree::TreeFileError;
+pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
+pub use universe::{RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard};

@@ -19,7 +19,7 @@ use std::{
 };
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
-use minikeeper::{Config, Server, StartError, jaas_users};
+use minikeeper::{Config, Server, StartError, Tree, jaas_users};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Args, Command, ServeArgs};
@@ -154,6 +154,18 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
         for ignored in ignored {
             eprintln!("minikeeper: warning: {}:{ignored}", path.display());
         }
+    }
+    if let Some(path) = &args.seed {
+        let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
+        let is_json = path
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        let tree = if is_json {
+            Tree::from_json(&text)
+        } else {
+            Tree::from_yaml(&text)
+        };
+        config.seed = tree.map_err(|error| wrong(format!("{}: {error}", path.display())))?;
     }
     if let Some(path) = &args.jaas_config {
         let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;

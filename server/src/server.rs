@@ -17,11 +17,13 @@ use crate::{
     config::Config,
     expiry, listener,
     saving::Saving,
+    seeding,
     shared::Shared,
     snapshot::{SaveError, State},
     socket::SocketTask,
     start::{self, StartError},
     stream::Stream,
+    tree::Tree,
     turn::Turns,
     universe::Universe,
 };
@@ -69,6 +71,9 @@ impl Server {
 
     async fn start_from(mut config: Config, state: Option<State>) -> Result<Self, StartError> {
         config.validate()?;
+        // Put there once, so that nothing that copies the settings copies it too.
+        let seed = std::mem::take(&mut config.seed);
+        seeding::check(&seed, config.frame_bytes_max)?;
         let (listener, address) = bind(config.listen, &config)?;
         config.listen = address;
         #[cfg(feature = "tls")]
@@ -91,12 +96,15 @@ impl Server {
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let shared = Arc::new(Shared::root(config, turns));
+        let universe = Universe::root(Arc::clone(&shared));
+        universe.seed(&seed)?;
         let saving = Saving::new(Arc::clone(&shared), data_dir);
         #[cfg(feature = "control")]
-        let controls = shared.config.control.is_enabled.then(|| {
-            let universe = Universe::root(Arc::clone(&shared));
-            Arc::new(Controls::new(universe, Arc::clone(&saving)))
-        });
+        let controls = shared
+            .config
+            .control
+            .is_enabled
+            .then(|| Arc::new(Controls::new(universe.clone(), Arc::clone(&saving))));
         let spawn = {
             #[cfg(feature = "control")]
             let controls = controls.clone();
@@ -137,7 +145,7 @@ impl Server {
         }
         tracing::info!(%address, "listening");
         Ok(Self {
-            universe: Universe::root(shared),
+            universe,
             saving,
             #[cfg(feature = "control")]
             controls,
@@ -354,6 +362,24 @@ impl Builder {
     #[must_use]
     pub fn state(mut self, state: State) -> Self {
         self.state = Some(state);
+        self
+    }
+
+    /// Puts these znodes into the tree before anybody is served. See [`Config::seed`].
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, tree};
+    /// let server = Server::builder().seed(tree! { "/app/limit" => "10" }).start().await?;
+    /// assert_eq!(server.children("/app").unwrap(), ["limit"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn seed(mut self, tree: Tree) -> Self {
+        self.config.seed = tree;
         self
     }
 

@@ -10,6 +10,7 @@ use minikeeper_protocol::{SessionId, Zxid};
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
+    seeding::SeedError,
     snapshot::{DataDir, DataDirError, SnapshotFault, State},
 };
 
@@ -55,6 +56,9 @@ pub enum StartError {
     #[cfg(feature = "tls")]
     #[error("cannot serve over TLS")]
     Tls(#[from] crate::tls::TlsError),
+    /// What the tree is to begin with cannot be there.
+    #[error("cannot seed the tree")]
+    Seed(#[from] SeedError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
     #[error("cannot start the server's thread")]
     Thread(#[source] io::Error),

@@ -5,6 +5,7 @@
 mod look;
 mod others;
 mod rewinding;
+mod seeding;
 mod sessions;
 mod time;
 
@@ -16,6 +17,7 @@ use std::{
 pub use self::{
     others::{UniverseError, UniverseGuard},
     rewinding::{RestoreError, Snapshot},
+    seeding::Seeded,
 };
 use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
 

@@ -13,6 +13,8 @@
 //! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
+//! | `control` | the verbs over HTTP: routes, limits, who may |
+//! | `seeding` | trees put there, taken out and compared |
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
@@ -26,6 +28,7 @@
 )]
 
 mod bad_input;
+mod control;
 mod embedding;
 mod fail_stop;
 mod four_letter;
@@ -38,6 +41,7 @@ mod pacing;
 mod paths;
 mod rewinding;
 mod saving;
+mod seeding;
 mod sessions;
 mod throttling;
 #[cfg(feature = "tls")]

@@ -115,6 +115,11 @@ impl AclTable {
         &self.lists[id.0 as usize].list
     }
 
+    /// The list of this id, if there is one.
+    pub(crate) fn find(&self, id: AclId) -> Option<&AclList> {
+        self.lists.get(id.0 as usize).map(|shared| &shared.list)
+    }
+
     /// How often each list is used, for the check of the whole state.
     pub(crate) fn users(&self) -> impl Iterator<Item = (AclId, usize)> {
         self.lists.iter().skip(2).map(|(key, shared)| {

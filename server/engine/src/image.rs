@@ -10,7 +10,7 @@ use minikeeper_protocol::{AclList, SessionId, Zxid};
 use crate::{
     keys::{AclId, ZnodeId},
     state::State,
-    znode::Znode,
+    znode::{Owner, Znode},
 };
 
 /// The id that stands for "everybody may do everything" and is in no table.
@@ -64,6 +64,38 @@ pub struct ZnodeImage<'a> {
     pub pzxid: Zxid,
 }
 
+/// How long a znode lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// Until it is deleted.
+    Persistent,
+    /// As long as a session.
+    Session(SessionId),
+    /// Until some time after its last child has gone.
+    Container,
+    /// Until it has had no child and no new data for so long.
+    Ttl {
+        /// How long, in milliseconds.
+        ms: i64,
+    },
+}
+
+impl ZnodeImage<'_> {
+    /// How long it lives: what the owner stands for.
+    #[must_use]
+    pub const fn life(&self) -> Life {
+        let owner = Owner(self.owner);
+        if let Some(ms) = owner.ttl_ms() {
+            return Life::Ttl { ms };
+        }
+        match self.owner {
+            0 => Life::Persistent,
+            owner if owner == Owner::CONTAINER.0 => Life::Container,
+            owner => Life::Session(SessionId(owner)),
+        }
+    }
+}
+
 impl<'a> Image<'a> {
     pub(crate) const fn new(state: &'a State) -> Self {
         Self { state }
@@ -100,6 +132,20 @@ impl<'a> Image<'a> {
             .chain(acls.users().map(|(id, _)| id))
             .map(|id| (i64::from(id.0), acls.get(id)))
             .collect()
+    }
+
+    /// The access list of this id; `None` if no znode has it.
+    #[must_use]
+    pub fn access_list(&self, id: i64) -> Option<&'a AclList> {
+        let id = if id == WORLD_ALL { 0 } else { id };
+        self.state.acls.find(AclId(u32::try_from(id).ok()?))
+    }
+
+    /// The znode at this path.
+    #[must_use]
+    pub fn znode(&self, path: &str) -> Option<ZnodeImage<'a>> {
+        let tree = &self.state.tree;
+        tree.find(path.as_bytes()).map(|id| image_of(&tree[id]))
     }
 
     /// Every znode: parents before their children, siblings in the order of their creation.

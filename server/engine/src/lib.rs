@@ -83,7 +83,7 @@ pub use crate::{
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
     handover::Handover,
-    image::{Image, SessionImage, ZnodeImage, Znodes},
+    image::{Image, Life, SessionImage, ZnodeImage, Znodes},
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::control::{
     fault::Fault,
-    parameter::{Kind, Parameter, WHO_FIELDS, whole},
+    parameter::{Kind, Parameter, whole},
     query,
 };
 
@@ -48,14 +48,13 @@ impl Arguments {
 
     fn complete(mut given: Map<String, Value>, parameters: &[Parameter]) -> Result<Self, Fault> {
         for parameter in parameters {
-            if matches!(parameter.kind, Kind::Who) {
-                let count = WHO_FIELDS
-                    .iter()
-                    .filter(|field| given.contains_key(**field))
-                    .count();
-                if count != 1 {
-                    let fields = WHO_FIELDS.join(", ");
-                    return Err(Fault::bad_input(format!("give exactly one of {fields}")));
+            let fields = parameter.kind.alternatives();
+            if !fields.is_empty() {
+                let is_given = |name: &&str| given.contains_key(*name);
+                let names = || fields.iter().map(|(name, _)| *name);
+                if names().filter(is_given).count() != 1 {
+                    let names = names().collect::<Vec<_>>().join(", ");
+                    return Err(Fault::bad_input(format!("give exactly one of {names}")));
                 }
                 continue;
             }
@@ -88,12 +87,19 @@ impl Arguments {
         self.count(name).map(Duration::from_millis)
     }
 
+    /// Which field of those that stand for a kind was given, and what is there.
+    pub(crate) fn alternative(&self, kind: Kind) -> Result<(&'static str, &Value), Fault> {
+        let mut fields = kind.alternatives().iter();
+        fields
+            .find_map(|(field, _)| Some((*field, self.0.get(*field)?)))
+            .ok_or_else(|| Fault::bad_input("nothing was given"))
+    }
+
     /// How sessions were named: which field, and what was there.
     pub(crate) fn who(&self) -> Result<(&'static str, &str), Fault> {
-        WHO_FIELDS
-            .into_iter()
-            .find_map(|field| Some((field, self.0.get(field)?.as_str()?)))
-            .ok_or_else(|| wrong("session", "missing"))
+        let (field, value) = self.alternative(Kind::Who)?;
+        let text = value.as_str().ok_or_else(|| wrong(field, "no text"))?;
+        Ok((field, text))
     }
 
     /// Whatever was given; there is something where it is required.
@@ -103,12 +109,23 @@ impl Arguments {
 }
 
 fn kind_of(parameters: &[Parameter], name: &str) -> Result<Kind, Fault> {
-    let known = parameters.iter().find(|parameter| match parameter.kind {
-        Kind::Who => WHO_FIELDS.contains(&name),
-        _ => parameter.name == name,
-    });
+    let names = |parameter: &Parameter| -> Vec<&'static str> {
+        let fields: Vec<_> = parameter
+            .kind
+            .alternatives()
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
+        if fields.is_empty() {
+            return vec![parameter.name];
+        }
+        fields
+    };
+    let known = parameters
+        .iter()
+        .find(|parameter| names(parameter).contains(&name));
     known.map(|parameter| parameter.kind).ok_or_else(|| {
-        let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
+        let names: Vec<_> = parameters.iter().flat_map(names).collect();
         let there_are = if names.is_empty() {
             "there is none".to_owned()
         } else {

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Uri,
-    body::Incoming,
+    body::{Body as _, Incoming},
     header::{self, HeaderValue},
     server::conn::http1,
     service::service_fn,
@@ -96,13 +96,18 @@ fn admitted(
 
 /// The whole body of a request.
 async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
+    let too_large = || {
+        let sentence = format!("the body exceeds the limit of {bytes_max} bytes");
+        Fault::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+    };
+    // What is announced need not come first.
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
     let body = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(BODY_PATIENCE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body exceeds the limit of {bytes_max} bytes"),
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => Err(Fault::bad_input(format!("cannot read the body: {error}"))),
         Err(_) => Err(Fault::new(
             StatusCode::REQUEST_TIMEOUT,

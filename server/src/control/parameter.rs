@@ -94,14 +94,59 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// Which sessions are meant: one of the fields `session`, `address`, `identity`, `owner`.
     Who,
+    /// A tree: one of the fields `tree`, in JSON, and `yaml`.
+    Tree,
     /// Anything that fits a JSON schema; whoever uses it looks for themselves whether it does.
     Json(fn() -> Value),
 }
 
-/// How sessions can be named: a field for each way.
-pub(crate) const WHO_FIELDS: [&str; 4] = ["session", "address", "identity", "owner"];
+/// A field, and what JSON Schema says of it.
+pub(crate) type Alternative = (&'static str, fn() -> Value);
+
+/// How sessions can be named.
+const WHO: [Alternative; 4] = [
+    ("session", || {
+        json!({
+            "type": "string",
+            "description": "A session's id, hexadecimal or decimal",
+            "pattern": "^(0x[0-9a-fA-F]{1,16}|[0-9]{1,18})$",
+        })
+    }),
+    ("address", || {
+        json!({
+            "type": "string",
+            "description": "Where clients connect from: an address, or address and port",
+        })
+    }),
+    (
+        "identity",
+        || json!({"type": "string", "description": "What clients have proved to be: scheme:id"}),
+    ),
+    (
+        "owner",
+        || json!({"type": "string", "description": "The path of an ephemeral: its owner is meant"}),
+    ),
+];
+
+/// How a tree can be given.
+const TREE: [Alternative; 2] = [
+    ("tree", schema::tree),
+    (
+        "yaml",
+        || json!({"type": "string", "description": "The same in YAML"}),
+    ),
+];
 
 impl Kind {
+    /// The fields one of which stands for it, if it is not a field of its own name.
+    pub(crate) const fn alternatives(self) -> &'static [Alternative] {
+        match self {
+            Self::Who => &WHO,
+            Self::Tree => &TREE,
+            _ => &[],
+        }
+    }
+
     /// What JSON Schema says of it.
     pub(crate) fn schema(self) -> Value {
         match self {
@@ -112,7 +157,7 @@ impl Kind {
             Self::DurationMsOrNull => schema::or_null(Self::DurationMs.schema()),
             Self::Count(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
             Self::OneOf(words) => json!({"type": "string", "enum": words}),
-            Self::Who => json!({"type": "string"}),
+            Self::Who | Self::Tree => json!({}),
             Self::Json(schema) => schema(),
         }
     }
@@ -134,7 +179,7 @@ impl Kind {
             Self::Json(_) => {
                 serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
             }
-            Self::Text | Self::Path | Self::OneOf(_) | Self::Who => json!(text),
+            Self::Text | Self::Path | Self::OneOf(_) | Self::Who | Self::Tree => json!(text),
         };
         self.check(&value).map(|()| value)
     }
@@ -158,7 +203,7 @@ impl Kind {
                 Some(word) if words.contains(&word) => Ok(()),
                 _ => Err(format!("{value} is none of {}", words.join(", "))),
             },
-            Self::Json(_) => Ok(()),
+            Self::Json(_) | Self::Tree => Ok(()),
         }
     }
 }
@@ -183,18 +228,21 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
 pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    let mut names_who = false;
+    let mut choices = Vec::new();
     for parameter in parameters {
-        if matches!(parameter.kind, Kind::Who) {
-            names_who = true;
-            for field in WHO_FIELDS {
-                properties.insert(field.to_owned(), who_schema(field));
-            }
-            continue;
+        let alternatives = parameter.kind.alternatives();
+        for (field, schema) in alternatives {
+            properties.insert((*field).to_owned(), schema());
         }
-        properties.insert(parameter.name.to_owned(), parameter.schema());
-        if parameter.is_required {
-            required.push(parameter.name);
+        if alternatives.is_empty() {
+            properties.insert(parameter.name.to_owned(), parameter.schema());
+            if parameter.is_required {
+                required.push(parameter.name);
+            }
+        } else {
+            let one = |(field, _): &Alternative| json!({"required": [field]});
+            let one_of: Vec<_> = alternatives.iter().map(one).collect();
+            choices.push(json!({"oneOf": one_of}));
         }
     }
     let mut schema = json!({
@@ -203,31 +251,8 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
         "required": required,
         "additionalProperties": false,
     });
-    if names_who {
-        schema["oneOf"] = WHO_FIELDS
-            .map(|field| json!({"required": [field]}))
-            .to_vec()
-            .into();
-    }
-    schema
-}
-
-fn who_schema(field: &str) -> Value {
-    let (help, pattern) = match field {
-        "session" => (
-            "A session's id, hexadecimal or decimal",
-            Some("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,18})$"),
-        ),
-        "address" => (
-            "Where clients connect from: an address, or address and port",
-            None,
-        ),
-        "identity" => ("What clients have proved to be: scheme:id", None),
-        _ => ("The path of an ephemeral: its owner is meant", None),
-    };
-    let mut schema = json!({"type": "string", "description": help});
-    if let Some(pattern) = pattern {
-        schema["pattern"] = pattern.into();
+    if !choices.is_empty() {
+        schema["allOf"] = choices.into();
     }
     schema
 }

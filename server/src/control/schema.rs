@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::seeding::TTL_MS_MAX;
+
 /// An object in which each of these fields is there, and no other.
 pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
     let mut properties = Map::new();
@@ -46,6 +48,41 @@ pub(crate) fn list(items: &Value) -> Value {
 /// A session id, a zxid: hexadecimal, as text, because not every language's numbers hold it.
 pub(crate) fn hex() -> Value {
     json!({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"})
+}
+
+/// A tree: znodes by path.
+pub(crate) fn tree() -> Value {
+    /// Paths as servers take them, but for those that are the server's own.
+    const PATH: &str = r"^/$|^(?!/zookeeper(/|$))(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
+    let data = json!({"type": ["string", "null"], "description": "Text, or null data"});
+    let entry = json!({
+        "type": "string",
+        "pattern": "^[^:]+:.*:([cdrwa]+|[0-9]{1,9})$",
+        "description": "SCHEME:ID:PERMISSIONS, as in world:anyone:cdrwa",
+    });
+    json!({
+        "type": "object",
+        "description": "Znodes by path: data, or an object",
+        "propertyNames": {"pattern": PATH},
+        "additionalProperties": {"anyOf": [
+            data,
+            {
+                "type": "object",
+                "properties": {
+                    "data": data,
+                    "data_base64": {"type": "string", "contentEncoding": "base64"},
+                    "acl": {"type": "array", "minItems": 1, "items": entry},
+                    "container": {"type": "boolean"},
+                    "ttl_ms": {"type": "integer", "minimum": 1, "maximum": TTL_MS_MAX},
+                },
+                "additionalProperties": false,
+                "not": {"anyOf": [
+                    {"required": ["data", "data_base64"]},
+                    {"required": ["container", "ttl_ms"]},
+                ]},
+            },
+        ]},
+    })
 }
 
 /// The same or null.

@@ -81,6 +81,12 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<Fields, String> 
                     put(values::who(who), json!(who));
                 }
             }
+            Kind::Tree => {
+                if let Some(file) = text(parameter.name) {
+                    let (name, value) = values::tree(file)?;
+                    put(name, value);
+                }
+            }
             Kind::Json(_) => {
                 if let Some(text) = text(parameter.name) {
                     let value = serde_json::from_str(text)

@@ -1,6 +1,8 @@
 //! What people type for a time or a session.
 
-use std::time::Duration;
+use std::{fs, io, time::Duration};
+
+use serde_json::Value;
 
 /// A time with its unit.
 ///
@@ -48,6 +50,25 @@ pub(crate) fn who(text: &str) -> &'static str {
         _ if is_address => "address",
         _ => "identity",
     }
+}
+
+/// The field that a file with a tree belongs into, and what belongs there.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
+    let cannot_read = |error: io::Error| format!("cannot read {file}: {error}");
+    let text = match file {
+        "-" => io::read_to_string(io::stdin()),
+        file => fs::read_to_string(file),
+    };
+    let text = text.map_err(cannot_read)?;
+    if !file.ends_with(".json") {
+        return Ok(("yaml", text.into()));
+    }
+    let value = serde_json::from_str(&text);
+    let value = value.map_err(|error| format!("{file} is no JSON: {error}"))?;
+    Ok(("tree", value))
 }
 
 #[cfg(test)]

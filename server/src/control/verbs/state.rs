@@ -2,12 +2,16 @@
 
 use serde_json::{Map, json};
 
-use crate::control::{
-    fault::Fault,
-    json,
-    parameter::{Kind, Parameter},
-    schema,
-    verb::{Call, Handler, Method, Outcome, Verb},
+use crate::{
+    control::{
+        fault::Fault,
+        json,
+        parameter::{Kind, Parameter},
+        schema,
+        verb::{Call, Handler, Method, Outcome, Verb},
+    },
+    seeding::SeedError,
+    tree::Tree,
 };
 
 const PATH: Parameter = Parameter::required("path", Kind::Path, "The znode's path");
@@ -59,6 +63,53 @@ pub(super) const VERBS: &[Verb] = &[
         handler: Handler::AtOnce(|call| Ok(json!({"dump": call.universe.dump()}))),
     },
     Verb {
+        name: "export_tree",
+        method: Method::Get,
+        summary: "The tree as seed takes it; ephemerals, told beside it, and /zookeeper left out",
+        parameters: &[Parameter::optional(
+            "format",
+            Kind::OneOf(&["json", "yaml"]),
+            "The tree as an object, or as text in YAML",
+        )
+        .with_default("json")],
+        plain: Some("tree"),
+        answer: || {
+            schema::object(&[
+                ("tree", json!({"anyOf": [schema::tree(), schema::text()]})),
+                ("ephemerals", schema::list(&schema::text())),
+            ])
+        },
+        handler: Handler::AtOnce(|call| {
+            let tree = call.universe.export_tree();
+            let tree = match call.arguments.text("format")? {
+                "yaml" => tree.to_yaml().into(),
+                _ => tree.to_json_value(),
+            };
+            Ok(json!({"tree": tree, "ephemerals": call.universe.ephemerals()}))
+        }),
+    },
+    Verb {
+        name: "seed",
+        method: Method::Post,
+        summary: "Create what is missing of a tree and set what differs, in one turn",
+        parameters: &[Parameter::required(
+            "file",
+            Kind::Tree,
+            "A tree in YAML or JSON (.json); - reads stdin",
+        )],
+        plain: None,
+        answer: || schema::object(&[("created", schema::count()), ("changed", schema::count())]),
+        handler: Handler::AtOnce(|call| {
+            let tree = match call.arguments.alternative(Kind::Tree)? {
+                ("yaml", text) => Tree::from_yaml(text.as_str().unwrap_or_default()),
+                (_, value) => Tree::from_value(value),
+            };
+            let tree = tree.map_err(|error| Fault::bad_input(error.to_string()))?;
+            let seeded = call.universe.seed(&tree).map_err(not_seeded)?;
+            Ok(json!({"created": seeded.created, "changed": seeded.changed}))
+        }),
+    },
+    Verb {
         name: "save",
         method: Method::Post,
         summary: "Save the state to the data directory now",
@@ -68,6 +119,18 @@ pub(super) const VERBS: &[Verb] = &[
         handler: Handler::Waits(|call| Box::pin(save(call))),
     },
 ];
+
+/// Whether the tree makes no sense anywhere, or here and now.
+fn not_seeded(error: SeedError) -> Fault {
+    match error {
+        SeedError::Lifetime { .. }
+        | SeedError::ParentIsEphemeral { .. }
+        | SeedError::TreeTooLarge { .. }
+        | SeedError::Refused { .. }
+        | SeedError::Stopped => Fault::cannot_now(error.to_string()),
+        _ => Fault::bad_input(error.to_string()),
+    }
+}
 
 fn no_znode(path: &str) -> Fault {
     Fault::not_found(format!("no znode {path:?}"))

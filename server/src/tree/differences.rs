@@ -1,0 +1,273 @@
+//! What is not as it should be, in lines for people.
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::tree::{Lifetime, Tree, Znode};
+
+/// How many znodes are told of; a last line says how many more there are.
+const SHOWN_MAX: usize = 50;
+
+/// How much of a znode's data is shown. Unit: characters, bytes if it is no text.
+const DATA_SHOWN_MAX: usize = 200;
+
+/// What is not as a [`Tree`] says. Displays as lines: `-` what should be, `+` what is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeDiff {
+    differences: Vec<Difference>,
+}
+
+/// One znode that is not as it should be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Its path.
+    pub path: String,
+    /// What it should be; `None` if it should not be there.
+    pub expected: Option<Znode>,
+    /// What it is; `None` if it is not there.
+    pub found: Option<Znode>,
+}
+
+impl TreeDiff {
+    /// What differs, by path: at least one znode.
+    #[must_use]
+    pub fn differences(&self) -> &[Difference] {
+        &self.differences
+    }
+
+    /// Compares what should be with what is.
+    pub(crate) fn of(expected: &Tree, found: &Tree) -> Option<Self> {
+        let implied = ancestors(expected);
+        let mut differences = Vec::new();
+        let paths: BTreeSet<_> = [expected, found]
+            .into_iter()
+            .flat_map(Tree::iter)
+            .map(|(path, _)| path)
+            .collect();
+        for path in paths {
+            let (wanted, there) = (expected.get(path), found.get(path));
+            let is_right = match (wanted, there) {
+                (Some(wanted), Some(there)) => fits(wanted, there),
+                (Some(_), None) => false,
+                // What is said of the root, and of parents, is said by naming them.
+                (None, _) => path == "/" || expected.is_partial() || implied.contains(path),
+            };
+            if !is_right {
+                differences.push(Difference {
+                    path: path.to_owned(),
+                    expected: wanted.cloned(),
+                    found: there.cloned(),
+                });
+            }
+        }
+        (!differences.is_empty()).then_some(Self { differences })
+    }
+}
+
+/// Whether everything that is said of a znode is so.
+fn fits(wanted: &Znode, there: &Znode) -> bool {
+    wanted.data().is_none_or(|data| there.data() == Some(data))
+        && wanted
+            .lifetime()
+            .is_none_or(|lifetime| there.lifetime() == Some(lifetime))
+        && wanted
+            .access()
+            .is_none_or(|access| there.access() == Some(access))
+}
+
+/// The paths of everybody's parents.
+fn ancestors(tree: &Tree) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    for (mut path, _) in tree.iter() {
+        while let Some((parent, _)) = path.rsplit_once('/')
+            && !parent.is_empty()
+            && found.insert(parent)
+        {
+            path = parent;
+        }
+    }
+    found
+}
+
+impl fmt::Display for TreeDiff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the tree is not as expected (- expected, + found):")?;
+        for Difference {
+            path,
+            expected,
+            found,
+        } in self.differences.iter().take(SHOWN_MAX)
+        {
+            let is_access_told = expected
+                .as_ref()
+                .is_some_and(|znode| znode.access().is_some());
+            let is_lifetime_told = expected
+                .as_ref()
+                .is_some_and(|znode| znode.lifetime().is_some());
+            if let Some(znode) = expected {
+                write!(f, "\n- {path}")?;
+                write_znode(f, znode, true, true)?;
+            }
+            if let Some(znode) = found {
+                write!(f, "\n+ {path}")?;
+                let is_plain = znode.lifetime() == Some(Lifetime::Persistent);
+                write_znode(f, znode, is_lifetime_told || !is_plain, is_access_told)?;
+            }
+        }
+        let more = self.differences.len().saturating_sub(SHOWN_MAX);
+        if more > 0 {
+            write!(f, "\nand {more} more")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_znode(
+    f: &mut fmt::Formatter<'_>,
+    znode: &Znode,
+    with_lifetime: bool,
+    with_access: bool,
+) -> fmt::Result {
+    if let Some(data) = znode.data() {
+        f.write_str(" = ")?;
+        write_data(f, data)?;
+    }
+    if let Some(lifetime) = znode.lifetime().filter(|_| with_lifetime) {
+        write!(f, " ({lifetime})")?;
+    }
+    if let Some(access) = znode.access().filter(|_| with_access) {
+        write!(f, " [{}]", access.join(", "))?;
+    }
+    Ok(())
+}
+
+fn write_data(f: &mut fmt::Formatter<'_>, data: Option<&[u8]>) -> fmt::Result {
+    let Some(data) = data else {
+        return f.write_str("null");
+    };
+    let Ok(text) = std::str::from_utf8(data) else {
+        let shown = &data[..data.len().min(DATA_SHOWN_MAX)];
+        f.write_str("0x")?;
+        for byte in shown {
+            write!(f, "{byte:02x}")?;
+        }
+        return write_rest(f, data.len() - shown.len());
+    };
+    let end = text
+        .char_indices()
+        .nth(DATA_SHOWN_MAX)
+        .map_or(text.len(), |(at, _)| at);
+    write!(f, "{:?}", &text[..end])?;
+    write_rest(f, text.len() - end)
+}
+
+fn write_rest(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+    if bytes > 0 {
+        write!(f, "... and {bytes} bytes more")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{tree, tree::Znode};
+
+    use super::*;
+
+    /// As a server tells of its znodes: everything.
+    fn found(tree: Tree) -> Tree {
+        tree.iter()
+            .map(|(path, znode)| {
+                let lifetime = znode.lifetime().unwrap_or(Lifetime::Persistent);
+                let access = znode
+                    .access()
+                    .map_or_else(|| vec!["world:anyone:cdrwa".to_owned()], <[_]>::to_vec);
+                (path, znode.clone().lives(lifetime).acl(access))
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_lines(expected: &Tree, there: Tree, lines: &[&str]) {
+        let diff = TreeDiff::of(expected, &found(there)).map(|diff| diff.to_string());
+        let text = diff.unwrap_or_default();
+        assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn what_differs_is_told_by_path() {
+        let expected = tree! { "/a" => "x", "/a/b" => null, "/d" => Znode::any().container() };
+        let there = tree! {
+            "/a" => "x", "/a/b" => "", "/c" => Znode::from(b"\xff\x00").ephemeral(), "/d" => "1"
+        };
+        assert_lines(
+            &expected,
+            there,
+            &[
+                "- /a/b = null",
+                "+ /a/b = \"\"",
+                "+ /c = 0xff00 (ephemeral)",
+                "- /d (container)",
+                "+ /d = \"1\" (persistent)",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_not_said_may_be_anything() {
+        assert_lines(
+            &tree! { "/a/b" => "x" },
+            tree! { "/" => "r", "/a" => "y", "/a/b" => "x" },
+            &[],
+        );
+        assert_lines(
+            &tree! { "/a" => "x", .. },
+            tree! { "/a" => "x", "/b" => null },
+            &[],
+        );
+        assert_lines(
+            &tree! { "/a" => "x", .. },
+            tree! { "/b" => null },
+            &["- /a = \"x\""],
+        );
+        assert_lines(
+            &tree! { "/" => "x" },
+            tree! { "/" => "" },
+            &["- / = \"x\"", "+ / = \"\""],
+        );
+    }
+
+    #[test]
+    fn access_lists_are_told_where_they_are_said() {
+        let expected = tree! { "/a" => Znode::from("x").acl(["world:anyone:r"]) };
+        assert_lines(
+            &expected,
+            tree! { "/a" => "x" },
+            &[
+                "- /a = \"x\" [world:anyone:r]",
+                "+ /a = \"x\" [world:anyone:cdrwa]",
+            ],
+        );
+    }
+
+    #[test]
+    fn much_is_cut_short() {
+        let there: Tree = (0..60)
+            .map(|number| (format!("/{number:02}"), ""))
+            .collect();
+        let diff = TreeDiff::of(&Tree::new(), &found(there)).unwrap();
+        let text = diff.to_string();
+        assert_eq!(text.lines().count(), 52);
+        assert!(text.ends_with("+ /49 = \"\"\nand 10 more"), "{text}");
+        let there = tree! { "/a" => "ä".repeat(300), "/b" => vec![255; 300] };
+        let text = TreeDiff::of(&Tree::new(), &found(there))
+            .unwrap()
+            .to_string();
+        let ends: Vec<_> = text
+            .lines()
+            .skip(1)
+            .map(|line| line.rsplit("...").next().unwrap())
+            .collect();
+        assert_eq!(ends, [" and 200 bytes more", " and 100 bytes more"]);
+    }
+}

@@ -1,0 +1,258 @@
+//! YAML, as far as trees are said in it.
+
+use std::fmt::Write as _;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::{Map, Value};
+
+use crate::tree::files::TreeFileError;
+
+/// Trees are an object of objects with a list: deeper than that there is nothing to say.
+const DEPTH_MAX: usize = 3;
+
+/// What a text says, with data as it is written.
+pub(super) fn parse(text: &str) -> Result<Value, TreeFileError> {
+    let mut reader = Reader {
+        parser: Parser::new_from_str(text),
+    };
+    let mut value = None;
+    loop {
+        let (event, span) = reader.next()?;
+        match event {
+            Event::StreamEnd => return Ok(value.unwrap_or_else(|| Map::new().into())),
+            Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
+            _ if value.is_some() => return Err(wrong(&span, "a second document")),
+            event => {
+                let read = reader.value(event, &span, None, 0)?;
+                // A document without anything.
+                value = Some(if read.is_null() {
+                    Map::new().into()
+                } else {
+                    read
+                });
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, saphyr_parser::StrInput<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), TreeFileError> {
+        match self.parser.next() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => {
+                let marker = error.marker();
+                Err(TreeFileError::Yaml {
+                    line: marker.line(),
+                    column: marker.col() + 1,
+                    what: error.info().to_owned(),
+                })
+            }
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    /// The value that begins with this event. `field` is the name it has in an object.
+    fn value(
+        &mut self,
+        event: Event<'a>,
+        span: &Span,
+        field: Option<&str>,
+        depth: usize,
+    ) -> Result<Value, TreeFileError> {
+        if depth > DEPTH_MAX {
+            return Err(wrong(span, "nested too deep for a tree"));
+        }
+        let tag = match &event {
+            Event::Scalar(.., tag) => tag.as_ref(),
+            Event::SequenceStart(_, tag) | Event::MappingStart(_, tag) => tag.as_ref(),
+            _ => None,
+        };
+        if let Some(tag) = tag {
+            let what = format!("tag {tag} means nothing here; bytes are data_base64");
+            return Err(wrong(span, &what));
+        }
+        match event {
+            Event::Scalar(text, style, ..) => Ok(scalar(&text, style, field)),
+            Event::SequenceStart(..) => {
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        (Event::SequenceEnd, _) => return Ok(items.into()),
+                        (event, span) => items.push(self.value(event, &span, None, depth + 1)?),
+                    }
+                }
+            }
+            Event::MappingStart(..) => {
+                let mut fields = Map::new();
+                loop {
+                    let (event, span) = self.next()?;
+                    let name = match event {
+                        Event::MappingEnd => return Ok(fields.into()),
+                        Event::Scalar(name, _, _, None) => name.into_owned(),
+                        _ => return Err(wrong(&span, "a name that is no plain text")),
+                    };
+                    let (event, value_span) = self.next()?;
+                    // Inside a znode names have meanings; paths have not.
+                    let field = (depth > 0).then_some(name.as_str());
+                    let value = self.value(event, &value_span, field, depth + 1)?;
+                    if fields.contains_key(&name) {
+                        return Err(wrong(&span, &format!("{name:?} is there twice")));
+                    }
+                    fields.insert(name, value);
+                }
+            }
+            Event::Alias(_) => Err(wrong(span, "aliases are not followed; write it out")),
+            _ => Err(wrong(span, "this is no tree")),
+        }
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, field: Option<&str>) -> Value {
+    if style == ScalarStyle::Plain {
+        match (field, text) {
+            (_, "" | "~" | "null" | "Null" | "NULL") => return Value::Null,
+            (Some("container"), "true" | "True" | "TRUE") => return true.into(),
+            (Some("container"), "false" | "False" | "FALSE") => return false.into(),
+            (Some("ttl_ms"), number) => {
+                if let Ok(number) = number.parse::<u64>() {
+                    return number.into();
+                }
+            }
+            _ => {}
+        }
+    }
+    text.into()
+}
+
+fn wrong(span: &Span, what: &str) -> TreeFileError {
+    TreeFileError::Yaml {
+        line: span.start.line(),
+        column: span.start.col() + 1,
+        what: what.to_owned(),
+    }
+}
+
+/// A path and its znode, as a line.
+pub(super) fn line(path: &str, znode: &Value) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    let mut line = String::new();
+    if path.starts_with('/') && path.chars().all(is_plain) {
+        line.push_str(path);
+    } else {
+        put_text(&mut line, path);
+    }
+    line.push_str(": ");
+    put(&mut line, znode);
+    line.push('\n');
+    line
+}
+
+/// The JSON of a value, which is YAML too once what YAML does not print is escaped.
+fn put(line: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => put_text(line, text),
+        Value::Array(items) => {
+            line.push('[');
+            for (index, item) in items.iter().enumerate() {
+                line.push_str(if index == 0 { "" } else { ", " });
+                put(line, item);
+            }
+            line.push(']');
+        }
+        Value::Object(fields) => {
+            line.push('{');
+            for (index, (name, value)) in fields.iter().enumerate() {
+                line.push_str(if index == 0 { "" } else { ", " });
+                line.push_str(name);
+                line.push_str(": ");
+                put(line, value);
+            }
+            line.push('}');
+        }
+        other => line.push_str(&other.to_string()),
+    }
+}
+
+fn put_text(line: &mut String, text: &str) {
+    line.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => line.push_str("\\\""),
+            '\\' => line.push_str("\\\\"),
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            '\r' => line.push_str("\\r"),
+            // Line breaks to YAML 1.1, the byte order mark, and what has no form.
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                // Writing to a string cannot fail.
+                let _ = write!(line, "\\u{:04x}", u32::from(c));
+            }
+            c if c.is_control() => {
+                let _ = write!(line, "\\u{:04x}", u32::from(c));
+            }
+            c => line.push(c),
+        }
+    }
+    line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tree::Tree;
+
+    #[track_caller]
+    fn assert_wrong(text: &str, what: &str) {
+        let error = Tree::from_yaml(text).unwrap_err().to_string();
+        assert_eq!(error, what, "{text}");
+    }
+
+    #[test]
+    fn what_is_no_tree_is_told_with_its_place() {
+        assert_wrong("- a", "no object by path, as in {\"/a\": \"data\"}");
+        assert_wrong("/a: x\n/a: y", "line 2, column 1: \"/a\" is there twice");
+        assert_wrong(
+            "/a: &x y\n/b: *x",
+            "line 2, column 5: aliases are not followed; write it out",
+        );
+        assert_wrong(
+            "/a: !!binary aGk=",
+            "line 1, column 5: tag tag:yaml.org,2002:!binary means nothing here; bytes are data_base64",
+        );
+        assert_wrong(
+            "/a: {x: 1}",
+            "path \"/a\": no field \"x\"; there are data, data_base64, acl, container, ttl_ms",
+        );
+        assert_wrong(
+            "/a: {data: x, data_base64: aGk=}",
+            "path \"/a\": data_base64 beside another field of its kind",
+        );
+        assert_wrong("/a: {ttl_ms: -5}", "path \"/a\": ttl_ms cannot be \"-5\"");
+        assert_wrong("/a: {acl: x}", "path \"/a\": acl cannot be \"x\"");
+        assert_wrong(
+            "/a: {acl: [[[[x]]]]}",
+            "line 1, column 13: nested too deep for a tree",
+        );
+        assert_wrong("/a: x\n---\n/b: y", "line 3, column 1: a second document");
+        assert_wrong(
+            "/a: [",
+            "line 2, column 1: while parsing a node, did not find expected node content",
+        );
+    }
+
+    #[test]
+    fn nothing_is_an_empty_tree() {
+        for text in ["", "# nothing\n", "---\n", "{}", "null"] {
+            assert_eq!(
+                Tree::from_yaml(text).map(|tree| tree.len()),
+                Ok(0),
+                "{text}"
+            );
+        }
+        assert_eq!(Tree::new().to_yaml(), "{}\n");
+        assert_eq!(Tree::new().to_json(), "{}\n");
+    }
+}

@@ -1,0 +1,315 @@
+//! Trees put there, taken out and compared.
+
+use std::time::Duration;
+
+use minikeeper::{SeedError, StartError, Tree, Universe, Znode, assert_tree, blocking, tree};
+use minikeeper_protocol::{AclList, Create, CreateMode, CreateOp, ErrorCode, EventKind, Request};
+use minikeeper_tests::{
+    random::Random,
+    wire::{self, Wire},
+};
+
+use crate::kit::Scene;
+
+const ROUNDS: u64 = 200;
+
+fn start() -> blocking::Server {
+    blocking::Server::builder().manual_clock().start().unwrap()
+}
+
+#[test]
+fn what_is_missing_is_created_and_what_differs_is_set() {
+    let server = start();
+    let seeded = server
+        .seed(&tree! { "/a/b/c" => "1", "/d" => null })
+        .unwrap();
+    assert_eq!((seeded.created, seeded.changed), (4, 0));
+    assert_tree!(server, { "/a" => "", "/a/b" => "", "/a/b/c" => "1", "/d" => null });
+    let seeded = server
+        .seed(&tree! { "/a/b/c" => "2", "/d" => null, "/e" => "" })
+        .unwrap();
+    assert_eq!((seeded.created, seeded.changed), (1, 1));
+    assert_eq!(server.get("/a/b/c").unwrap().1.version, 1);
+    let before = server.dump();
+    let seeded = server.seed(&server.export_tree()).unwrap();
+    assert_eq!((seeded.created, seeded.changed), (0, 0));
+    assert_eq!(server.dump(), before);
+    server.check().unwrap();
+}
+
+#[test]
+fn watchers_are_told_and_each_change_has_its_zxid() {
+    let scene = Scene::new();
+    let mut client = scene.open();
+    client.must(&wire::create("/a", b"1", CreateMode::Persistent));
+    client.must(&wire::get("/a", true));
+    client.must(&wire::children("/a", true));
+    scene
+        .server
+        .seed(&tree! { "/a" => "2", "/a/b" => "x" })
+        .unwrap();
+    let (set, created) = (client.event(), client.event());
+    assert_eq!(
+        (set.kind, set.path.as_str()),
+        (EventKind::DataChanged, "/a")
+    );
+    assert_eq!(
+        (created.kind, created.path.as_str()),
+        (EventKind::ChildrenChanged, "/a")
+    );
+    let (_, a) = scene.server.get("/a").unwrap();
+    let (_, b) = scene.server.get("/a/b").unwrap();
+    assert_eq!(b.czxid.0, a.mzxid.0 + 1);
+    assert_eq!(scene.server.sessions().len(), 2, "nobody's session");
+    scene.end();
+}
+
+#[test]
+fn lifetimes_and_access_lists_are_as_clients_make_them() {
+    let scene = Scene::new();
+    let mut client = scene.open();
+    let ttl = Duration::from_secs(60);
+    scene
+        .server
+        .seed(&tree! {
+            "/c" => Znode::from("").container(),
+            "/t" => Znode::from("x").time_to_live(ttl),
+            "/r" => Znode::from("x").acl(["world:anyone:r"]),
+        })
+        .unwrap();
+    // The access list is in the client's way, and not in that of a seed.
+    assert_eq!(client.refused(&wire::set("/r", b"y")), ErrorCode::NoAuth);
+    scene.server.seed(&tree! { "/r" => "y" }).unwrap();
+    scene
+        .server
+        .seed(&tree! { "/r" => Znode::any().acl(["world:anyone:cdrwa"]) })
+        .unwrap();
+    client.must(&wire::set("/r", b"z"));
+    // A container goes once its last child has gone; a time to live runs out.
+    client.must(&wire::create("/c/x", b"", CreateMode::Persistent));
+    client.must(&wire::delete("/c/x"));
+    scene.server.advance(Duration::from_secs(5));
+    assert_tree!(scene.server, { "/t" => "x", "/c" => "", .. });
+    scene
+        .server
+        .seed(&tree! { "/t" => Znode::any().time_to_live(ttl) })
+        .unwrap();
+}
+
+#[test]
+fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
+    let scene = Scene::with(|config| config.tree_bytes_max = 100_000);
+    let mut client = scene.open();
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let before = scene.server.dump();
+    let ttl = |ms| Znode::any().time_to_live(Duration::from_millis(ms));
+    for (tree, error) in [
+        (
+            tree! { "/ok" => "", "a" => "" },
+            "path \"a\": does not start with a slash",
+        ),
+        (
+            tree! { "/a//b" => "" },
+            "path \"/a//b\": empty component at byte 3",
+        ),
+        (
+            tree! { "" => "" },
+            "path \"\": empty; a path starts with a slash",
+        ),
+        (
+            tree! { "/zookeeper/x" => "" },
+            "path \"/zookeeper/x\": /zookeeper and what is below it is the server's own",
+        ),
+        (
+            tree! { "/ok" => "", "/x" => Znode::any().ephemeral() },
+            "path \"/x\": an ephemeral belongs to a session; let a client create it",
+        ),
+        (
+            tree! { "/x" => Znode::any().acl(["world:anyone"]) },
+            "path \"/x\": access list entry \"world:anyone\" is not SCHEME:ID:PERMISSIONS, as in \
+             world:anyone:cdrwa",
+        ),
+        (
+            tree! { "/x" => ttl(0) },
+            "path \"/x\": time to live of 0 ms; it must be 1 ms to 1099511627775 ms",
+        ),
+        (
+            tree! { "/x" => vec![0; 2_000_000] },
+            "path \"/x\": data of 2000000 bytes exceeds the limit of 1048575 bytes \
+             (frame_bytes_max)",
+        ),
+        (
+            tree! { "/ok" => "", "/bystander" => Znode::any().container() },
+            "path \"/bystander\": it is there as ephemeral; delete it first to make it container",
+        ),
+        (
+            tree! { "/a" => "", "/e/x/y" => "" },
+            "path \"/e/x\": its parent is an ephemeral, which has no children",
+        ),
+    ] {
+        let refused = scene.server.seed(&tree).unwrap_err();
+        assert_eq!(refused.to_string(), error);
+        assert_eq!(scene.server.dump(), before, "{error}");
+    }
+    let large = tree! { "/a" => "", "/b" => vec![0; 99_000] };
+    let refused = scene.server.seed(&large).unwrap_err();
+    assert!(
+        matches!(refused, SeedError::TreeTooLarge { max: 100_000, .. }),
+        "{refused}"
+    );
+    assert_eq!(scene.server.dump(), before);
+    // Known only to the one who serves it: said with its path.
+    let unknown = tree! { "/x" => Znode::any().acl(["nobody:knows:r"]) };
+    let refused = scene.server.seed(&unknown).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "path \"/x\": access list invalid (INVALIDACL -114)"
+    );
+    scene.end();
+}
+
+#[test]
+fn server_begins_with_its_seed_or_not_at_all() {
+    let server = blocking::Server::builder()
+        .seed(tree! { "/a" => "x" })
+        .start()
+        .unwrap();
+    assert_tree!(server, { "/a" => "x" });
+    let builder = blocking::Server::builder().seed(tree! { "a" => "x" });
+    let error = builder.start().unwrap_err();
+    assert!(
+        matches!(error, StartError::Seed(SeedError::Path(_))),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn export_leaves_out_ephemerals_and_what_is_the_servers_own() {
+    let scene = Scene::new();
+    let mut client = scene.open();
+    client.must(&wire::create("/a", b"x", CreateMode::Persistent));
+    client.must(&wire::create("/a/e", b"", CreateMode::Ephemeral));
+    let tree = scene.server.export_tree();
+    let paths: Vec<_> = tree.iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["/a"]);
+    // To compare, they are there.
+    let differences = scene.server.diff_tree(&tree! { "/a" => "x" }).unwrap();
+    let lines = differences.to_string();
+    assert!(lines.contains("\n+ /a/e = \"\" (ephemeral)"), "{lines}");
+    assert_tree!(scene.server, {
+        "/a" => Znode::any(),
+        "/a/e" => Znode::from("").ephemeral(),
+        "/bystander" => Znode::any(),
+    });
+    scene.end();
+}
+
+#[test]
+#[should_panic = "the tree is not as expected (- expected, + found):\n- /a = \"y\"\n+ /a = \"x\"\n+ /b = null"]
+fn assertion_shows_what_differs() {
+    let server = start();
+    server.seed(&tree! { "/a" => "x", "/b" => null }).unwrap();
+    assert_tree!(server, { "/a" => "y" });
+}
+
+#[test]
+#[should_panic = "+ /x = \"\""]
+fn assertion_takes_a_universe_too() {
+    let server = start();
+    server.seed(&tree! { "/x" => "" }).unwrap();
+    let universe: &Universe = &server;
+    assert_tree!(universe, Tree::new());
+}
+
+/// Goal: what is exported can be seeded, and both forms on disk keep every bit. Method: random
+/// trees of a client's making, through Rust, JSON and YAML into fresh servers.
+#[test]
+fn exported_trees_are_seeded_again_as_they_were() {
+    let seed = std::env::var("MINIKEEPER_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    for round in seed..seed + ROUNDS {
+        let server = start();
+        let (mut client, _) = Wire::open(server.addr(), 10_000);
+        let mut random = Random::new(round);
+        for _ in 0..random.below(20) {
+            let request = random_create(&mut random);
+            client.call(&request);
+        }
+        let tree = server.export_tree();
+        let what = || format!("MINIKEEPER_SEED={round}");
+        assert_eq!(
+            Tree::from_json(&tree.to_json()).map(complete),
+            Ok(tree.clone()),
+            "{}",
+            what()
+        );
+        assert_eq!(
+            Tree::from_yaml(&tree.to_yaml()).map(complete),
+            Ok(tree.clone()),
+            "{}",
+            what()
+        );
+        let other = start();
+        other
+            .seed(&Tree::from_yaml(&tree.to_yaml()).unwrap())
+            .unwrap();
+        assert_eq!(other.export_tree(), tree, "{}", what());
+        assert_tree!(other, tree);
+        other.check().unwrap();
+    }
+}
+
+/// With everything said that the forms on disk leave out.
+fn complete(tree: Tree) -> Tree {
+    tree.iter()
+        .map(|(path, znode)| {
+            let lifetime = znode.lifetime().unwrap_or(minikeeper::Lifetime::Persistent);
+            let access = znode.access().map(<[_]>::to_vec);
+            let access = access.unwrap_or_else(|| vec!["world:anyone:cdrwa".to_owned()]);
+            (path, znode.clone().lives(lifetime).acl(access))
+        })
+        .collect()
+}
+
+/// A create that may well fail: below any of a few parents, with any data and lifetime.
+fn random_create(random: &mut Random) -> Request {
+    const NAMES: [&str; 9] = ["a", "b c", "null", "no", "#", "ä€", "'\"\\", "0x10", ": -"];
+    const TEXTS: [&str; 10] = [
+        "",
+        "x",
+        "null",
+        "~",
+        "no",
+        "0x10",
+        " two\nlines\t",
+        "\u{85}\u{2028}\u{feff}\u{0}\u{7f}",
+        "😀: {",
+        "- #&*!|>%@`",
+    ];
+    let depth = 1 + random.below(3);
+    let path: String = (0..depth)
+        .map(|_| format!("/{}", random.pick(&NAMES)))
+        .collect();
+    let mut create = Create::new(
+        &path,
+        random.pick(&TEXTS).as_bytes(),
+        CreateMode::Persistent,
+    );
+    match random.below(8) {
+        0 => create.data = None,
+        1 => create.data = Some(b"\xff\x00\xfe"[..].into()),
+        2 => create.acl = AclList::world_read(),
+        3 => {
+            create.op = CreateOp::Container;
+            create.flags = CreateMode::Container.flags();
+        }
+        4 => {
+            create.op = CreateOp::Ttl;
+            create.flags = CreateMode::PersistentWithTtl.flags();
+            create.ttl_ms = 1 + i64::try_from(random.below(1 << 40)).unwrap() % ((1 << 40) - 1);
+        }
+        5 => create.flags = CreateMode::Ephemeral.flags(),
+        _ => {}
+    }
+    Request::Create(create)
+}
