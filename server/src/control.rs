@@ -20,6 +20,7 @@ mod parameter;
 mod query;
 mod routing;
 mod schema;
+mod snapshots;
 mod timer;
 mod verb;
 mod verbs;

@@ -5,6 +5,7 @@
 //! | module | what belongs there |
 //! | --- | --- |
 //! | `kit` | a server with a bystander, bounded waiting, memory, logs; no assertion on a feature |
+//! | `http` | requests for control; no assertion on a feature |
 //! | `bad_input` | bytes that make no sense: before and after the handshake, bodies, operations |
 //! | `paths` | path rules as seen over the wire |
 //! | `pacing` | how bytes arrive: pipelined, split, half-closed, slow readers |
@@ -13,7 +14,7 @@
 //! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
-//! | `control` | the verbs over HTTP: routes, limits, who may |
+//! | `control`, `control_verbs`, `control_universes` | HTTP: who may, limits; what each verb does |
 //! | `seeding` | trees put there, taken out and compared |
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `four_letter_captured` | the same words against captured answers of the original |
@@ -29,10 +30,13 @@
 
 mod bad_input;
 mod control;
+mod control_universes;
+mod control_verbs;
 mod embedding;
 mod fail_stop;
 mod four_letter;
 mod four_letter_captured;
+mod http;
 mod kit;
 mod limits;
 mod local;

@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{config::ControlConfig, control::fault::Fault, saving::Saving, universe::Universe};
+use crate::{
+    config::ControlConfig,
+    control::{fault::Fault, snapshots::Snapshots},
+    saving::Saving,
+    universe::Universe,
+};
 
 /// Everything that a verb may need of the server.
 #[derive(Debug)]
 pub(crate) struct Controls {
     own: Universe,
+    pub(crate) snapshots: Snapshots,
     pub(crate) saving: Arc<Saving>,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
@@ -19,6 +25,7 @@ impl Controls {
     pub(crate) fn new(own: Universe, saving: Arc<Saving>) -> Self {
         Self {
             own,
+            snapshots: Snapshots::default(),
             saving,
             stopped: watch::Sender::new(false),
         }
@@ -32,7 +39,10 @@ impl Controls {
     pub(crate) fn universe(&self, name: Option<&str>) -> Result<Universe, Fault> {
         match name {
             None => Ok(self.own.clone()),
-            Some(name) => Err(Fault::not_found(format!("no universe {name:?}"))),
+            Some(name) => {
+                let found = self.own.universe_named(name).filter(|_| !name.is_empty());
+                found.ok_or_else(|| Fault::not_found(format!("no universe {name:?}")))
+            }
         }
     }
 

@@ -22,10 +22,11 @@ const FAULTS: [(&str, &str); 6] = [
 pub(crate) fn description() -> Value {
     let mut paths = Map::new();
     for verb in verbs::all() {
-        let mut methods = Map::new();
-        let method = verb.method.name().to_ascii_lowercase();
-        methods.insert(method, operation(verb));
-        paths.insert(format!("/v1/{}", verb.name), methods.into());
+        paths.insert(format!("/v1/{}", verb.name), path(verb, false));
+    }
+    for verb in verbs::of_universes() {
+        let name = format!("/v1/universes/{{universe}}/{}", verb.name);
+        paths.insert(name, path(verb, true));
     }
     json!({
         "openapi": "3.1.0",
@@ -42,6 +43,26 @@ pub(crate) fn description() -> Value {
         },
         "security": [{}, {"token": []}],
     })
+}
+
+/// What there is at a verb's path, or at that of the same verb in another universe.
+fn path(verb: &Verb, is_elsewhere: bool) -> Value {
+    let mut methods = Map::new();
+    let method = verb.method.name().to_ascii_lowercase();
+    let mut operation = operation(verb);
+    if is_elsewhere {
+        operation["operationId"] = format!("universe_{}", verb.name).into();
+        let universe = json!({
+            "name": "universe",
+            "in": "path",
+            "required": true,
+            "description": "The name of the universe",
+            "schema": {"type": "string", "minLength": 1},
+        });
+        methods.insert("parameters".to_owned(), json!([universe]));
+    }
+    methods.insert(method, operation);
+    methods.into()
 }
 
 fn operation(verb: &Verb) -> Value {

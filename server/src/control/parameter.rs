@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::control::schema;
 
-/// The longest time that a request may name. Unit: milliseconds. Some three hundred years, so that
-/// a clock can be moved so far more than once.
-const DURATION_MS_MAX: u64 = 10_000_000_000_000;
+/// The longest time that a request may name: a year. A clock that is moved stops at everything
+/// that is due, every minute perhaps, and nobody is served meanwhile. Unit: milliseconds.
+const DURATION_MS_MAX: u64 = 31_536_000_000;
 
 /// One parameter of a [`Verb`](super::Verb).
 #[derive(Debug)]
@@ -84,6 +84,8 @@ pub enum Kind {
     Text,
     /// The path of a znode; any text, as what is no path names nothing.
     Path,
+    /// One part of a path.
+    Name,
     /// A time in milliseconds.
     DurationMs,
     /// The same, or null for never.
@@ -151,6 +153,7 @@ impl Kind {
     pub(crate) fn schema(self) -> Value {
         match self {
             Self::Text | Self::Path => schema::text(),
+            Self::Name => schema::name(),
             Self::DurationMs => {
                 json!({"type": "integer", "minimum": 0, "maximum": DURATION_MS_MAX})
             }
@@ -179,7 +182,9 @@ impl Kind {
             Self::Json(_) => {
                 serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
             }
-            Self::Text | Self::Path | Self::OneOf(_) | Self::Who | Self::Tree => json!(text),
+            Self::Text | Self::Path | Self::Name | Self::OneOf(_) | Self::Who | Self::Tree => {
+                json!(text)
+            }
         };
         self.check(&value).map(|()| value)
     }
@@ -194,8 +199,8 @@ impl Kind {
             _ => Err(format!("{value} is no whole number from 0 to {max}")),
         };
         match self {
-            Self::Text | Self::Path | Self::Who if value.is_string() => Ok(()),
-            Self::Text | Self::Path | Self::Who => Err(format!("{value} is no text")),
+            Self::Text | Self::Path | Self::Name | Self::Who if value.is_string() => Ok(()),
+            Self::Text | Self::Path | Self::Name | Self::Who => Err(format!("{value} is no text")),
             Self::DurationMsOrNull if value.is_null() => Ok(()),
             Self::DurationMs | Self::DurationMsOrNull => at_most(DURATION_MS_MAX),
             Self::Count(max) => at_most(max),

@@ -38,7 +38,11 @@ impl Route {
         if below == "openapi.json" {
             return Ok(Self::Description);
         }
-        let verb = verbs::find(name).ok_or_else(|| {
+        let verb = match universe {
+            None => verbs::find(name),
+            Some(_) => verbs::find_of_universes(name),
+        };
+        let verb = verb.ok_or_else(|| {
             Fault::not_found(format!(
                 "nothing at {:?}; GET /v1/openapi.json tells what there is",
                 uri.path()

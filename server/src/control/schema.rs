@@ -50,6 +50,12 @@ pub(crate) fn hex() -> Value {
     json!({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"})
 }
 
+/// One part of a path.
+pub(crate) fn name() -> Value {
+    const NAME: &str = r"^(?!\.\.?$)[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+$";
+    json!({"type": "string", "pattern": NAME})
+}
+
 /// A tree: znodes by path.
 pub(crate) fn tree() -> Value {
     /// Paths as servers take them, but for those that are the server's own.

@@ -1,19 +1,40 @@
 //! Which verbs there are. One file a family; each is a table.
 
+mod server;
 mod sessions;
+mod snapshots;
 mod state;
 mod time;
+mod universes;
 
 use crate::control::verb::Verb;
 
-const FAMILIES: &[&[Verb]] = &[time::VERBS, sessions::VERBS, state::VERBS];
+/// What every universe has: `/v1/VERB` and `/v1/universes/NAME/VERB`.
+const OF_UNIVERSES: &[&[Verb]] = &[time::VERBS, sessions::VERBS, state::VERBS, snapshots::VERBS];
+
+/// What there is once: `/v1/VERB`.
+const OF_THE_SERVER: &[&[Verb]] = &[universes::VERBS, server::VERBS];
 
 /// Every verb of the API, families together.
 pub fn all() -> impl Iterator<Item = &'static Verb> {
-    FAMILIES.iter().copied().flatten()
+    of_universes().chain(of_the_server())
+}
+
+/// Those that act on one universe.
+pub(crate) fn of_universes() -> impl Iterator<Item = &'static Verb> {
+    OF_UNIVERSES.iter().copied().flatten()
+}
+
+fn of_the_server() -> impl Iterator<Item = &'static Verb> {
+    OF_THE_SERVER.iter().copied().flatten()
 }
 
 /// The verb of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Verb> {
     all().find(|verb| verb.name == name)
+}
+
+/// The verb of this name that acts on one universe.
+pub(crate) fn find_of_universes(name: &str) -> Option<&'static Verb> {
+    of_universes().find(|verb| verb.name == name)
 }

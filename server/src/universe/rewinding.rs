@@ -28,6 +28,14 @@ pub enum RestoreError {
     Gone,
 }
 
+#[cfg(feature = "control")]
+impl Snapshot {
+    /// Whether it is one of this universe.
+    pub(crate) fn is_of(&self, universe: &Universe) -> bool {
+        Arc::ptr_eq(&self.shared, &universe.shared)
+    }
+}
+
 impl Universe {
     /// Keeps what is now, to go back to as often as wished: znodes, sessions, watches.
     ///

@@ -3,6 +3,7 @@
 //! | module | what belongs there |
 //! | --- | --- |
 //! | `program` | running the program and talking to it; no assertion on a feature |
+//! | `ctl` | the verbs of a running program |
 //! | `data_dir` | what it keeps from one run to the next |
 
 #![allow(
@@ -10,6 +11,7 @@
     reason = "all of it is test code, its helpers included"
 )]
 
+mod ctl;
 mod data_dir;
 mod program;
 

@@ -8,7 +8,7 @@ use crate::{
         json,
         parameter::{Kind, Parameter},
         schema,
-        verb::{Call, Handler, Method, Outcome, Verb},
+        verb::{Handler, Method, Verb},
     },
     seeding::SeedError,
     tree::Tree,
@@ -109,15 +109,6 @@ pub(super) const VERBS: &[Verb] = &[
             Ok(json!({"created": seeded.created, "changed": seeded.changed}))
         }),
     },
-    Verb {
-        name: "save",
-        method: Method::Post,
-        summary: "Save the state to the data directory now",
-        parameters: &[],
-        plain: None,
-        answer: schema::nothing,
-        handler: Handler::Waits(|call| Box::pin(save(call))),
-    },
 ];
 
 /// Whether the tree makes no sense anywhere, or here and now.
@@ -134,15 +125,4 @@ fn not_seeded(error: SeedError) -> Fault {
 
 fn no_znode(path: &str) -> Fault {
     Fault::not_found(format!("no znode {path:?}"))
-}
-
-async fn save(call: &Call) -> Outcome {
-    if call.universe.shared.config.data_dir.is_none() {
-        return Err(Fault::cannot_now(
-            "there is no data directory; start the server with --data-dir",
-        ));
-    }
-    let saved = call.controls.saving.save().await;
-    saved.map_err(|error| Fault::cannot_now(format!("not saved: {error}")))?;
-    Ok(json!({}))
 }

@@ -1,0 +1,30 @@
+//! The server as a whole.
+
+use serde_json::json;
+
+use crate::control::{
+    fault::Fault,
+    schema,
+    verb::{Call, Handler, Method, Outcome, Verb},
+};
+
+pub(super) const VERBS: &[Verb] = &[Verb {
+    name: "save",
+    method: Method::Post,
+    summary: "Save the state to the data directory now",
+    parameters: &[],
+    plain: None,
+    answer: schema::nothing,
+    handler: Handler::Waits(|call| Box::pin(save(call))),
+}];
+
+async fn save(call: &Call) -> Outcome {
+    if call.universe.shared.config.data_dir.is_none() {
+        return Err(Fault::cannot_now(
+            "there is no data directory; start the server with --data-dir",
+        ));
+    }
+    let saved = call.controls.saving.save().await;
+    saved.map_err(|error| Fault::cannot_now(format!("not saved: {error}")))?;
+    Ok(json!({}))
+}

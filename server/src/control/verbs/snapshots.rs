@@ -1,0 +1,75 @@
+//! Going back, and copies.
+
+use serde_json::json;
+
+use super::universes;
+use crate::control::{
+    fault::Fault,
+    parameter::{Kind, Parameter},
+    schema,
+    verb::{Call, Handler, Method, Verb},
+};
+
+const SNAPSHOT: Parameter =
+    Parameter::required("snapshot", Kind::Count(u64::MAX), "What snapshot has given");
+
+pub(super) const VERBS: &[Verb] = &[
+    Verb {
+        name: "snapshot",
+        method: Method::Post,
+        summary: "Keep what is now, znodes, sessions and watches, to go back to",
+        parameters: &[],
+        plain: None,
+        answer: || schema::object(&[("snapshot", schema::count())]),
+        handler: Handler::AtOnce(|call| {
+            let snapshot = call.controls.snapshots.add(&call.universe)?;
+            Ok(json!({"snapshot": snapshot}))
+        }),
+    },
+    Verb {
+        name: "restore",
+        method: Method::Post,
+        summary: "Go back to a snapshot, which stays",
+        parameters: &[SNAPSHOT],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            let snapshot = call.controls.snapshots.get(id(call)?)?;
+            let restored = call.universe.restore(&snapshot);
+            restored.map_err(|error| Fault::cannot_now(error.to_string()))?;
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "drop_snapshot",
+        method: Method::Post,
+        summary: "Forget a snapshot; nothing more is noted down for it",
+        parameters: &[SNAPSHOT],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            call.controls.snapshots.remove(id(call)?)?;
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "fork",
+        method: Method::Post,
+        summary: "Make another universe that begins as a copy of this one",
+        parameters: &[Parameter::required(
+            "name",
+            Kind::Name,
+            "The name of the copy: one part of a path",
+        )],
+        plain: Some("connect_string"),
+        answer: universes::connect_string,
+        handler: Handler::AtOnce(|call| {
+            let name = call.arguments.text("name")?;
+            universes::kept(call.universe.fork(name))
+        }),
+    },
+];
+
+fn id(call: &Call) -> Result<u64, Fault> {
+    call.arguments.count("snapshot")
+}

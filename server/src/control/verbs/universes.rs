@@ -1,0 +1,71 @@
+//! Universes behind the same port.
+
+use serde_json::{Value, json};
+
+use crate::{
+    control::{
+        fault::Fault,
+        parameter::{Kind, Parameter},
+        schema,
+        verb::{Handler, Method, Outcome, Verb},
+    },
+    universe::{UniverseError, UniverseGuard},
+};
+
+const NAME: Parameter = Parameter::required("name", Kind::Name, "Its name: one part of a path");
+
+pub(super) const VERBS: &[Verb] = &[
+    Verb {
+        name: "create_universe",
+        method: Method::Post,
+        summary: "Make another universe with an empty tree behind the same port",
+        parameters: &[NAME],
+        plain: Some("connect_string"),
+        answer: connect_string,
+        handler: Handler::AtOnce(|call| {
+            let name = call.arguments.text("name")?;
+            kept(call.universe.create_universe(name))
+        }),
+    },
+    Verb {
+        name: "universes",
+        method: Method::Get,
+        summary: "The names of all universes but the server's own",
+        parameters: &[],
+        plain: None,
+        answer: || schema::object(&[("universes", schema::list(&schema::text()))]),
+        handler: Handler::AtOnce(|call| Ok(json!({"universes": call.universe.universes()}))),
+    },
+    Verb {
+        name: "drop_universe",
+        method: Method::Post,
+        summary: "End a universe: its connections close, and nothing of it is left",
+        parameters: &[NAME],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            let name = call.arguments.text("name")?;
+            let dropped = call.universe.universe_named(name);
+            if !call.universe.drop_universe(name) {
+                return Err(Fault::not_found(format!("no universe {name:?}")));
+            }
+            if let Some(dropped) = dropped {
+                call.controls.snapshots.forget(&dropped);
+            }
+            Ok(json!({}))
+        }),
+    },
+];
+
+pub(super) fn connect_string() -> Value {
+    schema::object(&[("connect_string", schema::text())])
+}
+
+/// Leaves a universe to the server.
+pub(super) fn kept(made: Result<UniverseGuard, UniverseError>) -> Outcome {
+    let made = made.map_err(|error| match error {
+        UniverseError::InvalidName { .. } => Fault::bad_input(error.to_string()),
+        _ => Fault::cannot_now(error.to_string()),
+    });
+    Ok(json!({"connect_string": made?.keep().connect_string()}))
+}

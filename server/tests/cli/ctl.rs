@@ -1,0 +1,182 @@
+//! `minikeeper ctl` against a running program.
+
+use std::{fs, process::Output};
+
+use crate::program::{Running, open, run, scratch_file, text};
+
+/// A running program with control.
+fn server(more: &[&str]) -> Running {
+    Running::start(&[&["--port", "0", "--control"], more].concat())
+}
+
+fn ctl(server: &Running, args: &[&str]) -> Output {
+    let address = server.address().to_string();
+    run(&[&["ctl", "--server", &address], args].concat())
+}
+
+/// What a verb prints that succeeds.
+#[track_caller]
+fn done(server: &Running, args: &[&str]) -> String {
+    let output = ctl(server, args);
+    assert_eq!(text(&output.stderr), "", "{args:?}");
+    assert_eq!(output.status.code(), Some(0), "{args:?}");
+    text(&output.stdout)
+}
+
+/// What a verb says that fails.
+#[track_caller]
+fn fails(server: &Running, args: &[&str]) -> String {
+    let output = ctl(server, args);
+    assert_eq!(output.status.code(), Some(1), "{args:?}");
+    assert_eq!(text(&output.stdout), "", "{args:?}");
+    text(&output.stderr)
+}
+
+#[test]
+fn verbs_print_what_the_server_answers() {
+    let server = server(&[]);
+    let (_stream, session, _) = open(server.address());
+    let id = session.session_id.to_string();
+    assert!(done(&server, &["sessions"]).contains(&format!("\"id\":\"{id}\"")));
+    assert!(done(&server, &["get", "/e"]).starts_with("{\"data\":\"\",\"stat\":{"));
+    assert_eq!(
+        done(&server, &["children", "/"]),
+        "{\"children\":[\"zookeeper\",\"e\"]}\n"
+    );
+    assert_eq!(done(&server, &["expire", &id]), "{\"count\":1}\n");
+    assert_eq!(
+        fails(&server, &["get", "/e"]),
+        "minikeeper: no znode \"/e\"\n"
+    );
+    assert_eq!(done(&server, &["disconnect-all"]), "{}\n");
+    // Text as it is, for whoever pipes it on.
+    assert!(done(&server, &["dump"]).starts_with("zxid 0x"));
+    assert!(done(&server, &["now"]).starts_with("{\"elapsed_ms\":"));
+}
+
+#[test]
+fn tree_goes_round_by_files() {
+    let seed = scratch_file("ctl_seed.yaml");
+    fs::write(&seed, "/a: x\n/b: {data_base64: /w==}\n").unwrap();
+    let first = server(&["--seed", seed.to_str().unwrap()]);
+    let yaml = done(&first, &["export-tree", "--format", "yaml"]);
+    assert_eq!(yaml, "/a: \"x\"\n/b: {data_base64: \"/w==\"}\n");
+    let exported = scratch_file("ctl_exported.json");
+    fs::write(&exported, done(&first, &["export-tree"])).unwrap();
+    let second = server(&[]);
+    let exported = exported.to_str().unwrap();
+    assert_eq!(
+        done(&second, &["seed", exported]),
+        "{\"changed\":0,\"created\":2}\n"
+    );
+    assert_eq!(done(&second, &["export-tree", "--format", "yaml"]), yaml);
+    let missing = fails(&second, &["seed", "no-such-file.yaml"]);
+    assert!(
+        missing.starts_with("minikeeper: cannot read no-such-file.yaml: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn seed_that_makes_no_sense_keeps_the_program_from_starting() {
+    for (name, content, complaint) in [
+        (
+            "bad_seed.yaml",
+            "/a: [",
+            ": line 2, column 1: while parsing",
+        ),
+        (
+            "bad_seed.json",
+            "{\"/a\": 5}",
+            ": path \"/a\": 5 is no text, null or object",
+        ),
+        (
+            "bad_path.yaml",
+            "a: x",
+            "cannot seed the tree: path \"a\": does not start with a slash",
+        ),
+    ] {
+        let file = scratch_file(name);
+        fs::write(&file, content).unwrap();
+        let output = run(&["--port", "0", "--seed", file.to_str().unwrap()]);
+        assert_ne!(output.status.code(), Some(0), "{name}");
+        let said = text(&output.stderr);
+        assert!(
+            said.starts_with("minikeeper: ") && said.contains(complaint),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn universe_is_named_once() {
+    let server = server(&[]);
+    let address = server.address();
+    assert_eq!(
+        done(&server, &["create-universe", "one"]),
+        format!("{address}/one\n")
+    );
+    let inside = ["--universe", "one", "get", "/"];
+    assert!(done(&server, &inside).starts_with("{\"data\":\"\""));
+    assert_eq!(done(&server, &["drop-universe", "one"]), "{}\n");
+    assert_eq!(fails(&server, &inside), "minikeeper: no universe \"one\"\n");
+}
+
+#[test]
+fn token_is_shown() {
+    let server = Running::start(&["--port", "0", "--control-token", "s3cret"]);
+    let refused = fails(&server, &["now"]);
+    assert!(refused.contains("this server wants its token"), "{refused}");
+    done(&server, &["--token", "s3cret", "now"]);
+    let nonsense = fails(&server, &["--token", "a b", "now"]);
+    assert!(nonsense.contains("the token must be"), "{nonsense}");
+}
+
+#[test]
+fn server_without_control_is_told_apart_from_none() {
+    let server = Running::start(&["--port", "0"]);
+    let refused = fails(&server, &["now"]);
+    assert!(
+        refused.contains("was the server started with --control?"),
+        "{refused}"
+    );
+    let address = server.address().to_string();
+    server.terminate();
+    let output = run(&["ctl", "--server", &address, "now"]);
+    let refused = text(&output.stderr);
+    assert!(refused.contains("is a server running there?"), "{refused}");
+    let output = run(&["ctl", "--server", "nonsense", "now"]);
+    assert!(text(&output.stderr).contains("write it as HOST:PORT"));
+}
+
+#[test]
+fn wrong_usage_of_a_verb_exits_with_2() {
+    for args in [
+        &["ctl"][..],
+        &["ctl", "nonsense"],
+        &["ctl", "get"],
+        &["ctl", "get", "/a", "/b"],
+        &["ctl", "advance", "5"],
+        &["ctl", "advance", "-5s"],
+        &["ctl", "export-tree", "--format", "xml"],
+        &["ctl", "restore", "first"],
+    ] {
+        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+/// The help is made from the table that makes the routes; each verb says what it does.
+#[test]
+fn help_lists_every_verb() {
+    let help = text(&run(&["ctl", "--help"]).stdout);
+    for verb in minikeeper::control::verbs() {
+        let name = verb.name.replace('_', "-");
+        let line = help
+            .lines()
+            .find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        assert!(line.is_some(), "{name} is not in {help}");
+        let own = run(&["ctl", &name, "--help"]);
+        assert_eq!(own.status.code(), Some(0), "{name}");
+        assert!(text(&own.stdout).starts_with(verb.summary), "{name}");
+    }
+}

@@ -1,0 +1,105 @@
+//! HTTP as control speaks it, a connection for each request; no assertion on a feature.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+};
+
+use minikeeper::Config;
+use minikeeper_tests::wire::PATIENCE;
+use serde_json::Value;
+
+use crate::kit::Scene;
+
+/// A server with control, and whatever else is wished.
+pub(crate) fn scene(change: impl FnOnce(&mut Config)) -> Scene {
+    Scene::with(|config| {
+        config.control.is_enabled = true;
+        change(config);
+    })
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+/// Sends bytes, and reads until the server closes.
+#[track_caller]
+pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = connect(address);
+    // The server may have closed before everything was sent.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream
+}
+
+#[track_caller]
+pub(crate) fn answer(bytes: &[u8]) -> Answer {
+    let text = std::str::from_utf8(bytes).expect("text");
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no head in {text:?}"));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    Answer {
+        status: status.unwrap_or_else(|| panic!("no status in {head:?}")),
+        head: head.to_ascii_lowercase(),
+        body: serde_json::from_str(body).unwrap_or(Value::Null),
+    }
+}
+
+/// One request on a connection of its own, with these lines in its head.
+#[track_caller]
+pub(crate) fn request(address: SocketAddr, line: &str, headers: &str, body: &str) -> Answer {
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    answer(&raw(address, request.as_bytes()))
+}
+
+#[track_caller]
+pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
+    request(
+        address,
+        &format!("GET /v1/{path}"),
+        "Host: localhost\r\n",
+        "",
+    )
+}
+
+#[track_caller]
+pub(crate) fn post(address: SocketAddr, verb: &str, body: &Value) -> Answer {
+    let line = format!("POST /v1/{verb}");
+    request(address, &line, "Host: localhost\r\n", &body.to_string())
+}
+
+/// What a verb that succeeds answers.
+#[track_caller]
+pub(crate) fn done(answer: Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(
+        answer.head.contains("content-type: application/json"),
+        "{}",
+        answer.head
+    );
+    answer.body
+}
+
+/// What a verb that fails says.
+#[track_caller]
+pub(crate) fn said(answer: &Answer, status: u16) -> &str {
+    assert_eq!(answer.status, status, "{}", answer.body);
+    answer.body["error"].as_str().expect("a sentence")
+}
