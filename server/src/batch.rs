@@ -2,7 +2,7 @@
 
 use minikeeper_engine::Input;
 
-use crate::outbox::Close;
+use crate::{faults::aftermath::Aftermath, outbox::Close};
 
 /// What a connection has read and wants served.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Batch<'a> {
     /// When an earlier turn began to serve what came with the same read, in milliseconds since
     /// the start.
     pub(crate) arrived_ms: Option<u64>,
+    /// What becomes of the output, where that is not the connection's own business.
+    pub(crate) aftermath: Option<&'a Aftermath>,
 }
 
 /// What a turn leaves behind for its connection.

@@ -14,48 +14,51 @@ impl Connection {
         !self.is_bound && self.shared.universes.is_used()
     }
 
-    /// Looks whether an input says which universe the connection belongs to.
-    ///
-    /// `input` alone is about to be served; what came before it has been.
-    pub(crate) fn bind(&mut self, input: &mut Input) {
-        match input {
-            Input::Connect { conn, hello } if hello.session_id != SessionId::NONE => {
+    /// Looks whether the input that is about to be served says which universe the connection
+    /// belongs to. If that is another one the connection moves there, and what came with it is to
+    /// be decoded once more.
+    pub(crate) fn bind(&mut self, inputs: &[Input]) -> bool {
+        match inputs {
+            [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {
                 let universes = &self.shared.universes;
-                if let Some(to) = universes.of_session(hello.session_id) {
-                    self.move_to(to, None);
-                    *conn = self.id;
-                }
+                let Some(to) = universes.of_session(hello.session_id) else {
+                    return false;
+                };
+                // The handshake is still to come there.
+                self.is_open = false;
+                self.move_to(to, None)
             }
-            Input::Request { request, .. } => {
+            [Input::Request { request, .. }] => {
                 // The reply tells a zxid of this universe.
                 self.has_seen_root |= matches!(request, Request::Ping);
                 let Some(path) = request.first_path() else {
-                    return;
+                    return false;
                 };
                 self.is_bound = true;
                 let Some(to) = self.shared.universes.of_path(path.as_bytes()) else {
-                    return;
+                    return false;
                 };
                 let turns = &self.shared.turns;
                 let left = turns.alter(|engine, _, _| (engine.hand_over(self.id), engine.zxid()));
                 // Without a session there is nobody to answer.
-                if let Some((Some(handover), zxid)) = left {
-                    let seen = if self.has_seen_root { zxid } else { Zxid(0) };
-                    let knows = |shared: &Shared, session| {
-                        shared.turns.inspect(|engine| engine.has_session(session))
-                    };
-                    let universes = &self.shared.universes;
-                    universes.note_moved(handover.session(), &to, knows);
-                    self.move_to(to, Some((handover, seen)));
-                }
+                let Some((Some(handover), zxid)) = left else {
+                    return false;
+                };
+                let seen = if self.has_seen_root { zxid } else { Zxid(0) };
+                let knows = |shared: &Shared, session| {
+                    shared.turns.inspect(|engine| engine.has_session(session))
+                };
+                let universes = &self.shared.universes;
+                universes.note_moved(handover.session(), &to, knows);
+                self.move_to(to, Some((handover, seen)))
             }
-            _ => {}
+            _ => false,
         }
     }
 
-    fn move_to(&mut self, to: Arc<Shared>, session: Option<(Handover, Zxid)>) {
+    fn move_to(&mut self, to: Arc<Shared>, session: Option<(Handover, Zxid)>) -> bool {
         let Some(member) = self.shared.turns.let_go(self.id) else {
-            return;
+            return false;
         };
         self.id = to.turns.take_in(member);
         if let Some((handover, seen)) = session {
@@ -65,6 +68,7 @@ impl Connection {
         }
         self.shared = to;
         self.is_bound = true;
+        true
     }
 
     /// Makes requests of the client's such of its universe: their paths begin there.

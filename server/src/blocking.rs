@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     config::Config,
+    faults::error::NotHit,
     server::{self, Builder},
     snapshot::SaveError,
     start::StartError,
@@ -82,6 +83,27 @@ impl Server {
             Some(Err(_)) => Err(SaveError::Broken),
             None => Ok(()),
         }
+    }
+
+    /// Waits until a fault has acted so often; says how often it has. As
+    /// [`Universe::until_hit`](crate::Universe::until_hit), without a runtime.
+    ///
+    /// # Errors
+    /// [`NotHit`] says what was seen instead.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::blocking::Server::builder().start()?;
+    /// let guard = server.inject(Fault::refuse())?;
+    /// let refused = std::net::TcpStream::connect(server.addr())?;
+    /// server.until_hit(guard.id(), 1, Duration::from_secs(10))?;
+    /// # drop(refused);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn until_hit(&self, id: u64, hits: u64, within: Duration) -> Result<u64, NotHit> {
+        self.server.until_hit_blocking(id, hits, within)
     }
 
     /// As [`server::Server::save`].

@@ -5,6 +5,8 @@
 //!
 //! Source: reference sections 2.1, 2.2, 6.2 and 6.5.
 
+mod faulty;
+
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -68,6 +70,8 @@ pub(crate) enum Flow {
     Continue,
     /// There is much to write; call [`Connection::serve_rest`] once it is written.
     Full,
+    /// A fault delays a request; nothing is read or served until then. Events may come.
+    Delayed,
     /// Write what there is, then close.
     Close(Fault),
 }
@@ -78,7 +82,7 @@ pub(crate) struct Connection {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) id: ConnId,
     /// Whether the first frame, the handshake, has been served.
-    is_open: bool,
+    pub(crate) is_open: bool,
     /// Whether the client closed its side.
     pub(crate) is_left: bool,
     /// Whether it is known to which universe it belongs.
@@ -126,7 +130,8 @@ impl Connection {
         let (mut flow, served) = self.serve(&batch, read_ms, scratch);
         #[cfg(feature = "control")]
         self.keep_http(flow, &batch);
-        if served < batch.len() && !matches!(flow, Flow::Close(_)) {
+        let has_more = served < batch.len() || flow == Flow::Delayed;
+        if has_more && !matches!(flow, Flow::Close(_)) {
             let mut rest = Box::<Rest>::default();
             rest.bytes.extend_from_slice(&batch[served..]);
             rest.read_ms = read_ms;
@@ -145,6 +150,16 @@ impl Connection {
         let Some(mut rest) = self.rest.take() else {
             return Flow::Continue;
         };
+        if rest.is_delayed {
+            if self.outbox.is_delayed() {
+                return self.keep(rest, Flow::Delayed);
+            }
+            rest.is_delayed = false;
+            if rest.bytes.is_empty() {
+                self.shared.limits.release(&mut rest.held);
+                return Flow::Continue;
+            }
+        }
         // Part of a frame needs no second look before the frame is whole.
         if let Ok(None) = frame::next(&rest.bytes, self.shared.config.frame_bytes_max)
             && (self.is_open || rest.bytes.len() < 4)
@@ -157,7 +172,8 @@ impl Connection {
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
         #[cfg(feature = "control")]
         self.keep_http(flow, &batch);
-        if served == batch.len() || matches!(flow, Flow::Close(_)) {
+        let has_more = served < batch.len() || flow == Flow::Delayed;
+        if !has_more || matches!(flow, Flow::Close(_)) {
             return flow;
         }
         match batch.try_into_mut() {
@@ -176,6 +192,7 @@ impl Connection {
             // Part of a frame: it comes when its last byte does.
             rest.read_ms = None;
         }
+        rest.is_delayed = flow == Flow::Delayed;
         let Shared { limits, config, .. } = &*self.shared;
         let memory_bytes = rest.bytes.capacity();
         match limits.hold(config, &mut rest.held, memory_bytes, &rest.bytes) {
@@ -234,6 +251,9 @@ impl Connection {
         let mut served = 0;
         let mut arrived_ms = None;
         loop {
+            if self.shared.turns.faults.are_set() {
+                return self.serve_with_faults(batch, served, read_ms, scratch);
+            }
             let mut fault = None;
             // One by one, until one of them says to which universe they all belong.
             let is_unbound = self.is_unbound();
@@ -257,8 +277,10 @@ impl Connection {
             if scratch.inputs.is_empty() {
                 return (fault.map_or(Flow::Continue, Flow::Close), served);
             }
-            if is_unbound && let Some(input) = scratch.inputs.first_mut() {
-                self.bind(input);
+            if is_unbound && self.bind(&scratch.inputs) {
+                // Once more, in the universe it belongs to.
+                scratch.inputs.clear();
+                continue;
             }
             self.rebase(&mut scratch.inputs);
             let out_bytes_max = self.shared.config.write_backlog_bytes_max;
@@ -278,6 +300,7 @@ impl Connection {
                 ends,
                 start: served,
                 arrived_ms,
+                aftermath: None,
             };
             let leftover = self
                 .shared
@@ -401,6 +424,11 @@ impl Drop for Connection {
         if let Some(rest) = &mut self.rest {
             self.shared.limits.release(&mut rest.held);
             self.shared.limits.dropped(&rest.bytes);
+            if rest.is_delayed
+                && let Some(mut delayed) = self.shared.turns.faults.take_delayed(&self.outbox)
+            {
+                self.shared.limits.release(&mut delayed.held);
+            }
         }
         self.shared.turns.unregister(self.id, self.is_left);
     }

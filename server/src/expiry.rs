@@ -1,9 +1,9 @@
 //! Sleeps until something is due, then takes a turn: sessions that expire, handshakes that were
-//! never finished.
+//! never finished, requests that a fault delays.
 
 use std::sync::Arc;
 
-use crate::shared::Shared;
+use crate::{fault_turn, shared::Shared};
 
 /// When something is due next, in milliseconds since the start; nothing is on a broken server.
 pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
@@ -14,7 +14,8 @@ pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
         .turns
         .inspect(minikeeper_engine::Engine::next_deadline_ms);
     let handshakes = shared.fresh.next_deadline_ms();
-    sessions.into_iter().chain(handshakes).min()
+    let delayed = shared.turns.faults.next_deadline_ms();
+    [sessions, handshakes, delayed].into_iter().flatten().min()
 }
 
 /// Does everything that is due now.
@@ -22,6 +23,7 @@ pub(crate) fn tick(shared: &Shared) {
     shared.turns.tick();
     let closed = shared.fresh.close_due(shared.turns.clock().elapsed_ms());
     shared.limits.expired(&shared.config, closed);
+    fault_turn::serve_due(shared);
 }
 
 /// Runs until dropped.

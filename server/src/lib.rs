@@ -30,6 +30,7 @@
 //! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
 //! | a restart within the process | [`Universe::state`], [`Builder::state`] |
 //! | znodes to begin with or to compare with | [`tree!`], [`Tree`], [`assert_tree!`] |
+//! | what is to go wrong | [`Fault`], [`Universe::inject`] |
 //! | every setting and limit | [`Config`] |
 //! | the verbs of a test over HTTP, with the feature `control` | `Builder::control` |
 //!
@@ -51,6 +52,8 @@ mod connection;
 pub mod control;
 mod expiry;
 mod fail_stop;
+mod fault_turn;
+mod faults;
 mod fresh;
 mod jaas;
 mod latency;
@@ -89,11 +92,19 @@ mod universes;
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
 pub use config::{Config, ConfigError};
+pub use faults::{
+    FaultInfo,
+    action::FaultAction,
+    error::{FaultError, NotHit},
+    fault::Fault,
+    op::FaultOp,
+    who::FaultFor,
+};
 pub use jaas::{JaasError, jaas_users};
 pub use limits::LimitCounts;
 pub use local::LocalStream;
 pub use minikeeper_engine::{Broken, ImageError};
-pub use minikeeper_protocol::{SessionId, Stat, Zxid};
+pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use seeding::SeedError;
 pub use server::{Builder, Server};
 pub use session_info::SessionInfo;
@@ -104,4 +115,6 @@ pub use tls::TlsError;
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
-pub use universe::{RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard};
+pub use universe::{
+    RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, faults::FaultGuard,
+};

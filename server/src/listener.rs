@@ -11,7 +11,7 @@ use std::{
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{shared::Shared, socket::SocketTask, stream::Stream};
+use crate::{shared::Shared, socket::SocketTask, stats::Peer, stream::Stream};
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -56,6 +56,11 @@ fn open(
     wrap: impl Fn(TcpStream) -> Stream,
     spawn: impl Fn(SocketTask, IpAddr),
 ) {
+    let peer = Peer::from(peer);
+    if shared.turns.faults.are_set() && shared.turns.faults.refuse(&peer) {
+        let _ = stream.set_zero_linger();
+        return;
+    }
     let address = peer.ip();
     let slot = match shared.live.enter(&shared.config, address) {
         Ok(slot) => slot,
@@ -68,7 +73,7 @@ fn open(
     };
     // Fails only on a socket that is gone already, which reading will notice.
     let _ = stream.set_nodelay(true);
-    let task = SocketTask::new(shared, wrap(stream), peer.into(), slot);
+    let task = SocketTask::new(shared, wrap(stream), peer, slot);
     spawn(task, address);
 }
 

@@ -18,6 +18,9 @@ use crate::{
     stats::Peer,
 };
 
+/// How a connection ends that its client closes.
+const LEFT: &str = "closed by the client";
+
 /// A client's end of a connection inside the process.
 ///
 /// Speaks the same bytes as a TCP connection. A request is served while it is being written, on
@@ -39,10 +42,14 @@ pub struct LocalStream {
 
 impl LocalStream {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        let connection = Connection::new(Arc::clone(shared), Peer::Local);
-        shared.fresh.add(&connection.outbox, &shared.turns);
+        let is_refused = shared.turns.faults.are_set() && shared.turns.faults.refuse(&Peer::Local);
+        let connection = (!is_refused).then(|| {
+            let connection = Connection::new(Arc::clone(shared), Peer::Local);
+            shared.fresh.add(&connection.outbox, &shared.turns);
+            connection
+        });
         Self {
-            connection: Some(connection),
+            connection,
             replies: Vec::new(),
             replies_from: 0,
             reader: None,
@@ -128,6 +135,13 @@ impl AsyncRead for LocalStream {
             };
             this.reader = Some(cx.waker().clone());
             if connection.outbox.register(cx.waker()) == Registered::Quiet {
+                if connection.is_delay_over() {
+                    continue;
+                }
+                if connection.is_left && !connection.is_delayed() {
+                    this.close(LEFT);
+                    continue;
+                }
                 return Poll::Pending;
             }
             this.replies.clear();
@@ -148,6 +162,13 @@ impl AsyncWrite for LocalStream {
         let Some(connection) = &self.connection else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
+        if connection.is_left {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if connection.is_write_delayed(cx.waker()) {
+            self.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
         if self.unread() > connection.shared.config.write_backlog_bytes_max {
             self.writer = Some(cx.waker().clone());
             return Poll::Pending;
@@ -163,8 +184,21 @@ impl AsyncWrite for LocalStream {
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(connection) = &mut self.connection {
             connection.is_left = true;
+            // A socket is not read either until then.
+            if connection.is_delayed() {
+                return Poll::Ready(Ok(()));
+            }
         }
-        self.close("closed by the client");
+        self.close(LEFT);
         Poll::Ready(Ok(()))
+    }
+}
+
+/// As closing a socket: what was written before is served.
+impl Drop for LocalStream {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.finish();
+        }
     }
 }

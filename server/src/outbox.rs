@@ -22,6 +22,8 @@ pub(crate) enum Close {
     HandshakeTimeout,
     /// A test or administrator asked for it.
     Asked,
+    /// A fault that a test has injected says so.
+    Injected,
     /// The server stops.
     Shutdown,
     /// The engine panicked; nothing is served any more.
@@ -35,6 +37,7 @@ impl std::fmt::Display for Close {
             Self::OutboxFull => f.write_str("outbox_bytes_max reached: events are not read"),
             Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
             Self::Asked => f.write_str("disconnected on request"),
+            Self::Injected => f.write_str("cut by an injected fault"),
             Self::Shutdown => f.write_str("server stops"),
             Self::Broken => f.write_str("server is broken by an internal error"),
         }
@@ -50,6 +53,8 @@ pub(crate) struct Outbox {
     is_filled: AtomicBool,
     /// Whether the handshake is over, so that its deadline no longer counts.
     is_open: AtomicBool,
+    /// Whether the connection reads and serves nothing until a delayed request has been served.
+    is_delayed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +125,34 @@ impl Outbox {
             });
         }
         Ok(inner.reader())
+    }
+
+    /// Adds what a turn has made for this connection on its behalf, under the same lock as the
+    /// turn. Of any size, as one reply may be. Returns who is to be woken.
+    pub(crate) fn put_back(&self, out: &mut Vec<u8>) -> Option<Waker> {
+        let mut inner = self.inner.lock();
+        if out.is_empty() || inner.close.is_some() {
+            return None;
+        }
+        self.is_filled.store(true, Ordering::Release);
+        inner.frames.append(out);
+        inner.reader()
+    }
+
+    pub(crate) fn set_delayed(&self) {
+        self.is_delayed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.is_delayed.load(Ordering::Acquire)
+    }
+
+    /// The connection may go on. Returns who is to be woken; whoever registers later has to look
+    /// at [`Outbox::is_delayed`] behind that.
+    pub(crate) fn end_delay(&self) -> Option<Waker> {
+        let mut inner = self.inner.lock();
+        self.is_delayed.store(false, Ordering::Release);
+        inner.waker.take()
     }
 
     /// What a report tells about it.

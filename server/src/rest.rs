@@ -11,6 +11,8 @@ pub(crate) struct Rest {
     /// When the whole frames in it were read, in milliseconds since the start; `None` if there are
     /// none, or if nobody asks.
     pub(crate) read_ms: Option<u64>,
+    /// Whether it waits for a request in front of it that a fault delays.
+    pub(crate) is_delayed: bool,
     /// What it counts against the limits.
     pub(crate) held: Held,
 }

@@ -133,6 +133,10 @@ impl SocketTask {
                 if !scratch.out.is_empty() || self.closing.is_some() {
                     continue;
                 }
+                if flow == Flow::Delayed {
+                    ready!(self.wait_for_delay(cx, scratch));
+                    continue;
+                }
             }
             match self.read(cx, scratch) {
                 Poll::Ready(Ok(0)) => {
@@ -152,6 +156,19 @@ impl SocketTask {
                 }
             }
         }
+    }
+
+    /// Waits for a request that a fault delays, or for something to write meanwhile.
+    #[cold]
+    fn wait_for_delay(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        let outbox = &self.connection.outbox;
+        match outbox.register(cx.waker()) {
+            Registered::SomethingWaits => self.take_outbox(scratch),
+            // It may be over since it was looked at.
+            Registered::Quiet if outbox.is_delayed() => return Poll::Pending,
+            Registered::Quiet => {}
+        }
+        Poll::Ready(())
     }
 
     /// Goes on with the handshake of TLS, where there is one.

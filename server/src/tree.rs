@@ -273,7 +273,7 @@ impl fmt::Display for Lifetime {
 #[macro_export]
 macro_rules! tree {
     ($($znodes:tt)*) => {{
-        #[allow(unused_mut)]
+        #[allow(unused_mut, reason = "a tree may be empty")]
         let mut tree = $crate::Tree::new();
         $crate::__tree_znodes!(tree; $($znodes)*);
         tree

@@ -17,6 +17,7 @@ use crate::{
     batch::{Batch, Leftover},
     clock::Clock,
     fail_stop::FailStop,
+    faults::Faults,
     outbox::{Close, Outbox},
     standing::Standing,
     stats::{ConnStats, Counters, Peer, Served},
@@ -33,6 +34,8 @@ const LONG_TURN_BYTES: usize = 4 << 10;
 pub(crate) struct Turns {
     core: Mutex<Core>,
     clock: Clock,
+    /// What tests let go wrong.
+    pub(crate) faults: Faults,
     outbox_bytes_max: usize,
     /// What the paths of clients begin with; empty for the server's own universe.
     prefix: String,
@@ -68,6 +71,7 @@ impl Turns {
                 counters: Counters::default(),
             }),
             clock,
+            faults: Faults::default(),
             outbox_bytes_max,
             prefix: String::new(),
             standing: Standing::default(),
@@ -103,6 +107,7 @@ impl Turns {
         let stats = ConnStats::new(peer, self.clock.now().wall_ms);
         let conn = self.take_in(Member {
             outbox: Arc::clone(&outbox),
+            session: SessionId::NONE,
             stats: Box::new(stats),
         });
         (conn, outbox)
@@ -150,6 +155,9 @@ impl Turns {
         self.turn(|core, now| {
             core.members.remove(conn.0 as usize);
             core.counters.dropped += u64::from(dropped);
+            if self.faults.are_set() {
+                self.faults.forget_events(conn);
+            }
             let input = Input::Disconnect { conn };
             self.alter_core(core, now, |engine, now, effects| {
                 engine.apply(now, &input, effects);
@@ -189,6 +197,12 @@ impl Turns {
             members,
             counters,
         } = &mut *core;
+        if let Some(aftermath) = batch.aftermath {
+            let member = members.get(conn.0 as usize);
+            if aftermath.is_of_another(member.map(|member| &member.outbox)) {
+                return leftover;
+            }
+        }
         // What other turns have put there happened before anything this turn will show.
         leftover.close = if self.is_drain_left_out() {
             None
@@ -201,6 +215,7 @@ impl Turns {
         } else {
             out
         };
+        let own_from = out.len();
         let zxid_before = engine.zxid();
         let mut effects = self.effects(members, counters, Some(conn), out);
         let hello = match batch.inputs.first() {
@@ -219,11 +234,15 @@ impl Turns {
         }
         wakes.append(&mut effects.wakes);
         let (replies, events, timed) = (effects.replies, effects.own_events, effects.timed);
+        let session = effects.session;
         let received = leftover
             .applied
             .checked_sub(1)
             .map(|last| batch.ends[last] - batch.start);
         let moved_bytes = received.unwrap_or(0) + effects.out.len();
+        if let Some(aftermath) = batch.aftermath {
+            wakes.extend(aftermath.carry_out(effects.out, own_from));
+        }
         let at_ms = if moved_bytes > LONG_TURN_BYTES {
             self.clock.elapsed_ms()
         } else {
@@ -247,6 +266,7 @@ impl Turns {
             stats.count(&served, inputs, timed.failed);
         }
         if let Some(hello) = hello {
+            members[conn.0 as usize].session = session;
             counters.handshakes += 1;
             counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
         }
@@ -336,6 +356,7 @@ impl Turns {
             own,
             out,
             members,
+            faults: &self.faults,
             outbox_bytes_max: self.outbox_bytes_max,
             prefix: &self.prefix,
             wakes: Vec::new(),
@@ -345,6 +366,7 @@ impl Turns {
             own_events: 0,
             timed: Timed::default(),
             opens_session: false,
+            session: SessionId::NONE,
         }
     }
 
@@ -378,6 +400,8 @@ impl Turns {
     /// Closes every connection, those that come later included.
     pub(crate) fn stop(&self) {
         self.standing.set_stopped();
+        // What they hold back is lost, and so are connections that wait for that alone.
+        drop(self.faults.remove(None));
         self.close_all(Close::Shutdown);
     }
 

@@ -7,6 +7,7 @@ use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid
 use slab::Slab;
 
 use crate::{
+    faults::{EventFate, Faults},
     outbox::{Close, Outbox},
     rebased,
     stats::{ConnStats, Counters},
@@ -16,6 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) outbox: Arc<Outbox>,
+    /// The session it opened or resumed; NONE before that.
+    pub(crate) session: SessionId,
     pub(crate) stats: Box<ConnStats>,
 }
 
@@ -25,6 +28,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) own: Option<ConnId>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) members: &'a Slab<Member>,
+    /// Some may hold events back.
+    pub(crate) faults: &'a Faults,
     pub(crate) outbox_bytes_max: usize,
     /// What the paths of clients begin with.
     pub(crate) prefix: &'a str,
@@ -39,6 +44,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) timed: Timed,
     /// Whether the handshake asks for a session of its own.
     pub(crate) opens_session: bool,
+    /// The session that the handshake has brought.
+    pub(crate) session: SessionId,
 }
 
 impl TurnEffects<'_> {
@@ -49,6 +56,37 @@ impl TurnEffects<'_> {
             Xid::PING => self.counters.ping(bytes),
             xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
         }
+    }
+
+    /// Whether a fault keeps an event from being sent.
+    #[cold]
+    /// A path as clients know it.
+    fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        if self.prefix.is_empty() {
+            Cow::Borrowed(path)
+        } else {
+            Cow::Owned(rebased::path(self.prefix, path))
+        }
+    }
+
+    fn is_held_back(&mut self, to: ConnId, event: &Event<'_>) -> bool {
+        let member = &self.members[to.0 as usize];
+        let who = (member.session, &member.stats.peer);
+        let path = self.shown(event.path);
+        let write = |out: &mut Vec<u8>| event::encode(event.kind, &path, event.zxid, out);
+        match self.faults.hold_event(to, who, event.path, write) {
+            EventFate::Sent => return false,
+            EventFate::Held => {}
+            EventFate::NoRoom => {
+                self.counters.limit_hits.outboxes += 1;
+                if self.own == Some(to) {
+                    self.close = Some(Close::OutboxFull);
+                } else {
+                    self.wakes.extend(member.outbox.close(Close::OutboxFull));
+                }
+            }
+        }
+        true
     }
 }
 
@@ -69,6 +107,7 @@ impl Effects for TurnEffects<'_> {
         self.replies += 1;
         self.timed.skipped += 1;
         self.timed.opened += u64::from(self.opens_session);
+        self.session = response.session_id;
         response.encode(self.out);
     }
 
@@ -92,12 +131,11 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        if self.faults.hold_events() && self.is_held_back(to, event) {
+            return;
+        }
         let mut bytes = 0;
-        let path = if self.prefix.is_empty() {
-            Cow::Borrowed(event.path)
-        } else {
-            Cow::Owned(rebased::path(self.prefix, event.path))
-        };
+        let path = self.shown(event.path);
         let mut write = |out: &mut Vec<u8>| {
             let before = out.len();
             event::encode(event.kind, &path, event.zxid, out);

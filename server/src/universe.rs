@@ -2,6 +2,7 @@
 //!
 //! One file a family of verbs.
 
+pub(crate) mod faults;
 mod look;
 mod others;
 mod rewinding;

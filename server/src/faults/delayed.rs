@@ -1,0 +1,81 @@
+//! Requests that are served later.
+
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, task::Waker};
+
+use minikeeper_engine::{ConnId, Input};
+
+use crate::{limits::Held, outbox::Outbox};
+
+/// A request that is served later. A connection has at most one, as it reads nothing meanwhile.
+#[derive(Debug)]
+pub(crate) struct Delayed {
+    pub(crate) conn: ConnId,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) input: Input,
+    /// The length of its frame. Unit: bytes.
+    pub(crate) length: usize,
+    /// The fault that delays it.
+    pub(crate) rule: u64,
+    /// What it counts against the limits.
+    pub(crate) held: Held,
+    /// What is let go once it is served: the connection, if its client has not waited for it.
+    pub(crate) kept: Option<Box<dyn Debug + Send + Sync>>,
+    /// A client inside the process that waits to write more.
+    pub(crate) writer: Option<Waker>,
+}
+
+/// Every request that is served later, in the order in which they will be.
+#[derive(Debug, Default)]
+pub(crate) struct DelayedRequests {
+    /// By deadline, in milliseconds since the start, then in the order of their coming.
+    queue: BTreeMap<(u64, u64), Delayed>,
+    came: u64,
+}
+
+impl DelayedRequests {
+    pub(crate) fn add(&mut self, deadline_ms: u64, delayed: Delayed) {
+        self.came += 1;
+        self.queue.insert((deadline_ms, self.came), delayed);
+    }
+
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.queue
+            .keys()
+            .next()
+            .map(|(deadline_ms, _)| *deadline_ms)
+    }
+
+    /// The first that is due.
+    pub(crate) fn take_due(&mut self, elapsed_ms: u64) -> Option<Delayed> {
+        let first = self.queue.first_entry()?;
+        (first.key().0 <= elapsed_ms).then(|| first.remove())
+    }
+
+    /// The one of this connection.
+    pub(crate) fn of(&mut self, outbox: &Arc<Outbox>) -> Option<&mut Delayed> {
+        self.queue
+            .values_mut()
+            .find(|delayed| Arc::ptr_eq(&delayed.outbox, outbox))
+    }
+
+    /// Takes out those of which this holds.
+    pub(crate) fn take(&mut self, mut is_wanted: impl FnMut(&Delayed) -> bool) -> Vec<Delayed> {
+        let wanted: Vec<_> = self
+            .queue
+            .iter()
+            .filter(|(_, delayed)| is_wanted(delayed))
+            .map(|(key, _)| *key)
+            .collect();
+        wanted
+            .into_iter()
+            .filter_map(|key| self.queue.remove(&key))
+            .collect()
+    }
+
+    pub(crate) fn count_of(&self, rule: u64) -> usize {
+        self.queue
+            .values()
+            .filter(|delayed| delayed.rule == rule)
+            .count()
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a fault cannot be injected, and why one was waited for in vain.
+
+use std::time::Duration;
+
+use minikeeper_protocol::OpCode;
+
+/// Why a fault cannot be injected. Nothing has changed.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::{Fault, FaultError};
+/// let server = minikeeper::Server::builder().start().await?;
+/// let wrong = server.inject(Fault::cut().with_probability(1.5, 0)).unwrap_err();
+/// assert_eq!(wrong, FaultError::Probability(1.5));
+/// assert_eq!(wrong.to_string(), "probability 1.5: outside of 0 to 1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// There is no operation of this name.
+    #[error("operation \"{0}\": unknown; one of any, connect, close, {names}", names = op_names())]
+    UnknownOp(String),
+    /// There is no such action.
+    #[error("action \"{name}\": unknown; one of {names}", names = known.join(", "))]
+    UnknownAction {
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        known: &'static [&'static str],
+    },
+    /// An action needs to be told more.
+    #[error("action \"{action}\": needs {needs}")]
+    Incomplete {
+        /// The action's name.
+        action: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
+    /// This is neither a session nor an address.
+    #[error("\"{0}\": neither \"anyone\" nor a session id (0x... or decimal) nor an address")]
+    UnknownWho(String),
+    /// The pattern for paths can match no path.
+    #[error("path pattern {pattern:?}: {why}")]
+    Path {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The probability is none.
+    #[error("probability {0}: outside of 0 to 1")]
+    Probability(f64),
+    /// The fault may act not even once.
+    #[error("count 0: the fault would never act; leave count out for any number of times")]
+    NeverActs,
+    /// Where this action is taken there is nothing of what the fault asks for.
+    #[error("action \"{action}\": cannot be told apart by {by}")]
+    Pointless {
+        /// The action's name.
+        action: &'static str,
+        /// What cannot be asked for.
+        by: &'static str,
+    },
+    /// More operations are named than there are.
+    #[error("{count} operations: there are only {max}")]
+    TooManyOps {
+        /// How many were named.
+        count: usize,
+        /// How many there are.
+        max: usize,
+    },
+    /// There are too many faults already.
+    #[error("faults: limit of {max} reached; remove some, or reset them")]
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
+}
+
+fn op_names() -> String {
+    let names: Vec<_> = OpCode::ALL.iter().map(|op| op.name()).collect();
+    names.join(", ")
+}
+
+/// Why a fault was waited for in vain: it says what was seen instead.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use std::time::Duration;
+/// use minikeeper::Fault;
+/// let server = minikeeper::Server::builder().start().await?;
+/// let guard = server.inject(Fault::cut())?;
+/// let in_vain = guard.hit_within(Duration::from_millis(1)).await.unwrap_err();
+/// assert_eq!(in_vain.to_string(), "fault 1: acted 0 of 1 times within 1ms; 0 messages matched it");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotHit {
+    /// There is no fault of this number, or no longer.
+    #[error("fault {id}: unknown, or removed")]
+    Unknown {
+        /// The number.
+        id: u64,
+    },
+    /// It was removed before it had acted as often as that.
+    #[error("fault {id}: removed after it had acted {hits} of {wanted} times")]
+    Removed {
+        /// The fault's number.
+        id: u64,
+        /// How often it has acted.
+        hits: u64,
+        /// How often it was waited for.
+        wanted: u64,
+    },
+    /// It has not acted as often in time.
+    #[error(
+        "fault {id}: acted {hits} of {wanted} times within {within:?}; {matches} messages matched it"
+    )]
+    TimedOut {
+        /// The fault's number.
+        id: u64,
+        /// How often it has acted.
+        hits: u64,
+        /// How often it was waited for.
+        wanted: u64,
+        /// How many messages it was about, those left alone by `skip`, `count` and `probability`
+        /// included.
+        matches: u64,
+        /// The bound.
+        within: Duration,
+    },
+}

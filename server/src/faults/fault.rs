@@ -1,0 +1,352 @@
+//! A fault: what it meets, and what it does.
+
+use std::time::Duration;
+
+use minikeeper_protocol::{ErrorCode, SessionId};
+
+use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
+
+/// Something that is to go wrong: what it meets, and what it does then.
+///
+/// Without more said it meets every request of everyone, any number of times. Where several faults
+/// meet a request, the one injected first acts, and the others do not count it; only behind a
+/// delay those after it are asked too, once it is over.
+///
+/// Plain data: the methods only fill the fields. What makes no sense is refused by
+/// [`inject`](crate::Universe::inject).
+///
+/// # Examples
+/// The reply to one particular create is lost, and nothing else:
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::{Fault, OpCode};
+/// let server = minikeeper::Server::builder().start().await?;
+/// let lost = server.inject(Fault::lose_reply().on(OpCode::Create).at("/locks/a/**").once())?;
+/// // ... a client takes the lock at /locks/a; later:
+/// println!("{} replies were lost", lost.hits());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Fault {
+    /// What it does.
+    pub action: FaultAction,
+    /// What the requests it meets may ask; empty is anything.
+    pub ops: Vec<FaultOp>,
+    /// A pattern that the request's path must match, for a multi one of its paths: `*` stands for any
+    /// characters of one name, `**` for any at all. Requests without a path do not match any.
+    ///
+    /// The path is the one the client sent: that of a sequential create ends before the number.
+    pub path: Option<String>,
+    /// Whose requests, connections or events it meets.
+    pub who: FaultFor,
+    /// How many matches it leaves alone first.
+    pub skip: u64,
+    /// How often it acts; `None` is always. A fault that has acted so often stays until it is
+    /// removed, and so does what it holds.
+    pub count: Option<u64>,
+    /// How likely it acts on a match behind those skipped. Range: 0 to 1.
+    pub probability: f64,
+    /// What its chance follows from: the same matches with the same seed have the same outcome.
+    pub seed: u64,
+}
+
+impl Fault {
+    /// A fault that does this to every request of everyone.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, FaultAction};
+    /// let mut fault = Fault::new(FaultAction::Cut);
+    /// fault.path = Some("/a/*".to_owned());
+    /// assert_eq!(fault, Fault::cut().at("/a/*"));
+    /// ```
+    #[must_use]
+    pub const fn new(action: FaultAction) -> Self {
+        Self {
+            action,
+            ops: Vec::new(),
+            path: None,
+            who: FaultFor::Anyone,
+            skip: 0,
+            count: None,
+            probability: 1.0,
+            seed: 0,
+        }
+    }
+
+    /// Resets connections when they are accepted: [`FaultAction::Refuse`].
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # use tokio::io::AsyncReadExt as _;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let refusing = server.inject(Fault::refuse().once())?;
+    /// assert_eq!(server.local().read(&mut [0]).await?, 0);
+    /// assert_eq!(refusing.hits(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn refuse() -> Self {
+        Self::new(FaultAction::Refuse)
+    }
+
+    /// Serves requests later: [`FaultAction::Delay`].
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// use minikeeper::{Fault, OpCode};
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// let slow = server.inject(Fault::delay(Duration::from_secs(3)).on(OpCode::SetData))?;
+    /// // ... a client writes, and waits; then:
+    /// server.advance(Duration::from_secs(3)); // it is served now
+    /// # drop(slow);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn delay(by: Duration) -> Self {
+        Self::new(FaultAction::Delay(by))
+    }
+
+    /// Loses requests on their way to the server: [`FaultAction::Drop`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let heartbeats_lost = Fault::drop_request().on(OpCode::Ping);
+    /// # drop(heartbeats_lost);
+    /// ```
+    #[must_use]
+    pub const fn drop_request() -> Self {
+        Self::new(FaultAction::Drop)
+    }
+
+    /// Carries requests out and cuts the connection without their reply:
+    /// [`FaultAction::LoseReply`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let third_create = Fault::lose_reply().on(OpCode::Create).nth(3);
+    /// # drop(third_create);
+    /// ```
+    #[must_use]
+    pub const fn lose_reply() -> Self {
+        Self::new(FaultAction::LoseReply)
+    }
+
+    /// Carries requests out and never answers them: [`FaultAction::NeverAnswer`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let silent = Fault::never_answer().on(OpCode::Sync).once();
+    /// # drop(silent);
+    /// ```
+    #[must_use]
+    pub const fn never_answer() -> Self {
+        Self::new(FaultAction::NeverAnswer)
+    }
+
+    /// Answers requests with an error instead of carrying them out: [`FaultAction::Error`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{ErrorCode, Fault, OpCode};
+    /// let full = Fault::error(ErrorCode::QuotaExceeded).on(OpCode::Create).at("/app/**");
+    /// # drop(full);
+    /// ```
+    #[must_use]
+    pub const fn error(code: ErrorCode) -> Self {
+        Self::new(FaultAction::Error(code))
+    }
+
+    /// Cuts the connection instead of serving a request: [`FaultAction::Cut`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, FaultOp};
+    /// // The session is never opened, or never resumed.
+    /// let handshakes = Fault::cut().on(FaultOp::Connect);
+    /// # drop(handshakes);
+    /// ```
+    #[must_use]
+    pub const fn cut() -> Self {
+        Self::new(FaultAction::Cut)
+    }
+
+    /// Cuts the connection in the middle of a reply: [`FaultAction::CutReply`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let half = Fault::cut_reply().on(OpCode::GetChildren).at("/large");
+    /// # drop(half);
+    /// ```
+    #[must_use]
+    pub const fn cut_reply() -> Self {
+        Self::new(FaultAction::CutReply)
+    }
+
+    /// Keeps watch events back until it is removed: [`FaultAction::HoldEvents`].
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let held = server.inject(Fault::hold_events().at("/config/**"))?;
+    /// // ... /config/a changes, and nobody is told; then:
+    /// drop(held); // now they are
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn hold_events() -> Self {
+        Self::new(FaultAction::HoldEvents)
+    }
+
+    /// Stops hearing a session: nothing it sends is answered or taken as a sign of life, not even
+    /// the attempt to reconnect. What a long pause of the client looks like to the server: if it lasts,
+    /// the session expires.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// for session in server.sessions() {
+    ///     server.inject(Fault::silence(session.id))?.keep();
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn silence(session: SessionId) -> Self {
+        let mut fault = Self::new(FaultAction::Drop);
+        fault.who = FaultFor::Session(session);
+        fault
+    }
+
+    /// Meets requests that ask this, and those that ask what was named before.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let writes = Fault::cut().on(OpCode::Create).on(OpCode::SetData).on(OpCode::Delete);
+    /// assert_eq!(writes.ops.len(), 3);
+    /// ```
+    #[must_use]
+    pub fn on(mut self, op: impl Into<FaultOp>) -> Self {
+        self.ops.push(op.into());
+        self
+    }
+
+    /// Meets requests, or events, whose path matches this pattern: [`Fault::path`].
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::Fault;
+    /// let of_one_lock = Fault::lose_reply().at("/locks/printer/*");
+    /// let of_all_locks = Fault::lose_reply().at("/locks/**");
+    /// # drop((of_one_lock, of_all_locks));
+    /// ```
+    #[must_use]
+    pub fn at(mut self, pattern: impl Into<String>) -> Self {
+        self.path = Some(pattern.into());
+        self
+    }
+
+    /// Meets only what is of this session, or from this address.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, FaultFor, SessionId};
+    /// let fault = Fault::cut().of(SessionId(7));
+    /// assert_eq!(fault.who, FaultFor::Session(SessionId(7)));
+    /// ```
+    #[must_use]
+    pub fn of(mut self, who: impl Into<FaultFor>) -> Self {
+        self.who = who.into();
+        self
+    }
+
+    /// Leaves the first matches alone.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Fault, OpCode};
+    /// let all_but_the_first = Fault::cut().on(OpCode::Create).skip(1);
+    /// # drop(all_but_the_first);
+    /// ```
+    #[must_use]
+    pub const fn skip(mut self, matches: u64) -> Self {
+        self.skip = matches;
+        self
+    }
+
+    /// Acts so often and then no more.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{ErrorCode, Fault};
+    /// let twice = Fault::error(ErrorCode::ThrottledOp).times(2);
+    /// assert_eq!(twice.count, Some(2));
+    /// ```
+    #[must_use]
+    pub const fn times(mut self, count: u64) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// Acts on the first match alone.
+    ///
+    /// # Examples
+    /// ```
+    /// # use minikeeper::Fault;
+    /// assert_eq!(Fault::cut().once(), Fault::cut().times(1));
+    /// ```
+    #[must_use]
+    pub const fn once(self) -> Self {
+        self.times(1)
+    }
+
+    /// Acts on one match alone, counted from 1.
+    ///
+    /// # Examples
+    /// ```
+    /// # use minikeeper::Fault;
+    /// assert_eq!(Fault::cut().nth(3), Fault::cut().skip(2).once());
+    /// ```
+    #[must_use]
+    pub const fn nth(self, number: u64) -> Self {
+        self.skip(number.saturating_sub(1)).once()
+    }
+
+    /// Acts by chance, the same each time for the same seed.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::Fault;
+    /// let one_in_ten = Fault::cut().with_probability(0.1, 42);
+    /// # drop(one_in_ten);
+    /// ```
+    #[must_use]
+    pub const fn with_probability(mut self, probability: f64, seed: u64) -> Self {
+        self.probability = probability;
+        self.seed = seed;
+        self
+    }
+}

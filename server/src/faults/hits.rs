@@ -1,0 +1,106 @@
+//! How often a fault has acted, and waiting for it.
+
+use std::{pin::pin, time::Duration};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
+
+/// One fault's counters, shared with those who wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    seen: Mutex<Seen>,
+    /// Both are told of each change: threads wait on one, tasks on the other.
+    changed: Condvar,
+    told: Notify,
+}
+
+/// What was seen of a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Seen {
+    /// Messages it was about.
+    pub(crate) matches: u64,
+    /// How often it has acted.
+    pub(crate) hits: u64,
+    /// Whether it is over.
+    pub(crate) is_removed: bool,
+}
+
+impl Hits {
+    pub(crate) fn seen(&self) -> Seen {
+        *self.seen.lock()
+    }
+
+    pub(crate) fn matched(&self) {
+        self.seen.lock().matches += 1;
+    }
+
+    /// It has acted: what it does is done, or has begun if it takes time.
+    pub(crate) fn hit(&self) {
+        self.change(|seen| seen.hits += 1);
+    }
+
+    pub(crate) fn remove(&self) {
+        self.change(|seen| seen.is_removed = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Seen)) {
+        change(&mut self.seen.lock());
+        self.changed.notify_all();
+        self.told.notify_waiters();
+    }
+
+    /// Waits until it has acted so often, or is removed.
+    pub(crate) async fn until(&self, hits: u64) -> Seen {
+        loop {
+            let mut told = pin!(self.told.notified());
+            // Counted as waiting before the look, or a change in between would be missed.
+            told.as_mut().enable();
+            let seen = self.seen();
+            if seen.hits >= hits || seen.is_removed {
+                return seen;
+            }
+            told.await;
+        }
+    }
+
+    /// The same on a thread, with a bound.
+    pub(crate) fn until_blocking(&self, hits: u64, within: Duration) -> Seen {
+        let mut seen = self.seen.lock();
+        let waits = |seen: &mut Seen| seen.hits < hits && !seen.is_removed;
+        self.changed.wait_while_for(&mut seen, waits, within);
+        *seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn threads_and_tasks_are_told() {
+        let hits = Arc::new(Hits::default());
+        let counting = Arc::clone(&hits);
+        let thread = std::thread::spawn(move || {
+            for _ in 0..3 {
+                counting.hit();
+            }
+        });
+        let seen = hits.until_blocking(3, Duration::from_secs(10));
+        assert_eq!(seen.hits, 3);
+        thread.join().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let seen = runtime.block_on(async {
+            let waiting = Arc::clone(&hits);
+            let waiting = tokio::spawn(async move { waiting.until(4).await });
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+            hits.remove();
+            waiting.await.unwrap()
+        });
+        assert!(seen.is_removed);
+    }
+}

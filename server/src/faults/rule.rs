@@ -1,0 +1,364 @@
+//! A fault that was injected: what it has met, and what it holds.
+
+use std::sync::Arc;
+
+use minikeeper_engine::{ConnId, Input};
+use minikeeper_protocol::{ErrorCode, MultiOp, MultiReadOp, OpCode, Request, SessionId, Ustring};
+
+use crate::{
+    faults::{
+        action::FaultAction, chance::Chance, error::FaultError, fault::Fault, glob::Glob,
+        hits::Hits, op::FaultOp, who::FaultFor,
+    },
+    stats::Peer,
+};
+
+/// More names of operations than there are make no sense.
+const OPS_MAX: usize = OpCode::ALL.len() + 2;
+
+/// A client's message, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) session: SessionId,
+    pub(crate) peer: &'a Peer,
+}
+
+/// An event that is held back.
+#[derive(Debug)]
+pub(crate) struct HeldEvent {
+    pub(crate) conn: ConnId,
+    /// The whole frame.
+    pub(crate) frame: Vec<u8>,
+}
+
+/// A fault that was injected.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) id: u64,
+    pub(crate) fault: Fault,
+    pub(crate) hits: Arc<Hits>,
+    /// Events it holds, oldest first.
+    pub(crate) held: Vec<HeldEvent>,
+    glob: Option<Glob>,
+    chance: Chance,
+    matches: u64,
+    /// How often it was decided that it acts; what is published comes after the deed.
+    acts: u64,
+}
+
+impl Rule {
+    /// # Errors
+    /// When the fault makes no sense.
+    pub(crate) fn new(id: u64, fault: Fault) -> Result<Self, FaultError> {
+        check(&fault)?;
+        let glob = match &fault.path {
+            None => None,
+            Some(pattern) => Some(Glob::new(pattern).map_err(|why| FaultError::Path {
+                // Not the whole of it: it may be of any length.
+                pattern: pattern.chars().take(100).collect(),
+                why,
+            })?),
+        };
+        Ok(Self {
+            id,
+            chance: Chance::new(fault.seed),
+            fault,
+            hits: Arc::default(),
+            held: Vec::new(),
+            glob,
+            matches: 0,
+            acts: 0,
+        })
+    }
+
+    /// Whether it acts on a client's message.
+    pub(crate) fn acts_on(&mut self, subject: &Subject<'_>) -> bool {
+        let is_met = match self.fault.action {
+            FaultAction::Refuse | FaultAction::HoldEvents => false,
+            FaultAction::Error(_) => !matches!(subject.input, Input::Connect { .. }),
+            _ => true,
+        };
+        let Fault { ops, who, .. } = &self.fault;
+        is_met
+            && who.is(subject.session, subject.peer)
+            && (ops.is_empty() || ops.iter().any(|op| op.is_of(subject.input)))
+            && self.is_about(subject.input)
+            && self.decide()
+    }
+
+    /// Whether it refuses a connection from there.
+    pub(crate) fn refuses(&mut self, peer: &Peer) -> bool {
+        self.fault.action == FaultAction::Refuse
+            && self.fault.who.is(SessionId::NONE, peer)
+            && self.decide()
+    }
+
+    /// Whether it holds an event for this connection back.
+    pub(crate) fn holds(&mut self, session: SessionId, peer: &Peer, path: &[u8]) -> bool {
+        self.fault.action == FaultAction::HoldEvents
+            && self.fault.who.is(session, peer)
+            && self.glob.as_ref().is_none_or(|glob| glob.matches(path))
+            && self.decide()
+    }
+
+    /// Counts a match; says whether it acts on it.
+    fn decide(&mut self) -> bool {
+        self.hits.matched();
+        self.matches += 1;
+        let Fault {
+            skip,
+            count,
+            probability,
+            ..
+        } = self.fault;
+        let acts = self.matches > skip
+            && count.is_none_or(|count| self.acts < count)
+            && self.chance.happens(probability);
+        self.acts += u64::from(acts);
+        acts
+    }
+
+    /// Whether a message has a path that matches.
+    fn is_about(&self, input: &Input) -> bool {
+        let Some(glob) = &self.glob else {
+            return true;
+        };
+        let Input::Request { request, .. } = input else {
+            return false;
+        };
+        let is_match = |path: &Ustring| glob.matches(path.as_bytes());
+        match request {
+            Request::Multi(ops) | Request::MultiReadOfChanges(ops) => {
+                ops.iter().filter_map(path_of).any(is_match)
+            }
+            Request::MultiRead(ops) => {
+                ops.iter()
+                    .filter_map(|op| match op {
+                        MultiReadOp::GetData { path, .. }
+                        | MultiReadOp::GetChildren { path, .. } => path.as_ref(),
+                    })
+                    .any(is_match)
+            }
+            Request::SetWatches {
+                data, exist, child, ..
+            } => [data, exist, child].into_iter().flatten().any(is_match),
+            Request::SetWatches2 {
+                data,
+                exist,
+                child,
+                persistent,
+                persistent_recursive,
+                ..
+            } => [data, exist, child, persistent, persistent_recursive]
+                .into_iter()
+                .flatten()
+                .any(is_match),
+            request => request.path().is_some_and(is_match),
+        }
+    }
+}
+
+const fn path_of(op: &MultiOp) -> Option<&Ustring> {
+    match op {
+        MultiOp::Create(create) => create.path.as_ref(),
+        MultiOp::Delete { path, .. }
+        | MultiOp::SetData { path, .. }
+        | MultiOp::Check { path, .. } => path.as_ref(),
+    }
+}
+
+/// What can be wrong with a fault, but for its path.
+fn check(fault: &Fault) -> Result<(), FaultError> {
+    if !(0.0..=1.0).contains(&fault.probability) {
+        return Err(FaultError::Probability(fault.probability));
+    }
+    if fault.count == Some(0) {
+        return Err(FaultError::NeverActs);
+    }
+    if fault.ops.len() > OPS_MAX {
+        return Err(FaultError::TooManyOps {
+            count: fault.ops.len(),
+            max: OPS_MAX,
+        });
+    }
+    let action = fault.action.name();
+    let pointless = |by| Err(FaultError::Pointless { action, by });
+    let names_op = fault.ops.iter().any(|op| *op != FaultOp::Any);
+    match fault.action {
+        FaultAction::Error(ErrorCode::Other(0)) => Err(FaultError::Incomplete {
+            action,
+            needs: "an error code other than 0, which is success",
+        }),
+        FaultAction::Delay(by) if by.as_millis() == 0 => Err(FaultError::Incomplete {
+            action,
+            needs: "a duration of at least 1 ms",
+        }),
+        FaultAction::Error(_) if fault.ops == [FaultOp::Connect] => {
+            pointless("the handshake, which has no place for an error: cut it, or refuse")
+        }
+        FaultAction::Refuse if fault.path.is_some() => pointless("path: there is no request yet"),
+        FaultAction::Refuse if names_op => pointless("operation: there is no request yet"),
+        FaultAction::Refuse if matches!(fault.who, FaultFor::Session(_)) => {
+            pointless("session: none is known yet")
+        }
+        FaultAction::HoldEvents if names_op => pointless("operation: an event has none"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minikeeper_protocol::{ConnectRequest, Create, CreateMode, CreateOp, Xid};
+
+    use super::*;
+
+    const CONN: ConnId = ConnId(0);
+
+    fn request(request: Request) -> Input {
+        Input::Request {
+            conn: CONN,
+            xid: Xid(1),
+            request,
+        }
+    }
+
+    fn get(path: &str) -> Input {
+        request(Request::GetData {
+            path: Some(path.into()),
+            watch: false,
+        })
+    }
+
+    fn acts(rule: &mut Rule, input: &Input) -> bool {
+        rule.acts_on(&Subject {
+            input,
+            session: SessionId(7),
+            peer: &Peer::Local,
+        })
+    }
+
+    fn meets(fault: Fault, input: &Input) -> bool {
+        acts(&mut Rule::new(1, fault).unwrap(), input)
+    }
+
+    #[test]
+    fn operation_is_met_by_its_name_and_in_its_later_forms() {
+        let create = |op| {
+            request(Request::Create(Create {
+                op,
+                ..Create::new("/a", b"", CreateMode::Persistent)
+            }))
+        };
+        for op in [CreateOp::Create, CreateOp::Create2, CreateOp::Container] {
+            assert!(meets(Fault::cut().on(OpCode::Create), &create(op)));
+        }
+        assert!(!meets(
+            Fault::cut().on(OpCode::Create2),
+            &create(CreateOp::Create)
+        ));
+        assert!(meets(
+            Fault::cut().on(OpCode::Delete).on(OpCode::GetData),
+            &get("/a")
+        ));
+        let hello = Input::Connect {
+            conn: CONN,
+            hello: ConnectRequest::new(1),
+        };
+        assert!(meets(Fault::cut().on(FaultOp::Connect), &hello));
+        assert!(meets(Fault::cut(), &hello));
+        assert!(!meets(Fault::cut().on(OpCode::Ping), &hello));
+        // A handshake has no place for an error.
+        assert!(!meets(Fault::error(ErrorCode::NoAuth), &hello));
+        let unknown = Input::UnknownOp {
+            conn: CONN,
+            xid: Xid(1),
+        };
+        assert!(meets(Fault::cut(), &unknown));
+        assert!(!meets(Fault::cut().at("**"), &unknown));
+    }
+
+    #[test]
+    fn each_path_of_a_multi_and_of_set_watches_counts() {
+        let multi = request(Request::Multi(vec![
+            MultiOp::Check {
+                path: Some("/a".into()),
+                version: 0,
+            },
+            MultiOp::Delete {
+                path: Some("/b/c".into()),
+                version: -1,
+            },
+        ]));
+        assert!(meets(Fault::cut().at("/b/*"), &multi));
+        assert!(!meets(Fault::cut().at("/c"), &multi));
+        let watches = request(Request::SetWatches {
+            relative_zxid: minikeeper_protocol::Zxid(0),
+            data: vec![],
+            exist: vec![],
+            child: vec!["/w".into()],
+        });
+        assert!(meets(
+            Fault::cut().on(OpCode::SetWatches).at("/w"),
+            &watches
+        ));
+        // A ping has no path.
+        assert!(!meets(Fault::cut().at("**"), &request(Request::Ping)));
+    }
+
+    #[test]
+    fn session_and_address_are_told_apart() {
+        assert!(meets(Fault::silence(SessionId(7)), &get("/a")));
+        assert!(!meets(Fault::silence(SessionId(8)), &get("/a")));
+        let localhost = std::net::IpAddr::from([127, 0, 0, 1]);
+        assert!(meets(Fault::cut().of(localhost), &get("/a")));
+        let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
+        assert!(!meets(Fault::cut().of(socket), &get("/a")));
+    }
+
+    #[test]
+    fn matches_are_skipped_then_counted() {
+        let mut rule = Rule::new(1, Fault::cut().skip(2).times(2)).unwrap();
+        let acted: Vec<_> = (0..6).map(|_| acts(&mut rule, &get("/a"))).collect();
+        assert_eq!(acted, [false, false, true, true, false, false]);
+        assert_eq!(rule.hits.seen().matches, 6);
+    }
+
+    #[test]
+    fn same_seed_gives_the_same_run() {
+        let run = |seed| -> Vec<bool> {
+            let mut rule = Rule::new(1, Fault::cut().with_probability(0.5, seed)).unwrap();
+            (0..64).map(|_| acts(&mut rule, &get("/a"))).collect()
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+        let mut certain = Rule::new(1, Fault::cut().with_probability(1.0, 9)).unwrap();
+        assert!((0..64).all(|_| acts(&mut certain, &get("/a"))));
+    }
+
+    #[test]
+    fn fault_without_sense_is_refused() {
+        let wrong = [
+            Fault::cut().with_probability(-0.1, 0),
+            Fault::cut().with_probability(f64::NAN, 0),
+            Fault::cut().times(0),
+            Fault::cut().at("no/slash"),
+            Fault::cut().at("/".repeat(2_000)),
+            Fault::refuse().at("/a"),
+            Fault::refuse().on(OpCode::Create),
+            Fault::refuse().of(SessionId(1)),
+            Fault::hold_events().on(OpCode::Create),
+            Fault::error(ErrorCode::Other(0)),
+            Fault::delay(std::time::Duration::ZERO),
+            Fault::error(ErrorCode::NoAuth).on(FaultOp::Connect),
+            Fault {
+                ops: vec![FaultOp::Any; 100],
+                ..Fault::cut()
+            },
+        ];
+        for fault in wrong {
+            assert!(Rule::new(1, fault.clone()).is_err(), "{fault:?}");
+        }
+        assert!(Rule::new(1, Fault::refuse().on(FaultOp::Any)).is_ok());
+    }
+}

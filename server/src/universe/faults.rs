@@ -1,0 +1,304 @@
+//! Faults: what is to go wrong, and waiting until it has.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    fault_turn,
+    faults::{
+        FaultInfo,
+        error::{FaultError, NotHit},
+        fault::Fault,
+        hits::{Hits, Seen},
+    },
+    universe::Universe,
+};
+
+impl Universe {
+    /// Lets something go wrong from now on, until the guard is dropped.
+    ///
+    /// Faults are asked in the order of their injection, and the first that acts decides. At most
+    /// 1,000 at a time.
+    ///
+    /// # Errors
+    /// [`FaultError`] says what makes no sense; nothing has changed.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Fault, OpCode};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// {
+    ///     let _lost = server.inject(Fault::lose_reply().on(OpCode::Create).at("/locks/**").once())?;
+    ///     // Here the reply to the first create below /locks is lost, and the connection cut.
+    /// }
+    /// // Here all is well again.
+    /// assert!(server.faults().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn inject(&self, fault: Fault) -> Result<FaultGuard, FaultError> {
+        let (id, hits) = self.shared.turns.faults.add(fault)?;
+        Ok(FaultGuard {
+            universe: self.clone(),
+            id,
+            hits,
+            is_kept: false,
+        })
+    }
+
+    /// Every fault there is, oldest first.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// server.inject(Fault::refuse())?.keep();
+    /// for info in server.faults() {
+    ///     println!("fault {} has acted {} times", info.id, info.hits);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn faults(&self) -> Vec<FaultInfo> {
+        self.shared.turns.faults.infos()
+    }
+
+    /// Removes a fault; whether it was there.
+    ///
+    /// What it held is let go before this returns: events are on their way, delayed requests are
+    /// served.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let id = server.inject(Fault::cut())?.keep();
+    /// assert!(server.remove_fault(id));
+    /// assert!(!server.remove_fault(id));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_fault(&self, id: u64) -> bool {
+        fault_turn::remove(&self.shared, Some(id)) > 0
+    }
+
+    /// Removes every fault, as [`Universe::remove_fault`] does one.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::cut())?;
+    /// server.reset_faults();
+    /// assert!(server.faults().is_empty());
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset_faults(&self) {
+        fault_turn::remove(&self.shared, None);
+    }
+
+    /// Waits until a fault has acted so often, in real time; says how often it has.
+    ///
+    /// # Errors
+    /// [`NotHit`] says what was seen instead.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let id = server.inject(Fault::refuse())?.keep();
+    /// drop(server.local());
+    /// assert_eq!(server.until_hit(id, 1, Duration::from_secs(10)).await?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_hit(&self, id: u64, hits: u64, within: Duration) -> Result<u64, NotHit> {
+        let known = self.shared.turns.faults.hits(id);
+        let known = known.ok_or(NotHit::Unknown { id })?;
+        within_bound(&known, id, hits, within).await
+    }
+
+    /// The same on a thread.
+    pub(crate) fn until_hit_blocking(
+        &self,
+        id: u64,
+        hits: u64,
+        within: Duration,
+    ) -> Result<u64, NotHit> {
+        let known = self.shared.turns.faults.hits(id);
+        let known = known.ok_or(NotHit::Unknown { id })?;
+        verdict(known.until_blocking(hits, within), id, hits, within)
+    }
+}
+
+async fn within_bound(known: &Hits, id: u64, wanted: u64, within: Duration) -> Result<u64, NotHit> {
+    let seen = tokio::time::timeout(within, known.until(wanted)).await;
+    verdict(seen.unwrap_or_else(|_| known.seen()), id, wanted, within)
+}
+
+const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u64, NotHit> {
+    let Seen {
+        matches,
+        hits,
+        is_removed,
+    } = seen;
+    if hits >= wanted {
+        return Ok(hits);
+    }
+    Err(if is_removed {
+        NotHit::Removed { id, hits, wanted }
+    } else {
+        NotHit::TimedOut {
+            id,
+            hits,
+            wanted,
+            matches,
+            within,
+        }
+    })
+}
+
+/// A fault that lasts as long as this, unless it is [kept](FaultGuard::keep).
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::Fault;
+/// let server = minikeeper::Server::builder().start().await?;
+/// let guard = server.inject(Fault::refuse().once())?;
+/// drop(server.local());
+/// guard.hit().await?; // it has happened
+/// drop(guard); // and cannot any more
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the fault ends when this is dropped; keep() lets it last"]
+pub struct FaultGuard {
+    universe: Universe,
+    id: u64,
+    hits: Arc<Hits>,
+    is_kept: bool,
+}
+
+impl FaultGuard {
+    /// The fault's number.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::cut())?;
+    /// assert_eq!(server.faults()[0].id, guard.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How often it has acted. A delay and an event that is held count as soon as they begin,
+    /// everything else when it is done.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::cut())?;
+    /// assert_eq!(guard.hits(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.hits.seen().hits
+    }
+
+    /// Waits until it has acted, however long that takes; says how often it has.
+    ///
+    /// # Errors
+    /// [`NotHit::Removed`] when it was removed before.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::refuse())?;
+    /// drop(server.local());
+    /// assert_eq!(guard.hit().await, Ok(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn hit(&self) -> Result<u64, NotHit> {
+        verdict(self.hits.until(1).await, self.id, 1, Duration::MAX)
+    }
+
+    /// Waits until it has acted, but no longer than this, in real time.
+    ///
+    /// # Errors
+    /// [`NotHit`] says what was seen instead.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use std::time::Duration;
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::refuse())?;
+    /// assert!(guard.hit_within(Duration::from_millis(1)).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn hit_within(&self, within: Duration) -> Result<u64, NotHit> {
+        within_bound(&self.hits, self.id, 1, within).await
+    }
+
+    /// Lets the fault last until it is removed by its number, which this gives.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let id = server.inject(Fault::cut())?.keep();
+    /// server.remove_fault(id);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[expect(clippy::must_use_candidate, reason = "reset_faults removes it too")]
+    pub fn keep(mut self) -> u64 {
+        self.is_kept = true;
+        self.id
+    }
+}
+
+impl Drop for FaultGuard {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.universe.remove_fault(self.id);
+        }
+    }
+}
