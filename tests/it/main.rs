@@ -19,6 +19,7 @@
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
+//! | `faults` | what a test lets go wrong: requests, replies, connections, events |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
 //! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
 //! | `local` | the connection without a socket |
@@ -34,6 +35,7 @@ mod control_universes;
 mod control_verbs;
 mod embedding;
 mod fail_stop;
+mod faults;
 mod four_letter;
 mod four_letter_captured;
 mod http;

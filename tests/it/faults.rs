@@ -1,0 +1,9 @@
+//! Faults that a test injects, over sockets and inside the process: both must behave the same.
+
+mod client;
+mod delays;
+mod events;
+mod lifetime;
+mod recovery;
+mod requests;
+mod sessions;

@@ -1,0 +1,198 @@
+//! A dumb client over either kind of connection, and the scene it plays in.
+
+use std::{future::Future, io, pin::Pin, task::Poll};
+
+use bytes::Bytes;
+use minikeeper::{ErrorCode, Server};
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, EventKind, OpCode, Reader, Reply, ReplyHeader, Request,
+    WatcherEvent, Xid,
+};
+use minikeeper_tests::wire::PATIENCE;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
+    net::TcpStream,
+};
+
+use crate::kit::TIMEOUT_MS;
+
+/// A stream of either kind.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A server whose time stands still, and the kind of connection its clients have.
+pub(crate) struct Scene {
+    pub(crate) server: Server,
+    over_tcp: bool,
+}
+
+/// Plays the same over sockets and inside the process, on a thread of its own each time.
+#[track_caller]
+pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
+    for over_tcp in [false, true] {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let test = async {
+            let server = Server::builder().manual_clock().initial_zxid(0);
+            let server = server.start().await.unwrap();
+            play(Scene { server, over_tcp }).await;
+        };
+        let in_time = runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await });
+        assert!(in_time.is_ok(), "too slow, over TCP: {over_tcp}");
+    }
+}
+
+impl Scene {
+    /// A server of another kind, and clients inside the process.
+    pub(crate) const fn inside(server: Server) -> Self {
+        Self {
+            server,
+            over_tcp: false,
+        }
+    }
+
+    /// A connection that has said nothing yet.
+    pub(crate) async fn connect(&self) -> Client {
+        let stream: Box<dyn Stream> = if self.over_tcp {
+            let stream = TcpStream::connect(self.server.addr()).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            Box::new(stream)
+        } else {
+            Box::new(self.server.local())
+        };
+        Client {
+            stream,
+            next_xid: 1,
+        }
+    }
+
+    /// A connection with a session.
+    pub(crate) async fn open(&self) -> Client {
+        self.open_session().await.0
+    }
+
+    pub(crate) async fn open_session(&self) -> (Client, ConnectResponse) {
+        let mut client = self.connect().await;
+        client.hello(&ConnectRequest::new(TIMEOUT_MS)).await;
+        let response = client.connected().await;
+        (client, response)
+    }
+
+    /// The last line of a test.
+    pub(crate) fn end(&self) {
+        self.server
+            .check()
+            .unwrap_or_else(|broken| panic!("{broken}"));
+    }
+}
+
+/// One connection.
+pub(crate) struct Client {
+    pub(crate) stream: Box<dyn Stream>,
+    next_xid: i32,
+}
+
+impl Client {
+    pub(crate) async fn hello(&mut self, hello: &ConnectRequest) {
+        let mut out = Vec::new();
+        hello.encode(&mut out);
+        self.stream.write_all(&out).await.unwrap();
+    }
+
+    pub(crate) async fn connected(&mut self) -> ConnectResponse {
+        let message = self.frame().await.expect("the answer to a handshake");
+        ConnectResponse::decode(&mut Reader::new(&message)).unwrap()
+    }
+
+    /// Sends requests in one piece, without waiting.
+    pub(crate) async fn send(&mut self, requests: &[Request]) {
+        let mut out = Vec::new();
+        for request in requests {
+            let xid = match request {
+                Request::Ping => Xid::PING,
+                _ => Xid(self.next_xid),
+            };
+            self.next_xid += 1;
+            request.encode(xid, &mut out);
+        }
+        self.stream.write_all(&out).await.unwrap();
+    }
+
+    pub(crate) async fn call(&mut self, request: &Request) -> Result<Reply, ErrorCode> {
+        self.send(std::slice::from_ref(request)).await;
+        self.answer(request.op()).await
+    }
+
+    /// Calls what must succeed.
+    pub(crate) async fn must(&mut self, request: &Request) -> Reply {
+        self.call(request).await.expect("it is carried out")
+    }
+
+    /// The next reply; an event in its place is a failure.
+    pub(crate) async fn answer(&mut self, op: OpCode) -> Result<Reply, ErrorCode> {
+        let message = self.frame().await.expect("a reply");
+        let mut reader = Reader::new(&message);
+        let header = ReplyHeader::decode(&mut reader).unwrap();
+        assert_ne!(header.xid, Xid::EVENT, "an event instead of a reply");
+        assert_eq!(header.xid == Xid::PING, op == OpCode::Ping);
+        match header.error {
+            None => Ok(Reply::decode(op, &mut reader).unwrap()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The next event; a reply in its place is a failure.
+    pub(crate) async fn event(&mut self) -> (EventKind, String) {
+        let message = self.frame().await.expect("an event");
+        let mut reader = Reader::new(&message);
+        assert_eq!(ReplyHeader::decode(&mut reader).unwrap().xid, Xid::EVENT);
+        let event = WatcherEvent::decode(&mut reader).unwrap();
+        (event.kind, event.path.to_str_lossy().into_owned())
+    }
+
+    /// Whether a ping is answered by nothing else than its reply.
+    pub(crate) async fn check_quiet(&mut self) {
+        self.must(&Request::Ping).await;
+    }
+
+    /// The next frame without its length; `None` when the connection has ended.
+    pub(crate) async fn frame(&mut self) -> Option<Bytes> {
+        let length = self.stream.read_u32().await.ok()?;
+        let mut message = vec![0; length as usize];
+        self.stream.read_exact(&mut message).await.ok()?;
+        Some(message.into())
+    }
+
+    /// Everything until the connection ends.
+    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest).await {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+        }
+        rest
+    }
+
+    /// The connection ends without another byte.
+    pub(crate) async fn expect_end(&mut self) {
+        assert_eq!(self.rest().await, []);
+    }
+
+    /// Whether nothing is there to be read at this moment.
+    pub(crate) async fn is_silent(&mut self) -> bool {
+        // The server's tasks have run, and what they wrote has crossed the loopback.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        std::future::poll_fn(|cx| {
+            let mut byte = [0];
+            let mut into = ReadBuf::new(&mut byte);
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut into);
+            Poll::Ready(read.is_pending())
+        })
+        .await
+    }
+}

@@ -1,0 +1,139 @@
+//! Connections and handshakes that fail, sessions that are not heard.
+
+use std::{net::IpAddr, time::Duration};
+
+use minikeeper::{Fault, FaultOp, OpCode};
+use minikeeper_protocol::{ConnectRequest, CreateMode, Request, Zxid};
+use minikeeper_tests::wire;
+
+use super::client::both;
+use crate::kit::TIMEOUT_MS;
+
+/// Longer than a session's timeout, rounded up to ticks.
+const LONG: Duration = Duration::from_secs(15);
+
+#[test]
+fn connection_is_refused_when_it_is_accepted() {
+    both(async |scene| {
+        let refusing = scene.server.inject(Fault::refuse().times(2)).unwrap();
+        for _ in 0..2 {
+            scene.connect().await.expect_end().await;
+        }
+        scene.open().await.check_quiet().await;
+        assert_eq!(refusing.hits(), 2);
+        assert_eq!(scene.server.sessions().len(), 1);
+        scene.end();
+    });
+}
+
+#[test]
+fn connections_from_elsewhere_are_not_refused() {
+    both(async |scene| {
+        let elsewhere: IpAddr = [127, 0, 0, 2].into();
+        let here: IpAddr = [127, 0, 0, 1].into();
+        let _elsewhere = scene.server.inject(Fault::refuse().of(elsewhere));
+        scene.open().await.check_quiet().await;
+        let _here = scene.server.inject(Fault::refuse().of(here));
+        scene.connect().await.expect_end().await;
+    });
+}
+
+/// The server has opened a session that its client never hears of: it goes when its time is up.
+#[test]
+fn lost_reply_to_a_handshake_leaves_a_session_behind() {
+    both(async |scene| {
+        let fault = Fault::lose_reply().on(FaultOp::Connect).once();
+        let lost = scene.server.inject(fault).unwrap();
+        let mut client = scene.connect().await;
+        client.hello(&ConnectRequest::new(TIMEOUT_MS)).await;
+        client.expect_end().await;
+        assert_eq!(lost.hits(), 1);
+        assert_eq!(scene.server.sessions().len(), 1);
+        scene.server.advance(LONG);
+        assert_eq!(scene.server.sessions(), []);
+        scene.end();
+    });
+}
+
+#[test]
+fn dropped_handshake_opens_nothing() {
+    both(async |scene| {
+        let _dropped = scene
+            .server
+            .inject(Fault::drop_request().on(OpCode::CreateSession).once());
+        let mut client = scene.connect().await;
+        client.hello(&ConnectRequest::new(TIMEOUT_MS)).await;
+        assert!(client.is_silent().await);
+        assert_eq!(scene.server.sessions(), []);
+        scene.open().await.check_quiet().await;
+        scene.end();
+    });
+}
+
+/// What a long pause looks like from the server: no heartbeat, no reconnect, then expiry.
+#[test]
+fn silenced_session_is_not_heard_and_expires() {
+    both(async |scene| {
+        let (mut client, session) = scene.open_session().await;
+        let mut other = scene.open().await;
+        client
+            .must(&wire::create("/e", b"", CreateMode::Ephemeral))
+            .await;
+        let silence = Fault::silence(session.session_id);
+        let silenced = scene.server.inject(silence).unwrap();
+        scene.server.advance(Duration::from_secs(9));
+        client.send(&[Request::Ping, wire::delete("/e")]).await;
+        assert!(client.is_silent().await);
+        other.check_quiet().await;
+        assert_eq!(silenced.hits(), 2);
+        // Nor when it comes back.
+        let mut again = scene.connect().await;
+        let password = session.password.as_deref().unwrap();
+        let resume = wire::resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
+        again.hello(&resume).await;
+        assert!(again.is_silent().await);
+        assert!(scene.server.get("/e").is_some());
+        scene.server.advance(Duration::from_secs(6));
+        assert!(scene.server.get("/e").is_none());
+        client.expect_end().await;
+        other.check_quiet().await;
+        scene.end();
+    });
+}
+
+#[test]
+fn session_that_is_heard_again_lives_on() {
+    both(async |scene| {
+        let (mut client, session) = scene.open_session().await;
+        let silence = Fault::silence(session.session_id);
+        let silenced = scene.server.inject(silence).unwrap();
+        scene.server.advance(Duration::from_secs(9));
+        client.send(&[Request::Ping]).await;
+        assert!(client.is_silent().await);
+        drop(silenced);
+        client.check_quiet().await;
+        scene.server.advance(Duration::from_secs(9));
+        client.check_quiet().await;
+        scene.end();
+    });
+}
+
+/// An error is an answer: the server has heard of the session. A dropped request is not.
+#[test]
+fn refused_heartbeats_keep_a_session_and_dropped_ones_do_not() {
+    both(async |scene| {
+        let (mut refused, session) = scene.open_session().await;
+        let mut dropped = scene.open().await;
+        let error = Fault::error(minikeeper::ErrorCode::SystemError).on(OpCode::Ping);
+        let _error = scene.server.inject(error.of(session.session_id));
+        let _drop = scene.server.inject(Fault::drop_request().on(OpCode::Ping));
+        for _ in 0..4 {
+            scene.server.advance(Duration::from_secs(5));
+            assert!(refused.call(&Request::Ping).await.is_err());
+            let _ = scene.server.sessions();
+        }
+        assert_eq!(scene.server.sessions().len(), 1);
+        dropped.expect_end().await;
+        scene.end();
+    });
+}
