@@ -11,4 +11,6 @@ pub enum Planted {
     DrainLeftOut,
     /// What a turn has to say is appended after the lock is released.
     ReplyAfterUnlock,
+    /// A fault that loses a reply loses the request too.
+    LostNotApplied,
 }

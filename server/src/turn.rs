@@ -480,7 +480,7 @@ impl Turns {
     }
 
     #[cfg(feature = "planted")]
-    fn is_planted(&self, bug: crate::planted::Planted) -> bool {
+    pub(crate) fn is_planted(&self, bug: crate::planted::Planted) -> bool {
         self.planted == Some(bug)
     }
 

@@ -1,5 +1,6 @@
 //! The engine against scenarios and the model, and servers under concurrency against both.
 
+mod faults;
 mod fuzz;
 mod images;
 mod linearizable;

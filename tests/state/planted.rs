@@ -6,12 +6,12 @@
 use minikeeper::planted::{Planted, PlantedInEngine};
 use minikeeper_engine::Settings;
 
-use crate::{linearizable, model, ordering, rewinding, scenarios, seed};
+use crate::{faults, linearizable, model, ordering, rewinding, scenarios, seed};
 
 /// Rounds of a check whose outcome depends on how threads run, until it must have gone red.
 const ROUNDS: u64 = 400;
 
-const ALL: [Planted; 12] = [
+const ALL: [Planted; 13] = [
     Planted::Engine(PlantedInEngine::SequenceReused),
     Planted::Engine(PlantedInEngine::EphemeralKept),
     Planted::Engine(PlantedInEngine::WatchFiredTwice),
@@ -24,6 +24,7 @@ const ALL: [Planted; 12] = [
     Planted::Engine(PlantedInEngine::EventsUnfiltered),
     Planted::Engine(PlantedInEngine::TtlFromCreation),
     Planted::Engine(PlantedInEngine::AclNotRewound),
+    Planted::LostNotApplied,
 ];
 
 /// The tests that catch a bug; the first of each list is the one meant for it. A new bug does
@@ -71,6 +72,11 @@ fn assert_caught(bug: Planted) {
             until_red(bug, |_| ordering::check_watchers(Some(bug), true));
             until_red(bug, |round| history(bug, round));
         }
+        Planted::LostNotApplied => {
+            for over_tcp in [false, true] {
+                assert_red(faults::check_lost_reply(Some(bug), over_tcp), bug);
+            }
+        }
     }
 }
 
@@ -111,4 +117,5 @@ caught! {
     event_to_who_may_not_read_is_noticed: 9;
     ttl_counted_from_creation_is_noticed: 10;
     access_list_not_rewound_is_noticed: 11;
+    request_lost_with_its_reply_is_noticed: 12;
 }

@@ -1,0 +1,38 @@
+//! A fault that must do what it says: what was lost is the reply, and nothing else.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use minikeeper::{Fault, OpCode, planted::Planted};
+use minikeeper_protocol::{Create, CreateMode, Request};
+
+use crate::traffic::{Client, runtime, server};
+
+#[test]
+fn request_whose_reply_is_lost_is_carried_out() {
+    for over_tcp in [false, true] {
+        check_lost_reply(None, over_tcp).unwrap();
+    }
+}
+
+/// Goal: a client cannot know whether it was served, and it was. Method: one create loses its
+/// reply, then the state is looked at.
+pub(crate) fn check_lost_reply(planted: Option<Planted>, over_tcp: bool) -> Result<(), String> {
+    runtime().block_on(async {
+        let server = server(planted).await;
+        let lost = Fault::lose_reply().on(OpCode::Create).once();
+        let lost = server.inject(lost).map_err(|error| error.to_string())?;
+        let clock = Arc::new(AtomicU64::new(0));
+        let mut client = Client::connect(&server, over_tcp, &clock)
+            .await
+            .map_err(|error| error.to_string())?;
+        let create = Create::new("/a", b"", CreateMode::Persistent);
+        if client.ask(Request::Create(create)).await.is_ok() {
+            return Err("the reply came".to_owned());
+        }
+        lost.hit().await.map_err(|error| error.to_string())?;
+        match server.get("/a") {
+            Some(_) => Ok(()),
+            None => Err("the request was lost with its reply".to_owned()),
+        }
+    })
+}
