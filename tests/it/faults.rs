@@ -1,6 +1,7 @@
 //! Faults that a test injects, over sockets and inside the process: both must behave the same.
 
 mod client;
+mod concurrency;
 mod delays;
 mod events;
 mod lifetime;

@@ -24,7 +24,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// A server whose time stands still, and the kind of connection its clients have.
 pub(crate) struct Scene {
     pub(crate) server: Server,
-    over_tcp: bool,
+    pub(crate) over_tcp: bool,
 }
 
 /// Plays the same over sockets and inside the process, on a thread of its own each time.
@@ -46,14 +46,6 @@ pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
 }
 
 impl Scene {
-    /// A server of another kind, and clients inside the process.
-    pub(crate) const fn inside(server: Server) -> Self {
-        Self {
-            server,
-            over_tcp: false,
-        }
-    }
-
     /// A connection that has said nothing yet.
     pub(crate) async fn connect(&self) -> Client {
         let stream: Box<dyn Stream> = if self.over_tcp {

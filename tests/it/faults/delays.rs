@@ -310,7 +310,10 @@ fn delay_ends_by_itself_in_real_time() {
         .unwrap();
     runtime.block_on(async {
         let server = Server::builder().start().await.unwrap();
-        let scene = Scene::inside(server);
+        let scene = Scene {
+            server,
+            over_tcp: false,
+        };
         let mut client = scene.open().await;
         let fault = Fault::delay(3 * SECOND).on(OpCode::Create);
         let _slow = scene.server.inject(fault).unwrap();
