@@ -91,9 +91,13 @@ pub(crate) struct ServeArgs {
     /// Save every so many milliseconds too; 0 only when stopped
     #[arg(long, value_name = "MS", default_value_t = 0, requires = "data_dir")]
     save_interval: u64,
-    /// Unit of session expiry, in milliseconds
+    /// Unit of session timeouts, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     tick_time: u32,
+    /// When silent sessions end: exactly after their timeout, or at the next tick past it as in
+    /// the original [default: exact; with --config: tick]
+    #[arg(long, value_name = "WHEN")]
+    expiry: Option<Expiry>,
     /// Shortest session timeout granted, in milliseconds [default: 2 ticks]
     #[arg(long, value_name = "MS")]
     min_session_timeout: Option<u32>,
@@ -123,6 +127,15 @@ pub(crate) struct ServeArgs {
     tls: TlsArgs,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+/// When silent sessions end.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Expiry {
+    /// After exactly their timeout.
+    Exact,
+    /// At the first multiple of the tick past it.
+    Tick,
 }
 
 #[derive(clap::Args, Debug)]
@@ -277,6 +290,11 @@ impl ServeArgs {
             data_dir: self.data_dir.clone(),
             save_interval: Duration::from_millis(self.save_interval),
             tick_time_ms: self.tick_time,
+            // Who brings the original's settings wants what follows from them there.
+            rounds_expiry: match self.expiry {
+                Some(when) => when == Expiry::Tick,
+                None => self.config.is_some(),
+            },
             session_timeout_min_ms: self.min_session_timeout,
             session_timeout_max_ms: self.max_session_timeout,
             frame_bytes_max: limits.jute_maxbuffer,
@@ -325,6 +343,29 @@ impl ServeArgs {
             #[cfg(feature = "tls")]
             x509_super_user: self.tls.x509_super_user.clone(),
             ..Config::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_end_at_a_tick_if_asked_for_or_with_settings_of_the_original() {
+        for (options, rounds) in [
+            ("", false),
+            ("--expiry tick", true),
+            ("--config zoo.cfg", true),
+            ("--config zoo.cfg --expiry exact", false),
+        ] {
+            let args =
+                Args::try_parse_from(["minikeeper"].into_iter().chain(options.split_whitespace()));
+            assert_eq!(
+                args.unwrap().serve.config().rounds_expiry,
+                rounds,
+                "{options}"
+            );
         }
     }
 }

@@ -180,7 +180,7 @@ impl BlockingBuilder {
         Self(self.0.manual_clock())
     }
 
-    /// Sets the unit of session expiry. Default: 3 s.
+    /// Sets the unit of session timeouts. Default: 3 s.
     #[must_use]
     pub fn tick_time(self, tick: Duration) -> Self {
         Self(self.0.tick_time(tick))

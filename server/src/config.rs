@@ -24,9 +24,13 @@ use crate::tree::Tree;
 pub struct Config {
     /// Where to listen. Default: 127.0.0.1, port 0 (any free port).
     pub listen: SocketAddr,
-    /// The unit of session expiry. Unit: milliseconds. Default: 3,000.
+    /// The unit of session timeouts. Unit: milliseconds. Default: 3,000.
     /// Source: `tickTime` of the original.
     pub tick_time_ms: u32,
+    /// Whether a session that keeps silent is ended at the first multiple of `tick_time_ms` past
+    /// its timeout, as by the original; else it is ended after exactly its timeout. Default: no.
+    /// Source: reference section 14.1.
+    pub rounds_expiry: bool,
     /// The shortest session timeout granted. Unit: milliseconds. Default: 2 ticks.
     pub session_timeout_min_ms: Option<u32>,
     /// The longest session timeout granted. Unit: milliseconds. Default: 20 ticks.
@@ -160,7 +164,9 @@ pub struct Config {
     /// Control over HTTP. Default: none.
     #[cfg(feature = "control")]
     pub control: ControlConfig,
-    /// Whether time stands still until [`Universe::advance`](crate::Universe::advance). Default: no.
+    /// Whether the server starts with its clock frozen, at 2024-01-01 00:00 UTC: time stands still
+    /// until [`Universe::advance`](crate::Universe::advance) or
+    /// [`unfreeze`](crate::Universe::unfreeze). Default: no.
     pub manual_clock: bool,
     /// The zxid before the first change. Default: derived from the time, so that a restarted
     /// server is ahead of what clients have seen; 0 with a manual clock.
@@ -179,8 +185,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// How often the state is saved while the server runs; zero is only when it is stopped. Needs
     /// `data_dir`. Nobody is served while the state is copied, some tenths of a second for a
-    /// million znodes, and the copy takes as much memory as the file. With a manual clock no time
-    /// passes: call [`Server::save`](crate::Server::save). Default: 0.
+    /// million znodes, and the copy takes as much memory as the file. While the clock is frozen no
+    /// time passes: call [`Server::save`](crate::Server::save). Default: 0.
     pub save_interval: Duration,
     /// Where to listen for clients over TLS, beside `listen`. Needs `tls_certificate` and
     /// `tls_key`. Default: nowhere. Source: `secureClientPort` of the original.
@@ -212,6 +218,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             tick_time_ms: 3_000,
+            rounds_expiry: false,
             session_timeout_min_ms: None,
             session_timeout_max_ms: None,
             frame_bytes_max: minikeeper_protocol::frame::BYTES_MAX_DEFAULT,

@@ -12,7 +12,7 @@ pub(crate) fn next_deadline_ms(shared: &Shared) -> Option<u64> {
     }
     let sessions = shared
         .turns
-        .inspect(minikeeper_engine::Engine::next_deadline_ms);
+        .inspect(minikeeper_engine::Engine::next_tick_ms);
     let handshakes = shared.fresh.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
     [sessions, handshakes, delayed].into_iter().flatten().min()

@@ -314,7 +314,7 @@ impl Builder {
         self
     }
 
-    /// Sets the unit of session expiry, in whole milliseconds. Default: 3 s.
+    /// Sets the unit of session timeouts, in whole milliseconds. Default: 3 s.
     #[must_use]
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.config.tick_time_ms = whole_ms(tick);

@@ -84,6 +84,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
     });
     Settings {
         tick_ms: config.tick_time_ms,
+        rounds_expiry: config.rounds_expiry,
         session_timeout_min_ms: config.timeout_min_ms(),
         session_timeout_max_ms: config.timeout_max_ms(),
         zxid: Zxid(zxid),

@@ -271,7 +271,7 @@ impl Turns {
             counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
         }
         if engine.deadline_moved() || hello.is_some() {
-            self.alarm.rearm_for(engine.next_deadline_ms());
+            self.alarm.rearm_for(engine.next_tick_ms());
         }
         #[cfg(feature = "planted")]
         self.append_after_unlocking(core, conn, late, wakes);
@@ -327,7 +327,7 @@ impl Turns {
         let changed = change(engine, now, &mut effects);
         let wakes = effects.wakes;
         if engine.deadline_moved() {
-            self.alarm.rearm_for(engine.next_deadline_ms());
+            self.alarm.rearm_for(engine.next_tick_ms());
         }
         (changed, wakes)
     }

@@ -64,6 +64,7 @@ fn run(data: &[u8]) -> (String, Vec<u8>) {
         container_max_never_used_ms: u64::from(first >> 7),
         super_digest: Some("super:lK75jTNcA+U9vtVEw5vB51mj/w4=".to_owned()),
         tick_ms: 1_000,
+        rounds_expiry: !is_set(7),
         session_timeout_min_ms: 2_000,
         session_timeout_max_ms: 20_000,
         sessions_max: 6,

@@ -331,7 +331,7 @@ fn state_can_be_looked_at_from_outside() {
         znode /zookeeper "" czxid 0x0 mzxid 0x0 pzxid 0x0 ctime 0 mtime 0 version 0 cversion -2 aversion 0 created 0 acl [Acl { perms: Perms(31), scheme: Some("world"), id: Some("anyone") }]
         znode /zookeeper/config "" czxid 0x0 mzxid 0x0 pzxid 0x0 ctime 0 mtime 0 version 0 cversion 0 aversion -1 created 0 acl [Acl { perms: Perms(1), scheme: Some("world"), id: Some("anyone") }]
         znode /zookeeper/quota "" czxid 0x0 mzxid 0x0 pzxid 0x0 ctime 0 mtime 0 version 0 cversion 0 aversion 0 created 0 acl [Acl { perms: Perms(31), scheme: Some("world"), id: Some("anyone") }]
-        session 0x18cc251f4000000 timeout 10000 ms due 12000 ms conn 0
+        session 0x18cc251f4000000 timeout 10000 ms due 10000 ms conn 0
           ephemeral /app/n-0000000000
           ephemeral /app/n-0000000001
         watch /app conn 0 data persistent child one-shot+persistent

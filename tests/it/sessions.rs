@@ -138,7 +138,7 @@ fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
 /// and watchers are told.
 #[test]
 fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
-    let scene = Scene::new();
+    let scene = Scene::with(|config| config.rounds_expiry = true);
     let (mut owner, session) = scene.open_session();
     let mut watcher = scene.connect();
     watcher.handshake(60_000);
@@ -206,7 +206,7 @@ fn requests_keep_a_session_alive_and_events_do_not() {
 /// Reference section 14.4: a session without a connection waits for its deadline.
 #[test]
 fn session_without_a_connection_lives_until_its_deadline() {
-    let scene = Scene::new();
+    let scene = Scene::with(|config| config.rounds_expiry = true);
     let (mut owner, session) = scene.open_session();
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     drop(owner);

@@ -297,7 +297,10 @@ impl Model {
         };
         let (now_ms, tick_ms) = (self.now.elapsed_ms, u64::from(self.settings.tick_ms));
         let session = self.sessions.get_mut(&id).expect("just found");
-        session.deadline_ms = ((now_ms + u64::from(session.timeout_ms)) / tick_ms + 1) * tick_ms;
+        session.deadline_ms = now_ms + u64::from(session.timeout_ms);
+        if self.settings.rounds_expiry {
+            session.deadline_ms = (session.deadline_ms / tick_ms + 1) * tick_ms;
+        }
         true
     }
 

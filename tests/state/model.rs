@@ -29,6 +29,16 @@ fn random_traces_agree_with_the_model() {
     check_random(&settings(), TRACES * effort()).unwrap();
 }
 
+/// The same where sessions end after exactly their timeout.
+#[test]
+fn engine_behaves_like_the_model_with_exact_expiry() {
+    let exact = Settings {
+        rounds_expiry: false,
+        ..settings()
+    };
+    check_random(&exact, TRACES * effort()).unwrap();
+}
+
 /// Goal: the engine is a function of its inputs. Method: every random trace twice, effects and
 /// dump after every input equal.
 #[test]

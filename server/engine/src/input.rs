@@ -100,10 +100,15 @@ pub enum Input {
 /// What the engine is started with. Every limit is generous: it protects memory, not manners.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The unit of expiry: deadlines are rounded up to the next multiple.
+    /// The unit of expiry: deadlines are rounded up to the next multiple, if they are rounded.
     ///
     /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of the original.
     pub tick_ms: u32,
+    /// Whether a session that keeps silent is ended at the next tick past its timeout, as by the
+    /// original, and not after exactly its timeout.
+    ///
+    /// Default: true. Source: reference section 14.1.
+    pub rounds_expiry: bool,
     /// The shortest session timeout granted. Default: 2 ticks.
     pub session_timeout_min_ms: u32,
     /// The longest session timeout granted. Default: 20 ticks.
@@ -203,10 +208,18 @@ pub struct SaslSettings {
     pub allow_failed: bool,
 }
 
+impl Settings {
+    /// What deadlines of sessions are rounded up to, if they are.
+    pub(crate) fn rounding_ms(&self) -> Option<u32> {
+        self.rounds_expiry.then_some(self.tick_ms)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             tick_ms: 3_000,
+            rounds_expiry: true,
             session_timeout_min_ms: 6_000,
             session_timeout_max_ms: 60_000,
             zxid: Zxid(0),

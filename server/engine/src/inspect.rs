@@ -105,8 +105,8 @@ impl Engine {
     pub fn expiries(&self, rows_max: usize) -> Listing<u64, SessionId> {
         let sessions = &self.state.sessions;
         let mut listing = Listing::new(rows_max);
-        for (deadline_ms, keys) in sessions.wheel().iter() {
-            listing.add(deadline_ms, keys, |key| sessions[key].id);
+        for (deadline_ms, keys) in sessions.wheel().by_deadline() {
+            listing.add(deadline_ms, keys.into_iter(), |key| sessions[key].id);
         }
         listing
     }

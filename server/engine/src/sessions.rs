@@ -58,7 +58,7 @@ impl std::ops::IndexMut<SessionKey> for Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(tick_ms: u32, first_id: SessionId) -> Self {
+    pub(crate) fn new(tick_ms: Option<u32>, first_id: SessionId) -> Self {
         Self {
             table: Slab::new(),
             index: HashTable::new(),
@@ -178,11 +178,17 @@ impl Sessions {
         }
     }
 
-    pub(crate) fn first_due(&self, now: Now) -> Option<SessionKey> {
+    pub(crate) fn first_due(&mut self, now: Now) -> Option<SessionKey> {
         self.wheel.first_due(now.elapsed_ms)
     }
 
-    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+    /// When to look for sessions that are due; that there is none then is possible.
+    pub(crate) fn look_ms(&self) -> Option<u64> {
+        self.wheel.first_bucket_ms()
+    }
+
+    /// When the first session is due.
+    pub(crate) fn next_deadline_ms(&mut self) -> Option<u64> {
         self.wheel.next_deadline_ms()
     }
 
@@ -237,7 +243,7 @@ mod tests {
 
     #[test]
     fn touched_session_is_due_later() {
-        let mut sessions = Sessions::new(1000, SessionId(1));
+        let mut sessions = Sessions::new(Some(1000), SessionId(1));
         let at = |elapsed_ms| Now {
             elapsed_ms,
             wall_ms: 0,

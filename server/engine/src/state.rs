@@ -69,7 +69,7 @@ pub(crate) struct Caller {
 
 impl State {
     pub(crate) fn new(settings: Settings) -> Self {
-        let sessions = Sessions::new(settings.tick_ms, settings.first_session_id);
+        let sessions = Sessions::new(settings.rounding_ms(), settings.first_session_id);
         #[allow(unused_mut, reason = "planted builds change it")]
         let mut watches = Watches::new();
         #[cfg(feature = "planted")]

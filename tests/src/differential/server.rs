@@ -55,6 +55,7 @@ impl Minikeeper {
     pub fn new(configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             tick_time_ms: TICK_MS,
+            rounds_expiry: true,
             session_timeout_min_ms: Some(TIMEOUT_MIN_MS),
             session_timeout_max_ms: Some(TIMEOUT_MAX_MS),
             container_check_interval_ms: CHECK_MS,

@@ -144,7 +144,7 @@ fn restored_session_has_its_first_timeout_before_it() {
     apply(&mut first, &Input::Connect { conn, hello });
     assert_eq!(first.next_deadline_ms(), Some(51_000));
     assert_eq!(first.image().sessions(), [session(id.0, 10_000)]);
-    let second = restored(&first);
+    let mut second = restored(&first);
     assert_eq!(second.next_deadline_ms(), Some(12_000));
     assert_eq!(second.sessions().collect::<Vec<_>>(), [(id, 10_000, None)]);
 }
