@@ -143,7 +143,7 @@ impl Watches {
 
     // Where a path's ring hangs.
 
-    fn place(&self, tree: &Tree, path: &[u8]) -> Option<Place> {
+    pub(crate) fn place(&self, tree: &Tree, path: &[u8]) -> Option<Place> {
         match tree.find(path) {
             Some(id) => Some(Place::Znode(id)),
             None if self.absent.is_empty() => None,
