@@ -1,8 +1,10 @@
 //! The same server for tests without a runtime of their own.
 
-use std::{net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{
+    future::Future, net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration,
+};
 
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
     config::Config,
@@ -11,6 +13,8 @@ use crate::{
     snapshot::SaveError,
     start::StartError,
     tree::Tree,
+    universe::WaitError,
+    who::Who,
 };
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.
@@ -25,6 +29,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Server {
     server: Arc<server::Server>,
+    /// The server's own, on its thread.
+    runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     /// Ends with the outcome of the last save.
     thread: Option<JoinHandle<Result<(), SaveError>>>,
@@ -53,9 +59,10 @@ impl Server {
             .name("minikeeper".to_owned())
             .spawn(move || serve(config, &started, stopped))
             .map_err(StartError::Thread)?;
-        let server = start.recv().expect("the thread says how the start went")?;
+        let (server, runtime) = start.recv().expect("the thread says how the start went")?;
         Ok(Self {
             server,
+            runtime,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -106,6 +113,73 @@ impl Server {
         self.server.until_hit_blocking(id, hits, within)
     }
 
+    /// Ends sessions as if their time were up: ephemerals gone, watchers told, connections closed.
+    /// Returns whether there was such a session; all that are meant are ended, in one go.
+    ///
+    /// When this returns, every watcher's events are in its socket, as with
+    /// [`crate::Universe::expire_told`].
+    pub fn expire(&self, who: impl Into<Who>) -> bool {
+        let (universe, who) = (self.universe().clone(), who.into());
+        self.wait_for(async move { universe.expire_told(who).await }) > 0
+    }
+
+    /// As [`crate::Universe::until_watched`].
+    ///
+    /// # Errors
+    /// [`WaitError`] if nobody does within that time.
+    pub fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
+        let (universe, path) = (self.universe().clone(), path.to_owned());
+        self.wait_for(async move { universe.until_watched(&path, within).await })
+    }
+
+    /// As [`crate::Universe::until_children`].
+    ///
+    /// # Errors
+    /// [`WaitError`] if it has another number of them all that time.
+    pub fn until_children(
+        &self,
+        path: &str,
+        count: usize,
+        within: Duration,
+    ) -> Result<(), WaitError> {
+        let (universe, path) = (self.universe().clone(), path.to_owned());
+        self.wait_for(async move { universe.until_children(&path, count, within).await })
+    }
+
+    /// As [`crate::Universe::until_contenders`].
+    ///
+    /// # Errors
+    /// [`WaitError`] if there are fewer all that time.
+    pub fn until_contenders(
+        &self,
+        lock: &str,
+        count: usize,
+        within: Duration,
+    ) -> Result<(), WaitError> {
+        let (universe, lock) = (self.universe().clone(), lock.to_owned());
+        self.wait_for(async move { universe.until_contenders(&lock, count, within).await })
+    }
+
+    /// As [`crate::Universe::until_idle`].
+    ///
+    /// # Errors
+    /// [`WaitError`] if somebody goes on asking all that time.
+    pub fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
+        let universe = self.universe().clone();
+        self.wait_for(async move { universe.until_idle(quiet, within).await })
+    }
+
+    /// Lets the server's thread do something, and waits for it. Works inside a runtime too.
+    fn wait_for<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> T {
+        let (done, outcome) = std::sync::mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            // Nobody but the caller waits for it, and that is right below.
+            let _ = done.send(what.await);
+        });
+        let outcome = outcome.recv();
+        outcome.expect("the server's thread lives as long as its handle")
+    }
+
     /// As [`server::Server::save`].
     ///
     /// # Errors
@@ -115,9 +189,12 @@ impl Server {
     }
 }
 
+/// What the thread hands out.
+type Started = (Arc<server::Server>, Handle);
+
 fn serve(
     config: Config,
-    started: &std::sync::mpsc::SyncSender<Result<Arc<server::Server>, StartError>>,
+    started: &std::sync::mpsc::SyncSender<Result<Started, StartError>>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), SaveError> {
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -138,7 +215,7 @@ fn serve(
             }
             Ok(server) => {
                 let server = Arc::new(server);
-                let _ = started.send(Ok(Arc::clone(&server)));
+                let _ = started.send(Ok((Arc::clone(&server), Handle::current())));
                 // Ends with an error when the handle is dropped: to stop without saving.
                 match stopped.await {
                     Ok(()) => server.stop_serving().await,

@@ -10,9 +10,9 @@
 //! let address = server.connect_string(); // give it to any ZooKeeper client
 //! # drop(address);
 //! server.advance(Duration::from_secs(60)); // sessions that kept silent have expired now
-//! for session in server.sessions() {
-//!     server.expire(session.id); // or end one by hand
-//! }
+//! server.expire("/locks/lock-0000000007"); // or end one by hand: whoever holds that lock
+//! server.disconnect("127.0.0.1"); // cut connections, and keep the sessions
+//! server.until_children("/locks", 0, Duration::from_secs(10)).await?; // no test sleeps
 //! println!("{}", server.dump()); // the whole state, as stable text
 //! server.shutdown().await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -25,6 +25,8 @@
 //! | a server on the calling runtime | [`Server`], [`Builder`] |
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
+//! | sessions seen, ended and cut | [`Universe::sessions`], [`Universe::expire_told`], [`Who`] |
+//! | waiting without sleeping | [`Universe::until_watched`], [`WaitError`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
 //! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
 //! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
@@ -50,11 +52,13 @@ mod config;
 mod connection;
 #[cfg(feature = "control")]
 pub mod control;
+mod core_state;
 mod expiry;
 mod fail_stop;
 mod fault_turn;
 mod faults;
 mod fresh;
+mod heed;
 mod jaas;
 mod latency;
 mod limits;
@@ -79,6 +83,7 @@ mod standing;
 mod start;
 mod stats;
 mod stream;
+mod telling;
 mod throttle;
 #[cfg(feature = "tls")]
 mod tls;
@@ -88,6 +93,7 @@ mod turn;
 mod turn_effects;
 mod universe;
 mod universes;
+mod who;
 
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
@@ -103,11 +109,11 @@ pub use faults::{
 pub use jaas::{JaasError, jaas_users};
 pub use limits::LimitCounts;
 pub use local::LocalStream;
-pub use minikeeper_engine::{Broken, ImageError};
+pub use minikeeper_engine::{Broken, ImageError, WatchKind};
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use seeding::SeedError;
 pub use server::{Builder, Server};
-pub use session_info::SessionInfo;
+pub use session_info::{LastOperation, SessionInfo, WatchInfo};
 pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
@@ -116,5 +122,7 @@ pub use tls::TlsError;
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use universe::{
-    RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, faults::FaultGuard,
+    RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, WaitError,
+    faults::FaultGuard,
 };
+pub use who::{Who, WhoError};

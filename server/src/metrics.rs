@@ -12,11 +12,11 @@ use minikeeper_protocol::Zxid;
 
 use crate::{
     admin::process,
+    core_state::Look,
     latency::Latency,
     limits::LimitCounts,
     shared::Shared,
     stats::{Counters, Sizes},
-    turn::Look,
 };
 
 /// What kind of number a metric is.

@@ -69,6 +69,12 @@ struct Inner {
     is_writing: bool,
     /// How many frames other turns have put in, since the start or a reset.
     events: u32,
+    /// How many frames other turns have put in, ever, modulo what fits.
+    pushed: u32,
+    /// How many of those have certainly been written.
+    written: u32,
+    /// Whether the socket takes no more for now.
+    is_stuck: bool,
 }
 
 impl Inner {
@@ -117,6 +123,7 @@ impl Outbox {
         self.is_filled.store(true, Ordering::Release);
         write(&mut inner.frames);
         inner.events = inner.events.saturating_add(1);
+        inner.pushed = inner.pushed.wrapping_add(1);
         if inner.frames.len() > bytes_max {
             inner.frames = Vec::new();
             inner.close = Some(Close::OutboxFull);
@@ -198,14 +205,37 @@ impl Outbox {
         inner.close
     }
 
-    /// Says who is to be woken, unless something waits already.
+    /// Says who is to be woken, unless something waits already. What was drained before has been
+    /// written.
     pub(crate) fn register(&self, waker: &Waker) -> Registered {
         let mut inner = self.inner.lock();
+        inner.is_stuck = false;
         if !inner.frames.is_empty() || inner.close.is_some() {
             return Registered::SomethingWaits;
         }
         inner.remember(waker, false);
+        inner.written = inner.pushed;
         Registered::Quiet
+    }
+
+    /// Notes that the socket takes no more for now.
+    pub(crate) fn set_stuck(&self) {
+        self.inner.lock().is_stuck = true;
+    }
+
+    /// How many frames have ever been put in, if they have not all been written and the socket
+    /// would take them.
+    pub(crate) fn owed(&self) -> Option<u32> {
+        let inner = self.inner.lock();
+        (inner.pushed != inner.written && !inner.is_stuck).then_some(inner.pushed)
+    }
+
+    /// Whether so many frames, of all that were ever put in, are still to be written.
+    pub(crate) fn owes(&self, pushed: u32) -> bool {
+        let inner = self.inner.lock();
+        // They wrap around, but not within the time that anybody waits.
+        let missing = pushed.wrapping_sub(inner.written).cast_signed();
+        missing > 0 && !inner.is_stuck
     }
 
     /// Says who is to be woken when the connection must close, unless it must already. Frames
@@ -259,6 +289,26 @@ mod tests {
         assert_eq!(outbox.drain(&mut out), None);
         assert_eq!(out, b"ownab");
         assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
+    }
+
+    /// Drained is not written: only who comes back to wait has written everything.
+    #[test]
+    fn event_is_owed_until_its_connection_waits_again_or_is_stuck() {
+        let outbox = Outbox::default();
+        assert_eq!(outbox.owed(), None);
+        for _ in 0..2 {
+            assert!(outbox.push(10, |out| out.push(1)).is_ok());
+        }
+        let owed = outbox.owed().unwrap();
+        assert_eq!(outbox.register(Waker::noop()), Registered::SomethingWaits);
+        outbox.drain(&mut Vec::new());
+        assert!(outbox.owes(owed));
+        outbox.set_stuck();
+        assert!(!outbox.owes(owed) && outbox.owed().is_none());
+        assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
+        assert!(outbox.push(10, |out| out.push(1)).is_ok());
+        // What came later is not what was waited for.
+        assert!(!outbox.owes(owed) && outbox.owed().is_some());
     }
 
     #[test]

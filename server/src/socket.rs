@@ -150,6 +150,7 @@ impl SocketTask {
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(error.kind())),
                 Poll::Pending => {
                     if self.connection.outbox.register(cx.waker()) == Registered::Quiet {
+                        self.tell_written();
                         return Poll::Pending;
                     }
                     self.take_outbox(scratch);
@@ -201,6 +202,24 @@ impl SocketTask {
         }
     }
 
+    /// To those who wait until clients have been told.
+    fn tell_written(&self) {
+        let heed = &self.connection.shared.turns.heed;
+        if heed.is_wanted() {
+            heed.tell_written();
+        }
+    }
+
+    /// The socket takes no more: nobody need wait for this client, unless it is only the runtime
+    /// that wants to do something else first.
+    #[cold]
+    fn note_stuck(&self) {
+        if tokio::task::coop::has_budget_remaining() {
+            self.connection.outbox.set_stuck();
+            self.tell_written();
+        }
+    }
+
     fn take_outbox(&mut self, scratch: &mut Scratch) {
         // While the socket is full, what waits stays there, where it is counted.
         if self.unsent.is_none()
@@ -245,7 +264,11 @@ impl SocketTask {
             return Poll::Pending;
         }
         while let Some(Unsent { bytes, sent }) = self.unsent.as_deref_mut() {
-            *sent += ready!(self.stream.poll_write(cx, &bytes[*sent..]))?;
+            let Poll::Ready(count) = self.stream.poll_write(cx, &bytes[*sent..]) else {
+                self.note_stuck();
+                return Poll::Pending;
+            };
+            *sent += count?;
             if *sent == bytes.len() {
                 self.unsent = None;
             }
@@ -263,6 +286,7 @@ impl SocketTask {
                     self.keep(&scratch.out[written..]);
                     scratch.out.clear();
                     scratch.wake_all();
+                    self.note_stuck();
                     return Poll::Pending;
                 }
             }

@@ -28,6 +28,17 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// `None` for this process.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Local => None,
+            Self::V4(ip, port) => Some((*ip, *port).into()),
+            Self::V6(address) => Some((**address).into()),
+        }
+    }
+}
+
 impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
         match address {
@@ -87,6 +98,15 @@ impl LastOp {
                 Op::Auth | Op::Sasl | Op::CreateSession => "NA",
             },
             Self::NotApplicable => "NA",
+        }
+    }
+
+    /// As requests are called in the protocol; `None` if it is not known what it was.
+    pub(crate) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::NotApplicable => None,
+            Self::Session => Some(OpCode::CreateSession.name()),
+            Self::Request(op) => Some(op.name()),
         }
     }
 

@@ -16,8 +16,10 @@ use crate::{
     alarm::Alarm,
     batch::{Batch, Leftover},
     clock::Clock,
+    core_state::{Core, Found, Look},
     fail_stop::FailStop,
     faults::Faults,
+    heed::Heed,
     outbox::{Close, Outbox},
     standing::Standing,
     stats::{ConnStats, Counters, Peer, Served},
@@ -42,40 +44,23 @@ pub(crate) struct Turns {
     standing: Standing,
     /// For the expiry task.
     pub(crate) alarm: Alarm,
+    /// For whoever waits for something to happen.
+    pub(crate) heed: Heed,
     #[cfg(feature = "planted")]
     planted: Option<crate::planted::Planted>,
-}
-
-#[derive(Debug)]
-struct Core {
-    engine: Engine,
-    /// By connection number.
-    members: Slab<Member>,
-    counters: Counters,
-}
-
-/// The state and the numbers between two turns.
-pub(crate) struct Look<'a> {
-    pub(crate) engine: &'a Engine,
-    /// By connection number.
-    pub(crate) members: &'a Slab<Member>,
-    pub(crate) counters: &'a Counters,
 }
 
 impl Turns {
     pub(crate) fn new(engine: Engine, clock: Clock, outbox_bytes_max: usize) -> Self {
         Self {
-            core: Mutex::new(Core {
-                engine,
-                members: Slab::new(),
-                counters: Counters::default(),
-            }),
+            core: Mutex::new(Core::new(engine)),
             clock,
             faults: Faults::default(),
             outbox_bytes_max,
             prefix: String::new(),
             standing: Standing::default(),
             alarm: Alarm::default(),
+            heed: Heed::default(),
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -273,8 +258,13 @@ impl Turns {
         if engine.deadline_moved() || hello.is_some() {
             self.alarm.rearm_for(engine.next_tick_ms());
         }
+        #[cfg(not(feature = "planted"))]
+        drop(core);
         #[cfg(feature = "planted")]
         self.append_after_unlocking(core, conn, late, wakes);
+        if self.heed.is_wanted() {
+            self.heed.tell_served(batch.inputs);
+        }
         leftover
     }
 
@@ -283,14 +273,20 @@ impl Turns {
         self.apply_unasked(&Input::Tick);
     }
 
-    /// Ends a session as if its time were up; whether it was there.
-    pub(crate) fn expire(&self, session: SessionId) -> bool {
-        let known = !self.is_broken()
-            && self.inspect(|engine| engine.sessions().any(|(id, ..)| id == session));
-        if known {
-            self.apply_unasked(&Input::Expire { session });
-        }
-        known
+    /// Ends sessions as if their time were up; how many. Found and ended under one lock.
+    pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
+        let mut count = 0;
+        self.turn(|core, now| {
+            let found = find(&core.look());
+            count = found.len();
+            self.alter_core(core, now, |engine, now, effects| {
+                for (session, _) in found {
+                    engine.apply(now, &Input::Expire { session }, effects);
+                }
+            })
+            .1
+        });
+        count
     }
 
     pub(crate) fn apply_unasked(&self, input: &Input) {
@@ -343,6 +339,9 @@ impl Turns {
         let wakes = serve(&mut core, now);
         drop(core);
         wakes.into_iter().for_each(Waker::wake);
+        if self.heed.is_wanted() {
+            self.heed.tell_turned();
+        }
     }
 
     fn effects<'a>(
@@ -382,19 +381,18 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// Tells the connection of a session to close; whether it had one.
+    /// Tells the connections of sessions to close; how many there were.
     ///
-    /// Found and told under one lock: a moment later its number may be somebody else's.
-    pub(crate) fn disconnect(&self, session: SessionId) -> bool {
+    /// Found and told under one lock: a moment later their numbers may be somebody else's.
+    pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let core = self.core.lock();
-        let conn = core
-            .engine
-            .sessions()
-            .find_map(|(id, _, conn)| conn.filter(|_| id == session));
-        let waker = conn.and_then(|conn| core.members[conn.0 as usize].outbox.close(Close::Asked));
+        let found = find(&core.look());
+        let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
+        let close = |conn: &ConnId| core.members[conn.0 as usize].outbox.close(Close::Asked);
+        let wakes: Vec<_> = conns.iter().filter_map(close).collect();
         drop(core);
-        waker.into_iter().for_each(Waker::wake);
-        conn.is_some()
+        wakes.into_iter().for_each(Waker::wake);
+        conns.len()
     }
 
     /// Closes every connection, those that come later included.
@@ -417,12 +415,7 @@ impl Turns {
 
     /// Looks at everything between two turns.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
-        let core = self.core.lock();
-        look(Look {
-            engine: &core.engine,
-            members: &core.members,
-            counters: &core.counters,
-        })
+        look(self.core.lock().look())
     }
 
     /// Changes the server's numbers: a reset, or something that happened outside of turns.

@@ -9,6 +9,7 @@ mod rewinding;
 mod seeding;
 mod sessions;
 mod time;
+mod waiting;
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -19,6 +20,7 @@ pub use self::{
     others::{UniverseError, UniverseGuard},
     rewinding::{RestoreError, Snapshot},
     seeding::Seeded,
+    waiting::WaitError,
 };
 use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};
 

@@ -13,6 +13,8 @@
 //! | `limits` | each limit of the configuration: what meets it, and the log line that names it |
 //! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
+//! | `session_verbs` | sessions as a test sees, ends and cuts them: by id, address, identity, owner |
+//! | `waiting` | waiting for watches, children, contenders and quiet |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `control`, `control_verbs`, `control_universes` | HTTP: who may, limits; what each verb does |
 //! | `seeding` | trees put there, taken out and compared |
@@ -48,8 +50,10 @@ mod paths;
 mod rewinding;
 mod saving;
 mod seeding;
+mod session_verbs;
 mod sessions;
 mod throttling;
 #[cfg(feature = "tls")]
 mod tls;
 mod universes;
+mod waiting;

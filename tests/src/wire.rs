@@ -90,6 +90,12 @@ impl Wire {
             .expect("a connected socket has an address")
     }
 
+    /// The socket, for reads that do not wait. What was read ahead of the last frame is not in it.
+    #[must_use]
+    pub fn raw(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
     /// Sends bytes as they are.
     #[track_caller]
     pub fn send_raw(&mut self, bytes: &[u8]) {

@@ -6,7 +6,7 @@ use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
 use super::{java_text, rows::add_left_out, server_words};
-use crate::{outbox::OutboxView, shared::Shared, stats::ConnStats, turn::Look};
+use crate::{core_state::Look, outbox::OutboxView, shared::Shared, stats::ConnStats};
 
 /// What one line is made of.
 struct Row {

@@ -9,9 +9,9 @@ use minikeeper_protocol::SessionId;
 
 use super::{java_text, rows::add_left_out};
 use crate::{
+    core_state::Look,
     shared::Shared,
     stats::{ConnStats, Peer},
-    turn::Look,
 };
 
 /// The connections that expire at the same time.

@@ -1,0 +1,80 @@
+//! Who waits for something to happen: told at the end of turns, instead of asking again and again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use minikeeper_engine::Input;
+use minikeeper_protocol::Request;
+use tokio::sync::{Notify, futures::Notified};
+
+/// While nobody waits, a turn pays one relaxed load for it.
+#[derive(Debug, Default)]
+pub(crate) struct Heed {
+    waiting: AtomicUsize,
+    /// A turn that was more than pings is over.
+    turned: Notify,
+    /// A connection has written what it had to tell, or cannot for now.
+    written: Notify,
+}
+
+/// Somebody waits, until dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a>(&'a Heed);
+
+impl Heed {
+    /// Begins to wait. Whoever looks at the state after this, under the engine lock, misses no
+    /// turn that comes after the look.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// A turn of a connection is over. Pings change nothing and say nothing of their client.
+    #[cold]
+    pub(crate) fn tell_served(&self, inputs: &[Input]) {
+        let is_ping = |input: &Input| {
+            matches!(
+                input,
+                Input::Request {
+                    request: Request::Ping,
+                    ..
+                }
+            )
+        };
+        if !inputs.iter().all(is_ping) {
+            self.turned.notify_waiters();
+        }
+    }
+
+    /// A turn that no connection asked for is over.
+    #[cold]
+    pub(crate) fn tell_turned(&self) {
+        self.turned.notify_waiters();
+    }
+
+    #[cold]
+    pub(crate) fn tell_written(&self) {
+        self.written.notify_waiters();
+    }
+}
+
+impl Waiting<'_> {
+    /// Resolves at the end of the first turn from now on, pings apart.
+    pub(crate) fn turned(&self) -> Notified<'_> {
+        self.0.turned.notified()
+    }
+
+    /// Resolves when a connection has written what it had to tell, from now on.
+    pub(crate) fn written(&self) -> Notified<'_> {
+        self.0.written.notified()
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

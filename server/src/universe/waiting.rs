@@ -1,0 +1,239 @@
+//! Waiting for something to happen, instead of sleeping and hoping.
+
+use std::{pin::pin, time::Duration};
+
+use minikeeper_engine::Engine;
+
+use crate::universe::Universe;
+
+/// How much of what was seen an error lists.
+const LISTED_MAX: usize = 10;
+
+/// What makes a child of a lock a contender: how recipes name their znodes.
+const CONTENDER_NAMES: [&str; 9] = [
+    "lock-",
+    "lease-",
+    "latch-",
+    "__READ__",
+    "__WRIT__",
+    "-READ-",
+    "-WRIT-",
+    "__lock__",
+    "__rlock__",
+];
+
+/// Something did not happen in time.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{wanted}: not within {within:?}; {seen}")]
+#[non_exhaustive]
+pub struct WaitError {
+    /// What was waited for.
+    pub wanted: String,
+    /// For how long.
+    pub within: Duration,
+    /// What was seen instead, at the end.
+    pub seen: String,
+}
+
+/// Bounds are in real time, whatever the server's clock does; or in the time of a paused runtime.
+impl Universe {
+    /// Waits until somebody watches a path: until a change there would be told to a client. Any
+    /// kind of watch counts, and a recursive one on an ancestor.
+    ///
+    /// # Errors
+    /// [`WaitError`] if nobody does within that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let waited = server.until_watched("/config", Duration::from_millis(10)).await;
+    /// assert_eq!(
+    ///     waited.unwrap_err().to_string(),
+    ///     "path \"/config\" is watched: not within 10ms; nothing is watched"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
+        let wanted = || format!("path {path:?} is watched");
+        let is_met = |engine: &Engine| engine.is_watched(path);
+        self.until(within, is_met, watched, wanted).await
+    }
+
+    /// Waits until a znode has exactly so many children. One that does not exist has none.
+    ///
+    /// What comes and goes between two turns of the server is not seen.
+    ///
+    /// # Errors
+    /// [`WaitError`] if it has another number of them all that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// server.until_children("/members", 0, Duration::from_secs(10)).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_children(
+        &self,
+        path: &str,
+        count: usize,
+        within: Duration,
+    ) -> Result<(), WaitError> {
+        let wanted = || format!("path {path:?} has {count} children");
+        let is_met = |engine: &Engine| {
+            let children = engine.get(path).map_or(0, |(_, stat)| stat.num_children);
+            usize::try_from(children) == Ok(count)
+        };
+        let seen = |engine: &Engine| children(engine, path, |_| true);
+        self.until(within, is_met, seen, wanted).await
+    }
+
+    /// Waits until a lock, a semaphore's `leases` or a leader's path has at least so many
+    /// contenders, the holder included: children named as Curator and this project's recipes name
+    /// them (`lock-`, `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`,
+    /// `__rlock__`), or others (`-READ-`, `-WRIT-`).
+    ///
+    /// # Errors
+    /// [`WaitError`] if there are fewer all that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let waited = server.until_contenders("/lock", 2, Duration::from_millis(10)).await;
+    /// assert_eq!(
+    ///     waited.unwrap_err().to_string(),
+    ///     "lock \"/lock\" has 2 contenders: not within 10ms; the path does not exist"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_contenders(
+        &self,
+        lock: &str,
+        count: usize,
+        within: Duration,
+    ) -> Result<(), WaitError> {
+        let wanted = || format!("lock {lock:?} has {count} contenders");
+        let is_met = |engine: &Engine| {
+            let children = engine.children(lock).unwrap_or_default();
+            children.iter().filter(|name| is_contender(name)).count() >= count
+        };
+        let seen = |engine: &Engine| children(engine, lock, is_contender);
+        self.until(within, is_met, seen, wanted).await
+    }
+
+    /// Waits until nobody has asked for anything for a while, pings apart, no connection has come
+    /// or gone, and no session has ended. Unit: real time.
+    ///
+    /// # Errors
+    /// [`WaitError`] if somebody goes on asking all that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// server.until_idle(Duration::from_millis(1), Duration::from_secs(10)).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
+        let waiting = self.shared.turns.heed.wait();
+        let mut end = pin!(tokio::time::sleep(within));
+        let mut turns: u64 = 0;
+        loop {
+            let turned = waiting.turned();
+            tokio::select! {
+                biased;
+                () = turned => turns += 1,
+                () = tokio::time::sleep(quiet) => return Ok(()),
+                () = &mut end => {
+                    return Err(WaitError {
+                        wanted: format!("nobody asks for anything for {quiet:?}"),
+                        within,
+                        seen: format!("{turns} batches of requests came, or connections changed"),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits until a look at the state says so; looks again after each turn.
+    async fn until(
+        &self,
+        within: Duration,
+        is_met: impl Fn(&Engine) -> bool,
+        seen: impl Fn(&Engine) -> String,
+        wanted: impl Fn() -> String,
+    ) -> Result<(), WaitError> {
+        let turns = &self.shared.turns;
+        let waiting = turns.heed.wait();
+        let mut end = pin!(tokio::time::sleep(within));
+        loop {
+            // Before the look: what happens after it is not missed.
+            let turned = waiting.turned();
+            if turns.inspect(&is_met) {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                () = turned => {}
+                () = &mut end => {
+                    return Err(WaitError {
+                        wanted: wanted(),
+                        within,
+                        seen: turns.inspect(&seen),
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn is_contender(name: &str) -> bool {
+    CONTENDER_NAMES.iter().any(|part| name.contains(part))
+}
+
+fn watched(engine: &Engine) -> String {
+    let paths = engine.watched_paths(LISTED_MAX + 1);
+    let rows = paths
+        .iter()
+        .map(|(path, kind)| format!("{path:?} ({kind})"));
+    match list(rows) {
+        None => "nothing is watched".to_owned(),
+        Some(rows) => format!("watched are {rows}"),
+    }
+}
+
+fn children(engine: &Engine, path: &str, is_meant: impl Fn(&str) -> bool) -> String {
+    let Some(children) = engine.children(path) else {
+        return "the path does not exist".to_owned();
+    };
+    let meant = children.iter().filter(|name| is_meant(name)).count();
+    let rows = children.iter().map(|name| format!("{name:?}"));
+    match list(rows) {
+        None => "it has no children".to_owned(),
+        Some(rows) if meant == children.len() => format!("it has {meant}: {rows}"),
+        Some(rows) => format!("it has {meant} among {} children: {rows}", children.len()),
+    }
+}
+
+/// The first of some rows, in one line.
+fn list(rows: impl Iterator<Item = String>) -> Option<String> {
+    let mut rows: Vec<_> = rows.take(LISTED_MAX + 1).collect();
+    if rows.len() > LISTED_MAX {
+        rows[LISTED_MAX] = "...".to_owned();
+    }
+    (!rows.is_empty()).then(|| rows.join(", "))
+}

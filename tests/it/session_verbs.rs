@@ -1,0 +1,278 @@
+//! Sessions as a test sees, ends and cuts them: by id, address, identity, owner.
+
+use std::{
+    io::{self, Read as _},
+    net::TcpStream,
+    thread,
+    time::Duration,
+};
+
+use minikeeper::{Server as AsyncServer, SessionInfo, WatchKind, Who, blocking::Server};
+use minikeeper_protocol::{CreateMode, EventKind, Request, SessionId};
+use minikeeper_tests::wire::{self, PATIENCE, Wire};
+
+use crate::kit::{Scene, TIMEOUT_MS, stuck_reader, wait_until};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How often the strictest promise is tried.
+const ROUNDS: usize = 1_000;
+
+fn info(server: &Server, id: SessionId) -> SessionInfo {
+    let mut sessions = server.sessions().into_iter();
+    sessions.find(|info| info.id == id).expect("it is there")
+}
+
+fn login(user: &str) -> Request {
+    Request::Auth {
+        kind: 0,
+        scheme: Some("digest".into()),
+        data: Some(format!("{user}:secret").into_bytes().into()),
+    }
+}
+
+#[test]
+fn session_tells_everything_that_is_its() {
+    let scene = Scene::new();
+    let (mut client, session) = scene.open_session();
+    let id = session.session_id;
+    let fresh = info(&scene.server, id);
+    assert_eq!(fresh.last_operation.unwrap().name, "createSession");
+    client.must(&login("alice"));
+    client.must(&wire::create("/e1", b"", CreateMode::Ephemeral));
+    client.must(&wire::create("/e2", b"", CreateMode::Ephemeral));
+    client.refused(&wire::exists("/absent", true));
+    client.must(&wire::children("/", true));
+    for (path, mode) in [("/e1", 0), ("/", 1)] {
+        client.must(&Request::AddWatch {
+            path: Some(path.into()),
+            mode,
+        });
+    }
+    scene.server.advance(3 * SECOND);
+    client.must(&wire::get("/e1", true));
+    scene.server.advance(SECOND);
+    let seen = info(&scene.server, id);
+    assert_eq!(seen.timeout, 10 * SECOND);
+    assert_eq!(seen.timeout_left, 9 * SECOND);
+    assert!(seen.is_connected);
+    assert_eq!(seen.address, Some(client.local_address()));
+    assert_eq!(seen.identities, ["ip:127.0.0.1", "digest:alice"]);
+    assert_eq!(seen.ephemerals, ["/e1", "/e2"]);
+    let watches: Vec<_> = seen
+        .watches
+        .iter()
+        .map(|watch| (&*watch.path, watch.kind))
+        .collect();
+    assert_eq!(
+        watches,
+        [
+            ("/", WatchKind::Children),
+            ("/", WatchKind::PersistentRecursive),
+            ("/absent", WatchKind::Data),
+            ("/e1", WatchKind::Data),
+            ("/e1", WatchKind::Persistent),
+        ]
+    );
+    let last = seen.last_operation.unwrap();
+    assert_eq!((last.name, last.at), ("getData", 3 * SECOND));
+    drop(client);
+    scene.wait_alone();
+    let gone = info(&scene.server, id);
+    assert!(!gone.is_connected && gone.address.is_none() && gone.last_operation.is_none());
+    assert!(gone.identities.is_empty() && gone.watches.is_empty());
+    assert_eq!(gone.ephemerals, ["/e1", "/e2"]);
+    // A connection inside the process has no address.
+    let _local = scene.server.local();
+    scene.end();
+}
+
+#[test]
+fn sessions_are_found_by_id_address_identity_and_owner() {
+    let scene = Scene::new();
+    let (mut alice, session) = scene.open_session();
+    let (mut bob, other) = scene.open_session();
+    alice.must(&login("alice"));
+    bob.must(&login("bob"));
+    alice.must(&wire::create("/alice", b"", CreateMode::Ephemeral));
+    bob.must(&wire::create("/plain", b"", CreateMode::Persistent));
+    let (alices, bobs) = (session.session_id, other.session_id);
+    let address = alice.local_address();
+    for who in [
+        Who::from(alices),
+        Who::from(address),
+        Who::from(&*alices.to_string()),
+        Who::from(&*alices.0.to_string()),
+        Who::from(&*address.to_string()),
+        Who::from("digest:alice"),
+        Who::from("digest:alice:any hash"),
+        Who::from("/alice"),
+    ] {
+        assert_eq!(scene.server.find_sessions(who.clone()), [alices], "{who:?}");
+    }
+    for nobody in [
+        "/plain",
+        "/none",
+        "digest:carol",
+        "sasl:alice",
+        "10.0.0.1",
+        "0x1",
+        "nonsense",
+        "",
+    ] {
+        assert_eq!(scene.server.find_sessions(nobody), [], "{nobody}");
+        assert!(!scene.server.expire(nobody) && !scene.server.disconnect(nobody));
+    }
+    // The bystander is from there too.
+    for all in ["127.0.0.1", "ip:127.0.0.1", "::ffff:127.0.0.1"] {
+        assert_eq!(scene.server.find_sessions(all).len(), 3, "{all}");
+    }
+    assert!(scene.server.disconnect("digest:alice"));
+    alice.expect_closed();
+    assert!(info(&scene.server, alices).ephemerals == ["/alice"]);
+    // Without a connection it is still the owner, and nobody's identity.
+    wait_until("it is gone", || {
+        scene.server.find_sessions("digest:alice").is_empty()
+    });
+    assert!(!scene.server.disconnect("/alice"));
+    assert!(scene.server.expire("/alice"));
+    assert!(scene.server.get("/alice").is_none());
+    assert!(scene.server.expire(bobs) && !scene.server.expire(bobs));
+    bob.expect_closed();
+    scene.end();
+}
+
+#[test]
+fn all_that_are_meant_are_ended_or_cut() {
+    let server = Server::builder().manual_clock().start().unwrap();
+    let mut clients: Vec<_> = (0..3)
+        .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
+        .collect();
+    assert!(server.disconnect("127.0.0.1"));
+    clients.iter_mut().for_each(Wire::expect_closed);
+    wait_until("they are gone", || server.connections() == 0);
+    assert_eq!(server.sessions().len(), 3);
+    assert!(
+        !server.disconnect("127.0.0.1"),
+        "nobody is connected from there"
+    );
+    let mut clients: Vec<_> = (0..3)
+        .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
+        .collect();
+    assert!(server.expire("127.0.0.1"));
+    clients.iter_mut().for_each(Wire::expect_closed);
+    assert_eq!(
+        server.sessions().len(),
+        3,
+        "those without a connection are not from there"
+    );
+    server.check().unwrap();
+}
+
+/// Everything that is there to read right now, without waiting.
+fn read_now(stream: &TcpStream) -> Vec<u8> {
+    let mut bytes = vec![0; 1_024];
+    let mut stream = stream;
+    match stream.read(&mut bytes) {
+        Ok(count) => bytes[..count].to_vec(),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A watcher that reads its socket without waiting, once it is told to.
+struct Watcher {
+    wire: Wire,
+    owners: Vec<SessionId>,
+}
+
+/// `ROUNDS` sessions with an ephemeral each, and somebody who watches all of them.
+fn watched_owners(address: std::net::SocketAddr) -> (Watcher, Wire) {
+    let (mut wire, _) = Wire::open(address, 60_000);
+    let mut owners = Vec::new();
+    // Their connections are closed; the sessions live on.
+    for round in 0..ROUNDS {
+        let (mut owner, session) = Wire::open(address, 60_000);
+        let path = format!("/e{round}");
+        owner.must(&wire::create(&path, b"", CreateMode::Ephemeral));
+        wire.must(&wire::exists(&path, true));
+        owners.push(session.session_id);
+    }
+    let (other, _) = Wire::open(address, 60_000);
+    (Watcher { wire, owners }, other)
+}
+
+#[track_caller]
+fn assert_told(watcher: &Watcher, stream: &TcpStream, round: usize) {
+    let frame = read_now(stream);
+    let path = format!("/e{round}");
+    assert!(frame.ends_with(path.as_bytes()), "round {round}: {frame:?}");
+    // Length, header, kind Deleted (2), state, path.
+    assert_eq!(frame.len(), 4 + 16 + 4 + 4 + 4 + path.len());
+    assert_eq!(frame[20..24], 2_i32.to_be_bytes());
+    assert!(!watcher.owners.is_empty());
+}
+
+/// Goal: when `expire` returns, the watchers' events are in their sockets. Method: a thousand
+/// times, right afterwards the bytes are there for a read that does not wait.
+#[test]
+fn event_of_an_expiry_is_in_the_watchers_socket_when_the_call_returns() {
+    let server = Server::builder().manual_clock().start().unwrap();
+    let (watcher, mut other) = watched_owners(server.addr());
+    let stream = watcher.wire.raw();
+    stream.set_nonblocking(true).unwrap();
+    for (round, owner) in watcher.owners.iter().enumerate() {
+        // Somebody else keeps the server's thread busy.
+        other.send(&Request::Ping);
+        assert!(server.expire(*owner));
+        assert_told(&watcher, stream, round);
+    }
+    for _ in 0..ROUNDS {
+        other.frame("the answer to a ping");
+    }
+    server.check().unwrap();
+}
+
+/// The same where the caller is a task on the server's only thread.
+#[test]
+fn event_of_an_expiry_is_in_the_watchers_socket_when_the_future_resolves() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let server = AsyncServer::builder().manual_clock().start().await.unwrap();
+        let address = server.addr();
+        let watcher = tokio::task::spawn_blocking(move || watched_owners(address).0);
+        let watcher = watcher.await.unwrap();
+        let stream = watcher.wire.raw();
+        stream.set_nonblocking(true).unwrap();
+        for (round, owner) in watcher.owners.iter().enumerate() {
+            assert_eq!(server.expire_told(*owner).await, 1);
+            assert_told(&watcher, stream, round);
+        }
+    });
+}
+
+/// A client whose socket is full cannot be told; nobody waits for it.
+#[test]
+fn expiry_does_not_wait_for_a_client_that_does_not_read() {
+    let _alone = crate::kit::alone_with_memory();
+    let server = Server::builder().manual_clock().start().unwrap();
+    let (mut owner, session) = Wire::open(server.addr(), 60_000);
+    owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let (mut stuck, _) = stuck_reader(&server, "/stuck");
+    let mut bytes = Vec::new();
+    wire::exists("/e", true).encode(minikeeper_protocol::Xid(3), &mut bytes);
+    // It is not read before the replies are; so this one watches by itself.
+    let (mut watcher, _) = Wire::open(server.addr(), 60_000);
+    watcher.must(&wire::exists("/e", true));
+    stuck.send_raw(&bytes);
+    let (done, is_done) = std::sync::mpsc::sync_channel(1);
+    thread::scope(|scope| {
+        scope.spawn(|| done.send(server.expire(session.session_id)).unwrap());
+        assert!(is_done.recv_timeout(PATIENCE).unwrap());
+    });
+    assert_eq!(watcher.event().kind, EventKind::Deleted);
+    drop(stuck);
+}

@@ -1,0 +1,214 @@
+//! Waiting for watches, children, contenders and quiet. What is waited for comes from another
+//! thread, and a bound that runs out is short or the runtime's own time, paused.
+
+use std::{thread, time::Duration};
+
+use minikeeper::{Server as AsyncServer, blocking::Server};
+use minikeeper_protocol::{CreateMode, Request};
+use minikeeper_tests::wire::{self, PATIENCE, Wire};
+
+use crate::kit::TIMEOUT_MS;
+
+const NOW: Duration = Duration::ZERO;
+const MS: Duration = Duration::from_millis(1);
+
+fn start() -> Server {
+    Server::builder().manual_clock().start().unwrap()
+}
+
+fn create(client: &mut Wire, path: &str) {
+    client.must(&wire::create(path, b"", CreateMode::Persistent));
+}
+
+/// Runs the client once the server is being waited on, more or less; either order must do.
+fn while_waiting(server: &Server, client: impl FnOnce(&mut Wire) + Send, wait: impl FnOnce()) {
+    thread::scope(|scope| {
+        let acting = scope.spawn(|| {
+            let (mut wire, _) = Wire::open(server.addr(), TIMEOUT_MS);
+            client(&mut wire);
+            wire
+        });
+        wait();
+        acting.join().unwrap();
+    });
+}
+
+#[test]
+fn waiting_ends_when_the_path_is_watched_in_any_way() {
+    let server = start();
+    for (path, watch) in [
+        ("/data", wire::exists("/data", true)),
+        ("/", wire::children("/", true)),
+        (
+            "/persistent",
+            Request::AddWatch {
+                path: Some("/persistent".into()),
+                mode: 0,
+            },
+        ),
+        (
+            "/above/and/below",
+            Request::AddWatch {
+                path: Some("/above".into()),
+                mode: 1,
+            },
+        ),
+    ] {
+        assert!(server.until_watched(path, NOW).is_err(), "{path}");
+        while_waiting(
+            &server,
+            |client| {
+                client.call(&watch);
+                client.ping();
+            },
+            || server.until_watched(path, PATIENCE).unwrap(),
+        );
+        server.disconnect_all();
+        server.until_idle(MS, PATIENCE).unwrap();
+        crate::kit::wait_until("watches are gone", || server.connections() == 0);
+    }
+}
+
+#[test]
+fn error_says_what_is_watched_instead() {
+    let server = start();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.refused(&wire::exists("/a", true));
+    client.must(&wire::children("/", true));
+    let error = server.until_watched("/b", NOW).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "path \"/b\" is watched: not within 0ns; watched are \"/\" (children), \"/a\" (data)"
+    );
+    for number in 0..20 {
+        client.refused(&wire::exists(&format!("/many{number:02}"), true));
+    }
+    let error = server.until_watched("/b", NOW).unwrap_err();
+    assert!(error.seen.ends_with("\"/many07\" (data), ..."), "{error}");
+}
+
+#[test]
+fn waiting_ends_when_there_are_so_many_children_and_no_more() {
+    let server = start();
+    while_waiting(
+        &server,
+        |client| {
+            for path in ["/p", "/p/a", "/p/b"] {
+                create(client, path);
+            }
+        },
+        || server.until_children("/p", 2, PATIENCE).unwrap(),
+    );
+    let error = server.until_children("/p", 1, NOW).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "path \"/p\" has 1 children: not within 0ns; it has 2: \"a\", \"b\""
+    );
+    let error = server.until_children("/q", 1, NOW).unwrap_err();
+    assert_eq!(error.seen, "the path does not exist");
+    let error = server.until_children("/p/a", 1, NOW).unwrap_err();
+    assert_eq!(error.seen, "it has no children");
+    server.until_children("/q", 0, NOW).unwrap();
+}
+
+/// Ephemerals go with the sessions that a test expires, without any request.
+#[test]
+fn waiting_ends_when_a_turn_without_a_client_takes_the_children() {
+    let server = start();
+    let (mut owner, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    create(&mut owner, "/p");
+    owner.must(&wire::create("/p/e", b"", CreateMode::Ephemeral));
+    thread::scope(|scope| {
+        scope.spawn(|| server.advance(Duration::from_secs(10)));
+        server.until_children("/p", 0, PATIENCE).unwrap();
+    });
+}
+
+#[test]
+fn contenders_are_those_named_like_one() {
+    let server = start();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    create(&mut client, "/lock");
+    for name in [
+        "_c_00000000-0000-0000-0000-000000000000-lock-0000000000",
+        "_c_00000000-0000-0000-0000-000000000000-__READ__0000000001",
+        "x-__WRIT__0000000002",
+        "_c_0-lease-0000000003",
+        "latch-0000000004",
+        "0123__lock__0000000005",
+        "plain",
+    ] {
+        create(&mut client, &format!("/lock/{name}"));
+    }
+    server.until_contenders("/lock", 6, NOW).unwrap();
+    server.until_contenders("/lock", 1, NOW).unwrap();
+    let error = server.until_contenders("/lock", 7, NOW).unwrap_err();
+    assert!(
+        error.seen.starts_with("it has 6 among 7 children: "),
+        "{error}"
+    );
+    while_waiting(
+        &server,
+        |client| create(client, "/lock/lock-0000000006"),
+        || server.until_contenders("/lock", 7, PATIENCE).unwrap(),
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_is_idle_when_nobody_asks_but_for_pings() {
+    use tokio::io::AsyncWriteExt as _;
+    let server = AsyncServer::builder().manual_clock().start().await.unwrap();
+    let mut client = server.local();
+    let mut hello = Vec::new();
+    minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
+    client.write_all(&hello).await.unwrap();
+    let universe = server.universe().clone();
+    let waiting = tokio::spawn(async move { universe.until_idle(100 * MS, 350 * MS).await });
+    let (mut busy, mut ping) = (Vec::new(), Vec::new());
+    wire::exists("/", false).encode(minikeeper_protocol::Xid(1), &mut busy);
+    Request::Ping.encode(minikeeper_protocol::Xid::PING, &mut ping);
+    for _ in 0..6 {
+        tokio::time::sleep(60 * MS).await;
+        client.write_all(&busy).await.unwrap();
+    }
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "nobody asks for anything for 100ms: not within 350ms; \
+         5 batches of requests came, or connections changed"
+    );
+    let universe = server.universe().clone();
+    let waiting = tokio::spawn(async move { universe.until_idle(100 * MS, 350 * MS).await });
+    for _ in 0..3 {
+        tokio::time::sleep(40 * MS).await;
+        client.write_all(&ping).await.unwrap();
+    }
+    assert!(waiting.is_finished());
+    waiting.await.unwrap().unwrap();
+}
+
+/// A blocking server may be waited on from inside somebody's runtime.
+#[tokio::test]
+async fn blocking_wait_works_inside_a_runtime() {
+    let server = start();
+    server.until_children("/none", 0, PATIENCE).unwrap();
+    assert!(!server.expire("127.0.0.1"));
+}
+
+/// Many wait at once, for different things, and all are told.
+#[test]
+fn many_wait_at_the_same_time() {
+    let server = start();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let path = format!("/p{number}");
+            let server = &server;
+            scope.spawn(move || server.until_children(&path, 1, PATIENCE).unwrap());
+        }
+        let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+        for number in (0..8).rev() {
+            create(&mut client, &format!("/p{number}"));
+            create(&mut client, &format!("/p{number}/child"));
+        }
+    });
+}
