@@ -251,7 +251,8 @@ impl BlockingBuilder {
         Self(self.0.listen(address))
     }
 
-    /// Lets time stand still until [`crate::Universe::advance`].
+    /// Starts with the clock frozen: time stands still until [`crate::Universe::advance`] or
+    /// [`crate::Universe::unfreeze`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
         Self(self.0.manual_clock())

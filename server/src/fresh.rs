@@ -44,11 +44,7 @@ impl Fresh {
     }
 
     pub(crate) fn add(&self, outbox: &Arc<Outbox>, turns: &Turns) {
-        let deadline_ms = turns
-            .clock()
-            .now()
-            .elapsed_ms
-            .saturating_add(self.timeout_ms);
+        let deadline_ms = turns.clock().elapsed_ms().saturating_add(self.timeout_ms);
         let mut waiting = self.waiting.lock();
         let Waiting { queue, sweep_at } = &mut *waiting;
         // Those at the front that are done or gone need not wait for their time; the others

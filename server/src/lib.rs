@@ -25,6 +25,7 @@
 //! | a server on the calling runtime | [`Server`], [`Builder`] |
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
+//! | time that stands still, runs and jumps | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
 //! | sessions seen, ended and cut | [`Universe::sessions`], [`Universe::expire_told`], [`Who`] |
 //! | waiting without sleeping | [`Universe::until_watched`], [`WaitError`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
@@ -66,6 +67,7 @@ mod listener;
 mod live;
 mod local;
 mod metrics;
+mod movers;
 mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -85,6 +87,7 @@ mod stats;
 mod stream;
 mod telling;
 mod throttle;
+mod timekeeper;
 #[cfg(feature = "tls")]
 mod tls;
 mod trace;
@@ -122,7 +125,7 @@ pub use tls::TlsError;
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use universe::{
-    RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, WaitError,
+    Moment, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, WaitError,
     faults::FaultGuard,
 };
 pub use who::{Who, WhoError};

@@ -57,11 +57,16 @@ impl Saving {
         }
     }
 
-    /// Saves from time to time, until dropped.
+    /// Saves from time to time, by the server's clock, until dropped.
     pub(crate) async fn run(self: Arc<Self>, interval: Duration) {
+        let interval_ms = u64::try_from(interval.as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
         let mut has_failed = false;
         loop {
-            tokio::time::sleep(interval).await;
+            let clock = self.shared.turns.clock();
+            let next_ms = clock.elapsed_ms().saturating_add(interval_ms);
+            clock.wait_until(next_ms).await;
             match self.save().await {
                 Ok(()) => has_failed = false,
                 Err(error) => {
@@ -121,21 +126,21 @@ impl Saving {
         if Some(turns.inspect(Engine::zxid)) == dir.saved() {
             return Ok(());
         }
-        let now_ms = || turns.clock().now().elapsed_ms;
+        let now_ms = || turns.clock().elapsed_ms();
         let start_ms = now_ms();
         let (zxid, hold_ms, bytes) = if turns.is_stopped() {
             turns.inspect(|engine| {
                 let zxid = engine.zxid();
                 let saved = dir.save(zxid, |out| snapshot::write(engine.image(), out));
-                saved.map(|bytes| (zxid, now_ms() - start_ms, bytes))
+                saved.map(|bytes| (zxid, now_ms().saturating_sub(start_ms), bytes))
             })?
         } else {
             let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), snapshot::copy(engine)));
-            let hold_ms = now_ms() - start_ms;
+            let hold_ms = now_ms().saturating_sub(start_ms);
             let bytes = dir.save(zxid, |out| out.write_all(&copy))?;
             (zxid, hold_ms, bytes)
         };
-        let elapsed_ms = now_ms() - start_ms;
+        let elapsed_ms = now_ms().saturating_sub(start_ms);
         tracing::info!(%zxid, bytes, hold_ms, elapsed_ms, "saved");
         Ok(())
     }

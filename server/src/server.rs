@@ -15,7 +15,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
-    expiry, listener,
+    listener,
     saving::Saving,
     seeding,
     shared::Shared,
@@ -23,6 +23,7 @@ use crate::{
     socket::SocketTask,
     start::{self, StartError},
     stream::Stream,
+    timekeeper,
     tree::Tree,
     turn::Turns,
     universe::Universe,
@@ -136,12 +137,10 @@ impl Server {
                 spawn,
             )));
         }
-        if !shared.turns.clock().is_manual() {
-            tasks.push(tokio::spawn(expiry::run(Arc::clone(&shared))));
-            let interval = shared.config.save_interval;
-            if !interval.is_zero() {
-                tasks.push(tokio::spawn(Arc::clone(&saving).run(interval)));
-            }
+        tasks.push(tokio::spawn(timekeeper::run(Arc::clone(&shared))));
+        let interval = shared.config.save_interval;
+        if !interval.is_zero() {
+            tasks.push(tokio::spawn(Arc::clone(&saving).run(interval)));
         }
         tracing::info!(%address, "listening");
         Ok(Self {
@@ -307,7 +306,8 @@ impl Builder {
         self
     }
 
-    /// Lets time stand still until [`Universe::advance`].
+    /// Starts with the clock frozen, at 2024-01-01 00:00 UTC: time stands still until
+    /// [`Universe::advance`] or [`Universe::unfreeze`].
     #[must_use]
     pub const fn manual_clock(mut self) -> Self {
         self.config.manual_clock = true;

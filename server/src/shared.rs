@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{
-    config::Config, fresh::Fresh, limits::Limits, live::Live, scratch::ScratchPool, turn::Turns,
-    universes::Universes,
+    config::Config, fresh::Fresh, limits::Limits, live::Live, movers::Movers, scratch::ScratchPool,
+    turn::Turns, universes::Universes,
 };
 
 /// What `gtmk` tells until `stmk` sets another.
@@ -21,6 +21,7 @@ pub(crate) struct Shared {
     /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
+    pub(crate) movers: Movers,
     /// Those behind the same port; only the server's own universe has some.
     pub(crate) universes: Universes<Self>,
 }
@@ -59,6 +60,7 @@ impl Shared {
             fresh: Fresh::new(handshake_ms),
             trace_mask: AtomicI64::new(TRACE_MASK),
             limits: Limits::default(),
+            movers: Movers::default(),
             universes,
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     snapshot::{DataDir, DataDirError, SnapshotFault, State},
 };
 
-/// How many session ids earlier runs on a manual clock are believed to have used.
+/// How many session ids earlier runs on a frozen clock are believed to have used.
 const SESSIONS_BEFORE: i64 = (1 << 40) - 1;
 
 /// The most that is kept of what has changed since a [`Snapshot`](crate::Snapshot).
@@ -66,9 +66,9 @@ pub enum StartError {
 
 pub(crate) fn clock(config: &Config) -> Clock {
     if config.manual_clock {
-        Clock::manual()
+        Clock::frozen()
     } else {
-        Clock::system()
+        Clock::running()
     }
 }
 

@@ -89,7 +89,7 @@ impl Turns {
     /// Makes room for a connection.
     pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
-        let stats = ConnStats::new(peer, self.clock.now().wall_ms);
+        let stats = ConnStats::new(peer, self.read_clock(Clock::now).wall_ms);
         let conn = self.take_in(Member {
             outbox: Arc::clone(&outbox),
             session: SessionId::NONE,
@@ -342,6 +342,25 @@ impl Turns {
         if self.heed.is_wanted() {
             self.heed.tell_turned();
         }
+    }
+
+    /// When something is due next, in milliseconds since the start; `None` on a broken server.
+    pub(crate) fn next_deadline_ms(&self) -> Option<Option<u64>> {
+        let mut core = self.core.lock();
+        (!self.is_broken()).then(|| core.engine.next_deadline_ms())
+    }
+
+    /// Reads the clock between two turns.
+    pub(crate) fn read_clock<T>(&self, read: impl FnOnce(&Clock) -> T) -> T {
+        let _core = self.core.lock();
+        read(&self.clock)
+    }
+
+    /// Changes the clock between two turns, so that to them time never runs backwards.
+    pub(crate) fn change_clock<T>(&self, change: impl FnOnce(&Clock) -> T) -> T {
+        let changed = self.read_clock(change);
+        self.clock.tell_changed();
+        changed
     }
 
     fn effects<'a>(

@@ -20,6 +20,7 @@ pub use self::{
     others::{UniverseError, UniverseGuard},
     rewinding::{RestoreError, Snapshot},
     seeding::Seeded,
+    time::Moment,
     waiting::WaitError,
 };
 use crate::{limits::LimitCounts, local::LocalStream, shared::Shared};

@@ -227,13 +227,6 @@ fn advance_moves_the_time_in_stats() {
 }
 
 #[test]
-#[should_panic(expected = "Builder::manual_clock")]
-fn advance_of_a_real_clock_panics() {
-    let server = blocking::Server::builder().start().unwrap();
-    server.advance(Duration::from_secs(1));
-}
-
-#[test]
 fn expire_session_removes_ephemerals_tells_watchers_and_closes() {
     let server = start();
     let (mut owner, session) = Wire::open(server.addr(), TIMEOUT_MS);

@@ -14,6 +14,7 @@
 //! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `session_verbs` | sessions as a test sees, ends and cuts them: by id, address, identity, owner |
+//! | `time` | the clock: frozen, running, moved, and what falls due meanwhile |
 //! | `waiting` | waiting for watches, children, contenders and quiet |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `control`, `control_verbs`, `control_universes` | HTTP: who may, limits; what each verb does |
@@ -53,6 +54,7 @@ mod seeding;
 mod session_verbs;
 mod sessions;
 mod throttling;
+mod time;
 #[cfg(feature = "tls")]
 mod tls;
 mod universes;

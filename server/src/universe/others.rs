@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use minikeeper_engine::Engine;
 use minikeeper_protocol::{SessionId, path};
 
-use crate::{expiry, shared::Shared, start, turn::Turns, universe::Universe};
+use crate::{clock::Clock, shared::Shared, start, timekeeper, turn::Turns, universe::Universe};
 
 /// A universe of one's own, gone with this guard: its connections close, its state is dropped.
 ///
@@ -134,14 +134,14 @@ impl Universe {
         self.add(name, |first_session_id| {
             let turns = &self.shared.turns;
             let engine = turns.inspect(|engine| engine.fork(first_session_id));
-            (engine, turns.clock().fork())
+            (engine, turns.read_clock(Clock::fork))
         })
     }
 
     fn add(
         &self,
         name: &str,
-        make: impl FnOnce(SessionId) -> (Engine, crate::clock::Clock),
+        make: impl FnOnce(SessionId) -> (Engine, Clock),
     ) -> Result<UniverseGuard, UniverseError> {
         let prefix = format!("/{name}");
         if name.contains('/') || !path::is_valid(prefix.as_bytes()) || prefix == "/" {
@@ -166,7 +166,7 @@ impl Universe {
         let turns = Turns::new(engine, clock, config.outbox_bytes_max).with_prefix(prefix.clone());
         let shared = Arc::new(Shared::beside(&self.root, config, turns));
         let expiry = runtime
-            .spawn(expiry::run(Arc::clone(&shared)))
+            .spawn(timekeeper::run(Arc::clone(&shared)))
             .abort_handle();
         let is_added = self
             .root

@@ -1,31 +1,136 @@
-//! Time, moved by hand.
+//! Time: read, moved, frozen and set free.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{expiry, universe::Universe};
+use crate::{clock::Clock, expiry, universe::Universe};
+
+/// What a server's clock shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Moment {
+    /// How old the server is. Decides when sessions expire and times to live end.
+    pub elapsed: Duration,
+    /// The time of day, as in the stats of znodes.
+    pub wall: SystemTime,
+    /// Whether time stands still.
+    pub is_frozen: bool,
+}
 
 impl Universe {
-    /// Moves a manual clock forward, stopping wherever something is due on the way.
+    /// What the clock shows now, in whole milliseconds.
     ///
-    /// Sessions expire and unfinished handshakes end in the order of their deadlines; when this
-    /// returns, everybody concerned has been told: replies and events are on their way.
-    ///
-    /// # Panics
-    /// If the server was not started with [`crate::Builder::manual_clock`].
-    pub fn advance(&self, by: Duration) {
-        let clock = self.shared.turns.clock();
-        assert!(
-            clock.is_manual(),
-            "time is moved by hand only with Builder::manual_clock"
-        );
-        let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        let target_ms = clock.now().elapsed_ms.saturating_add(by_ms);
-        while let Some(deadline_ms) = expiry::next_deadline_ms(&self.shared)
-            && deadline_ms <= target_ms
-        {
-            clock.set(deadline_ms);
-            expiry::tick(&self.shared);
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// let before = server.now();
+    /// server.advance(Duration::from_secs(60));
+    /// assert_eq!(server.now().elapsed - before.elapsed, Duration::from_secs(60));
+    /// assert_eq!(server.now().wall, before.wall + Duration::from_secs(60));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        let both = |clock: &Clock| (clock.now(), clock.is_frozen());
+        let (now, is_frozen) = self.shared.turns.read_clock(both);
+        let since_1970 = Duration::from_millis(now.wall_ms.max(0).unsigned_abs());
+        Moment {
+            elapsed: Duration::from_millis(now.elapsed_ms),
+            wall: UNIX_EPOCH + since_1970,
+            is_frozen,
         }
-        clock.set(target_ms);
+    }
+
+    /// Moves time ahead, stopping wherever something is due on the way. Frozen time stands still
+    /// again afterwards; running time runs on from there.
+    ///
+    /// Sessions expire, times to live end and unfinished handshakes end in the order of their
+    /// deadlines; when this returns, all of it has happened, and everybody concerned has been
+    /// told: replies and events are on their way. Two who advance at the same time wait for one
+    /// another. Time does not go further than about a thousand years. A save that was due
+    /// ([`Config::save_interval`](crate::Config::save_interval)) begins, once for all of the time.
+    ///
+    /// Unit: whole milliseconds; the rest is dropped.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// // In real time, and an hour later at once.
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// server.advance(Duration::from_secs(3600));
+    /// assert!(server.now().elapsed >= Duration::from_secs(3600));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance(&self, by: Duration) {
+        let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        let _mover = self.shared.movers.enter();
+        expiry::advance(&self.shared, by_ms);
+    }
+
+    /// Lets time stand still, until [`Universe::advance`] or [`Universe::unfreeze`]. Returns
+    /// whether it ran.
+    ///
+    /// Nothing falls due while it does: no session expires, however long a test sits in a
+    /// debugger.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// assert!(server.freeze());
+    /// assert_eq!(server.now(), server.now());
+    /// assert!(server.unfreeze());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn freeze(&self) -> bool {
+        self.shared.turns.change_clock(Clock::freeze)
+    }
+
+    /// Lets time run on from where it stands, the time of day too. Returns whether it stood still.
+    ///
+    /// Deadlines, and intervals of saves ([`Config::save_interval`](crate::Config::save_interval)),
+    /// go on with it.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// assert!(server.unfreeze());
+    /// assert!(!server.now().is_frozen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unfreeze(&self) -> bool {
+        self.shared.turns.change_clock(Clock::unfreeze)
+    }
+
+    /// Moves frozen time ahead by itself: whenever no client has asked for anything for so long, in
+    /// real time, time jumps to the next deadline. `None` stops that.
+    ///
+    /// Pings do not count, so a client that does nothing but ping runs into its timeout. While
+    /// time runs, nothing is moved. Default: `None`.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// // What takes minutes of waiting for timeouts is over in a few hundredths of a second.
+    /// server.auto_advance(Some(Duration::from_millis(10)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn auto_advance(&self, quiet: Option<Duration>) {
+        self.shared.movers.set_quiet(quiet);
     }
 }

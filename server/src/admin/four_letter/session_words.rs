@@ -9,6 +9,7 @@ use minikeeper_protocol::SessionId;
 
 use super::{java_text, rows::add_left_out};
 use crate::{
+    clock::Clock,
     core_state::Look,
     shared::Shared,
     stats::{ConnStats, Peer},
@@ -24,7 +25,7 @@ struct Bucket {
 /// The parts have room for `four_letter_rows_max` lines each.
 pub(crate) fn dump(shared: &Shared) -> String {
     let rows_max = shared.config.four_letter_rows_max;
-    let now = shared.turns.clock().now();
+    let now = shared.turns.read_clock(Clock::now);
     let at = |elapsed_ms: u64| {
         let wall_ms = now.wall_ms + (elapsed_ms.cast_signed() - now.elapsed_ms.cast_signed());
         java_text::date(wall_ms)

@@ -1,0 +1,54 @@
+//! The task that lets time pass in a universe: does what is due, and moves frozen time ahead
+//! whenever nobody has anything to do, if that is wished.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{expiry, shared::Shared};
+
+/// Runs until dropped.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    tokio::join!(expiry::run(&shared), auto_advance(&shared));
+}
+
+async fn auto_advance(shared: &Shared) {
+    let movers = &shared.movers;
+    loop {
+        match movers.quiet() {
+            None => movers.changed().await,
+            Some(quiet) => {
+                tokio::select! {
+                    biased;
+                    () = movers.changed() => {}
+                    () = advance_when_idle(shared, quiet) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Waits until nobody has asked for anything for so long, moves on to the next deadline, and so
+/// on, until dropped.
+async fn advance_when_idle(shared: &Shared, quiet: Duration) {
+    let waiting = shared.turns.heed.wait();
+    loop {
+        let turned = waiting.turned();
+        tokio::select! {
+            biased;
+            () = turned => continue,
+            () = tokio::time::sleep(quiet) => {}
+        }
+        let (turned, clock) = (waiting.turned(), shared.turns.clock());
+        let changed = clock.changed();
+        if clock.is_frozen() {
+            let _mover = shared.movers.enter();
+            if expiry::advance_to_next(shared) {
+                continue;
+            }
+        }
+        // Nothing to move on to, until something happens.
+        tokio::select! {
+            () = turned => {}
+            () = changed => {}
+        }
+    }
+}
