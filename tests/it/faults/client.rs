@@ -170,7 +170,7 @@ impl Client {
 
     /// The connection ends without another byte.
     pub(crate) async fn expect_end(&mut self) {
-        assert_eq!(self.rest().await, []);
+        assert!(self.rest().await.is_empty());
     }
 
     /// Whether nothing is there to be read at this moment.
