@@ -4,6 +4,9 @@ use core::net::IpAddr;
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
+/// The highest zxid that is believed: beyond it the numbers could run out.
+pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
+
 /// One connection, numbered by the shell. Small numbers, used again after a disconnect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ConnId(pub u32);

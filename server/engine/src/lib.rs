@@ -45,6 +45,7 @@ mod handover;
 mod identities;
 mod identity;
 mod image;
+mod image_error;
 mod input;
 mod inspect;
 mod java_text;
@@ -55,6 +56,7 @@ mod permission;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod quota;
+mod replay;
 mod restoration;
 mod rewinding;
 mod sasl;
@@ -86,10 +88,12 @@ pub use crate::{
     effects::{CloseReason, Effects, Event, Limit},
     handover::Handover,
     image::{Image, Life, SessionImage, ZnodeImage, Znodes},
+    image_error::ImageError,
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,
-    restoration::{ImageError, Restoration},
+    replay::{Change, ChangeHead, Lifetime},
+    restoration::Restoration,
     session_report::{SessionReport, WatchKind},
     undo::Mark,
 };

@@ -2,13 +2,13 @@
 
 use minikeeper_protocol::{SessionId, Zxid};
 
-use crate::{Effects, Engine, Mark, Now, digest::Digests, restoration};
+use crate::{Effects, Engine, Mark, Now, digest::Digests, input};
 
 impl Engine {
     /// Goes on behind this change, as if everything up to it had happened; never back, and never
     /// so far that the numbers could run out.
     pub fn skip_to(&mut self, zxid: Zxid) {
-        let zxid = zxid.min(Zxid(restoration::ZXID_MAX));
+        let zxid = zxid.min(Zxid(input::ZXID_MAX));
         self.state.zxid = self.state.zxid.max(zxid);
     }
 

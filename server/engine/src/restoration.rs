@@ -3,21 +3,19 @@
 //!
 //! Source: reference section 22.1; the original's `DataTree.deserialize`.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::{BTreeMap, BTreeSet};
 
-use minikeeper_protocol::{AclList, PathError, SessionId, Zxid, path};
+use minikeeper_protocol::{AclList, SessionId, Zxid, path};
 
 use crate::{
     image::{self, SessionImage, ZnodeImage},
-    input::{Now, Settings},
+    image_error::ImageError,
+    input::{Now, Settings, ZXID_MAX},
     keys::{AclId, ZnodeId},
     state::State,
     tree::{Tree, ZNODE_BYTES},
     znode::{Owner, Znode},
 };
-
-/// The highest zxid that is believed: beyond it the numbers could run out.
-pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
 
 /// How far above the first id the ids of earlier sessions are looked at when the next one is
 /// chosen. Nobody counts so far.
@@ -46,10 +44,15 @@ const SESSION_IDS_AHEAD: i64 = 1 << 48;
 /// ```
 #[derive(Debug)]
 pub struct Restoration {
-    state: State,
+    pub(crate) state: State,
     access_lists: BTreeMap<i64, AclList>,
-    /// The highest zxid of any znode.
-    zxid: Zxid,
+    /// Znodes whose access list is not in the table, and its id: a snapshot that was taken while
+    /// changes were made may lack lists that a log has.
+    pub(crate) without_list: BTreeMap<ZnodeId, i64>,
+    /// The ephemerals of each owner.
+    pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<ZnodeId>>,
+    /// The highest zxid of any znode or change.
+    pub(crate) zxid: Zxid,
 }
 
 impl Restoration {
@@ -61,8 +64,19 @@ impl Restoration {
         Self {
             state,
             access_lists: BTreeMap::new(),
+            without_list: BTreeMap::new(),
+            ephemerals: BTreeMap::new(),
             zxid: Zxid(0),
         }
+    }
+
+    /// A fresh tree, for changes to be [replayed](Self::replay) on: what there is where a log goes
+    /// back to the very first change.
+    #[must_use]
+    pub fn fresh(settings: Settings) -> Self {
+        let mut restoration = Self::new(settings);
+        restoration.state.tree = Tree::new();
+        restoration
     }
 
     /// Adds a session. It is due a whole timeout after the start (reference section 14.7).
@@ -102,10 +116,6 @@ impl Restoration {
     /// # Errors
     /// When the id is taken, the list is null, or an entry lacks its scheme or id.
     pub fn access_list(&mut self, id: i64, list: &AclList) -> Result<(), ImageError> {
-        let has_nulls = |list: &AclList| {
-            list.entries()
-                .any(|entry| entry.scheme.is_none() || entry.id.is_none())
-        };
         if list.is_null() || has_nulls(list) {
             return Err(ImageError::IncompleteAccessList { id });
         }
@@ -118,24 +128,18 @@ impl Restoration {
     /// Adds a znode below its parent, behind its siblings.
     ///
     /// # Errors
-    /// When the path is invalid or taken, its parent is missing, ephemeral, or older than the
-    /// znode says, the access list is unknown, or the tree would grow beyond its limit.
+    /// When the path is invalid or taken, its parent is missing or ephemeral, or the tree would
+    /// grow beyond its limit.
     pub fn znode(&mut self, image: &ZnodeImage<'_>) -> Result<(), ImageError> {
         path::validate(image.path).map_err(ImageError::Path)?;
         let parent = self.parent_of(image)?;
         for zxid in [image.czxid, image.mzxid, image.pzxid] {
-            if zxid.0 > ZXID_MAX {
-                return Err(ImageError::ZxidTooHigh { zxid });
-            }
-            self.zxid = self.zxid.max(zxid);
+            self.see(zxid)?;
         }
         let data_bytes = image.data.map_or(0, <[u8]>::len);
-        let bytes = self.state.tree.bytes() + image.path.len() + data_bytes + ZNODE_BYTES;
-        let max = self.state.settings.tree_bytes_max;
-        if bytes > max {
-            return Err(ImageError::TreeBytesMax { max });
-        }
-        let acl = self.access(image)?;
+        self.make_room(image.path.len() + data_bytes + ZNODE_BYTES)?;
+        let known = self.access(image.acl);
+        let acl = known.unwrap_or(AclId::WORLD_ALL);
         let owner = Owner(image.owner);
         let mut znode = Znode::new(
             image.path,
@@ -154,7 +158,41 @@ impl Restoration {
             family.pzxid = image.pzxid;
             family.created_children = image.created_children;
         }
-        self.state.tree.insert(znode, parent);
+        let id = self.state.tree.insert(znode, parent);
+        if known.is_none() {
+            self.without_list.insert(id, image.acl);
+        }
+        self.note_owner(id, owner);
+        Ok(())
+    }
+
+    /// Notes down whose an ephemeral is.
+    pub(crate) fn note_owner(&mut self, id: ZnodeId, owner: Owner) {
+        if owner.is_ephemeral() {
+            let owner = SessionId(owner.0);
+            self.ephemerals.entry(owner).or_default().insert(id);
+        }
+    }
+
+    /// Takes note of the zxid of something.
+    ///
+    /// # Errors
+    /// When too few are left behind it.
+    pub(crate) fn see(&mut self, zxid: Zxid) -> Result<(), ImageError> {
+        if zxid.0 > ZXID_MAX {
+            return Err(ImageError::ZxidTooHigh { zxid });
+        }
+        self.zxid = self.zxid.max(zxid);
+        Ok(())
+    }
+
+    /// # Errors
+    /// When the tree must not grow by so many bytes.
+    pub(crate) fn make_room(&self, bytes: usize) -> Result<(), ImageError> {
+        let max = self.state.settings.tree_bytes_max;
+        if self.state.tree.bytes() + bytes > max {
+            return Err(ImageError::TreeBytesMax { max });
+        }
         Ok(())
     }
 
@@ -175,32 +213,19 @@ impl Restoration {
         let Some(parent) = found else {
             return Err(ImageError::NoParent { path: name() });
         };
-        let znode = &tree[parent];
-        if znode.owner.is_ephemeral() {
+        if tree[parent].owner.is_ephemeral() {
             return Err(ImageError::EphemeralParent { path: name() });
-        }
-        // Where the counter sticks at its maximum, the pzxid does too (reference section 11).
-        if znode.pzxid() < image.czxid && znode.created_children() != i32::MAX {
-            return Err(ImageError::YoungerThanParentKnows {
-                path: name(),
-                czxid: image.czxid,
-                pzxid: znode.pzxid(),
-            });
         }
         Ok(parent)
     }
 
-    fn access(&mut self, image: &ZnodeImage<'_>) -> Result<AclId, ImageError> {
-        if image.acl == image::WORLD_ALL {
-            return Ok(AclId::WORLD_ALL);
+    /// The list with this id in the table, used once more.
+    fn access(&mut self, id: i64) -> Option<AclId> {
+        if id == image::WORLD_ALL {
+            return Some(AclId::WORLD_ALL);
         }
-        match self.access_lists.get(&image.acl) {
-            Some(list) => Ok(self.state.acls.acquire(list)),
-            None => Err(ImageError::UnknownAccessList {
-                path: String::from_utf8_lossy(image.path).into_owned(),
-                id: image.acl,
-            }),
-        }
+        let list = self.access_lists.get(&id)?;
+        Some(self.state.acls.acquire(list))
     }
 
     /// The state, its newest change being `zxid` or the newest that a znode knows of.
@@ -214,6 +239,8 @@ impl Restoration {
         if zxid.0 > ZXID_MAX {
             return Err(ImageError::ZxidTooHigh { zxid });
         }
+        self.check_parents_and_lists()?;
+        self.raise_pzxids();
         let state = &mut self.state;
         state.zxid = self.zxid.max(zxid);
         let all: Vec<ZnodeId> = state.tree.iter().map(|(id, _)| id).collect();
@@ -231,6 +258,53 @@ impl Restoration {
         state.schedule_cleanup(Now::default());
         Ok(self.state)
     }
+
+    /// What may be wrong in a snapshot that was taken while changes were made, as long as a log
+    /// puts it right.
+    fn check_parents_and_lists(&self) -> Result<(), ImageError> {
+        let tree = &self.state.tree;
+        let name = |id: ZnodeId| String::from_utf8_lossy(tree[id].path()).into_owned();
+        if let Some((&znode, &id)) = self.without_list.iter().next() {
+            let path = name(znode);
+            return Err(ImageError::UnknownAccessList { path, id });
+        }
+        for (id, znode) in tree.iter() {
+            if znode.parent == ZnodeId::NONE {
+                continue;
+            }
+            if tree[znode.parent].owner.is_ephemeral() {
+                return Err(ImageError::EphemeralParent { path: name(id) });
+            }
+        }
+        Ok(())
+    }
+
+    /// A znode cannot be younger than the newest change to its parent's children. Snapshots say
+    /// otherwise where they were taken while changes were made and no log tells of these, and
+    /// where some versions of the original have counted wrong: then the parent's pzxid is raised.
+    fn raise_pzxids(&mut self) {
+        let tree = &mut self.state.tree;
+        // Where the counter sticks at its maximum, the pzxid does too (reference section 11).
+        let is_too_low = |tree: &Tree, znode: &Znode| {
+            let parent = &tree[znode.parent];
+            parent.pzxid() < znode.czxid && parent.created_children() != i32::MAX
+        };
+        let younger: Vec<_> = tree
+            .iter()
+            .filter(|(_, znode)| znode.parent != ZnodeId::NONE && is_too_low(tree, znode))
+            .map(|(_, znode)| (znode.parent, znode.czxid))
+            .collect();
+        for (parent, czxid) in younger {
+            let family = tree[parent].family_mut();
+            family.pzxid = family.pzxid.max(czxid);
+        }
+    }
+}
+
+/// Whether an entry lacks its scheme or id.
+pub(crate) fn has_nulls(list: &AclList) -> bool {
+    list.entries()
+        .any(|entry| entry.scheme.is_none() || entry.id.is_none())
 }
 
 /// Takes a znode that was saved into the books that are kept beside the tree. False if it must go:
@@ -244,126 +318,3 @@ fn adopt(state: &mut State, id: ZnodeId) -> bool {
     }
     owner.ttl_ms().is_none() || state.settings.extended_types
 }
-
-/// Why what was saved is no state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ImageError {
-    /// There are more sessions than allowed.
-    SessionsMax {
-        /// The limit.
-        max: usize,
-    },
-    /// An id that no session can have.
-    NoSessionId {
-        /// The id.
-        id: SessionId,
-    },
-    /// Two sessions have the same id.
-    SessionTwice {
-        /// The id.
-        id: SessionId,
-    },
-    /// A session with a negative timeout.
-    NegativeTimeout {
-        /// The session.
-        id: SessionId,
-        /// Its timeout, in milliseconds.
-        timeout_ms: i32,
-    },
-    /// Two access lists have the same id.
-    AccessListTwice {
-        /// The id.
-        id: i64,
-    },
-    /// An access list that is null, or an entry of it without scheme or id.
-    IncompleteAccessList {
-        /// The list.
-        id: i64,
-    },
-    /// A znode whose access list is not there.
-    UnknownAccessList {
-        /// The znode.
-        path: String,
-        /// The list.
-        id: i64,
-    },
-    /// A path that breaks a rule.
-    Path(PathError),
-    /// The first znode is not the root, or there is none.
-    NoRoot,
-    /// A znode without a parent before it.
-    NoParent {
-        /// The znode.
-        path: String,
-    },
-    /// A znode below an ephemeral one.
-    EphemeralParent {
-        /// The znode.
-        path: String,
-    },
-    /// Two znodes have the same path.
-    ZnodeTwice {
-        /// The path.
-        path: String,
-    },
-    /// A znode that its parent cannot know of yet.
-    YoungerThanParentKnows {
-        /// The znode.
-        path: String,
-        /// The change that created it.
-        czxid: Zxid,
-        /// The newest change to its parent's children.
-        pzxid: Zxid,
-    },
-    /// A zxid behind which too few are left.
-    ZxidTooHigh {
-        /// The zxid.
-        zxid: Zxid,
-    },
-    /// The tree takes more memory than allowed.
-    TreeBytesMax {
-        /// The limit, in bytes.
-        max: usize,
-    },
-}
-
-impl fmt::Display for ImageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SessionsMax { max } => write!(f, "more sessions than sessions_max of {max}"),
-            Self::NoSessionId { id } => write!(f, "session {id}: no session can have this id"),
-            Self::SessionTwice { id } => write!(f, "session {id} is there twice"),
-            Self::NegativeTimeout { id, timeout_ms } => {
-                write!(f, "session {id}: timeout of {timeout_ms} ms is negative")
-            }
-            Self::AccessListTwice { id } => write!(f, "access list {id} is there twice"),
-            Self::IncompleteAccessList { id } => {
-                write!(
-                    f,
-                    "access list {id}: null, or an entry without scheme or id"
-                )
-            }
-            Self::UnknownAccessList { path, id } => {
-                write!(f, "znode {path:?}: access list {id} is not in the table")
-            }
-            Self::Path(error) => error.fmt(f),
-            Self::NoRoot => f.write_str("the first znode is not the root"),
-            Self::NoParent { path } => write!(f, "znode {path:?}: no parent comes before it"),
-            Self::EphemeralParent { path } => write!(f, "znode {path:?}: its parent is ephemeral"),
-            Self::ZnodeTwice { path } => write!(f, "znode {path:?} is there twice"),
-            Self::YoungerThanParentKnows { path, czxid, pzxid } => write!(
-                f,
-                "znode {path:?}: czxid {czxid} exceeds pzxid {pzxid} of its parent"
-            ),
-            Self::ZxidTooHigh { zxid } => {
-                write!(f, "zxid {zxid} exceeds the limit of {}", Zxid(ZXID_MAX))
-            }
-            Self::TreeBytesMax { max } => {
-                write!(f, "the tree exceeds tree_bytes_max of {max} bytes")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ImageError {}

@@ -9,6 +9,7 @@ mod images;
 mod limits;
 mod past;
 mod quotas;
+mod replays;
 mod reports;
 mod rings;
 mod undoing;
