@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use minikeeper::{Config, ControlConfig};
+use minikeeper::{Config, ControlConfig, DataSource};
 use tracing_subscriber::filter::Targets;
 
 use crate::ctl::CtlArgs;
@@ -26,6 +26,7 @@ use crate::ctl::CtlArgs;
   minikeeper --config zoo.cfg --port 0      take the settings of a zoo.cfg, but not its port
   minikeeper --data-dir data                keep everything in data from one run to the next
   minikeeper --seed tree.yaml               begin with the znodes of a file
+  minikeeper --import /var/lib/zookeeper    start with a copy of what a ZooKeeper server has
   minikeeper --log info                     log sessions as they come and go
   minikeeper healthcheck 127.0.0.1:2181     exit with 0 if a server answers there
   minikeeper --control                      let `minikeeper ctl` and HTTP in
@@ -88,6 +89,18 @@ pub(crate) struct ServeArgs {
     /// ZooKeeper. What a killed process keeps is the last save.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Start with the state in a ZooKeeper data directory, without writing there
+    ///
+    /// Takes the newest snapshot, compressed or not, and the transaction logs behind it, of
+    /// versions 3.4 to 3.9. With --data-dir too, that must be empty.
+    #[arg(long, value_name = "DIR")]
+    import: Option<PathBuf>,
+    /// Where the imported transaction logs are, if it is another directory (dataLogDir)
+    #[arg(long, value_name = "DIR", requires = "import")]
+    import_logs: Option<PathBuf>,
+    /// Import logs without a snapshot, as versions before 3.5.3 left them
+    #[arg(long, requires = "import")]
+    trust_empty_snapshot: bool,
     /// Save every so many milliseconds too; 0 only when stopped
     #[arg(long, value_name = "MS", default_value_t = 0, requires = "data_dir")]
     save_interval: u64,
@@ -279,6 +292,17 @@ struct LimitArgs {
 }
 
 impl ServeArgs {
+    fn import_source(&self) -> Option<DataSource> {
+        let mut source = DataSource::new(self.import.as_ref()?);
+        if let Some(dir) = &self.import_logs {
+            source = source.log_dir(dir);
+        }
+        if self.trust_empty_snapshot {
+            source = source.trust_empty_snapshot();
+        }
+        Some(source)
+    }
+
     pub(crate) fn config(&self) -> Config {
         let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
         let mut control = ControlConfig::default();
@@ -288,6 +312,7 @@ impl ServeArgs {
             control,
             listen: SocketAddr::new(self.listen, self.port),
             data_dir: self.data_dir.clone(),
+            import: self.import_source(),
             save_interval: Duration::from_millis(self.save_interval),
             tick_time_ms: self.tick_time,
             // Who brings the original's settings wants what follows from them there.

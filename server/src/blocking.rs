@@ -284,6 +284,13 @@ impl BlockingBuilder {
         Self(self.0.control())
     }
 
+    /// Starts with the state in a ZooKeeper server's data directory, which is only read. See
+    /// [`DataSource`](crate::DataSource).
+    #[must_use]
+    pub fn data_from(self, source: impl Into<crate::DataSource>) -> Self {
+        Self(self.0.data_from(source))
+    }
+
     /// Changes any setting.
     #[must_use]
     pub fn configure(self, change: impl FnOnce(&mut Config)) -> Self {

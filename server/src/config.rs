@@ -16,6 +16,8 @@ pub use control::ControlConfig;
 
 use crate::tree::Tree;
 
+use crate::snapshot::DataSource;
+
 /// What a [`Server`](crate::Server) is started with.
 ///
 /// Limits protect memory and are generous: a test suite should never meet one. Each is named in
@@ -183,6 +185,9 @@ pub struct Config {
     /// other. The three newest saves are kept; files of an original are never deleted.
     /// Source: reference sections 14.7 and 22.1.
     pub data_dir: Option<PathBuf>,
+    /// Where to take the state to start with from, without ever writing there: the data directory
+    /// of a ZooKeeper server. With `data_dir` too, that must be empty. Default: nowhere.
+    pub import: Option<DataSource>,
     /// How often the state is saved while the server runs; zero is only when it is stopped. Needs
     /// `data_dir`. Nobody is served while the state is copied, some tenths of a second for a
     /// million znodes, and the copy takes as much memory as the file. While the clock is frozen no
@@ -261,6 +266,7 @@ impl Default for Config {
             manual_clock: false,
             initial_zxid: None,
             data_dir: None,
+            import: None,
             save_interval: Duration::ZERO,
             #[cfg(feature = "tls")]
             secure_listen: None,

@@ -117,7 +117,7 @@ pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use seeding::SeedError;
 pub use server::{Builder, Server};
 pub use session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use snapshot::{DataDirError, SaveError, SnapshotFault, State};
+pub use snapshot::{DataDirError, DataSource, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;

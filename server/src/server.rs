@@ -19,7 +19,7 @@ use crate::{
     saving::Saving,
     seeding,
     shared::Shared,
-    snapshot::{SaveError, State},
+    snapshot::{DataSource, SaveError, State},
     socket::SocketTask,
     start::{self, StartError},
     stream::Stream,
@@ -347,6 +347,24 @@ impl Builder {
     #[must_use]
     pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.config.data_dir = Some(dir.into());
+        self
+    }
+
+    /// Starts with the state in a ZooKeeper server's data directory, which is only read. See
+    /// [`DataSource`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = minikeeper::Server::builder().data_from("copy-of-production").start().await?;
+    /// println!("{}", server.dump());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn data_from(mut self, source: impl Into<DataSource>) -> Self {
+        self.config.import = Some(source.into());
         self
     }
 

@@ -1,7 +1,11 @@
 //! What a server starts with, and why it may not start.
 
 use std::{
-    collections::hash_map::RandomState, hash::BuildHasher as _, io, net::SocketAddr, path::PathBuf,
+    collections::hash_map::RandomState,
+    hash::BuildHasher as _,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
 };
 
 use minikeeper_engine::{Engine, SaslSettings, Settings};
@@ -11,7 +15,7 @@ use crate::{
     clock::Clock,
     config::{Config, ConfigError},
     seeding::SeedError,
-    snapshot::{DataDir, DataDirError, SnapshotFault, State},
+    snapshot::{DataDir, DataDirError, DataSource, SnapshotFault, State},
 };
 
 /// How many session ids earlier runs on a frozen clock are believed to have used.
@@ -46,6 +50,25 @@ pub enum StartError {
     /// The state to start with does not fit the settings.
     #[error("cannot go on from the state that was given: {0}")]
     State(SnapshotFault),
+    /// The state to start with cannot be taken from where the settings say.
+    #[error("cannot import {dir:?}")]
+    Import {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        source: DataDirError,
+    },
+    /// Two states to start with.
+    #[error(
+        "cannot import {import:?}, since data_dir {dir:?} has a state already; leave the import \
+         out to go on with that, or use an empty data_dir"
+    )]
+    ImportToo {
+        /// What was to be imported.
+        import: PathBuf,
+        /// The directory that is in use.
+        dir: PathBuf,
+    },
     /// A state to start with was given, and a directory to load one from.
     #[error("a state to start with and data_dir {dir:?}; give one of them")]
     TwoStates {
@@ -139,41 +162,73 @@ fn seed_by_chance() -> [u8; 32] {
     seed
 }
 
-/// The state to start with: what was given or saved, or a fresh one.
+/// The state to start with: what was given, saved or is to be imported, or a fresh one.
 pub(crate) async fn load(
     config: &Config,
     mut settings: Settings,
     state: Option<State>,
 ) -> Result<(Engine, Option<DataDir>), StartError> {
-    let Some(dir) = config.data_dir.clone() else {
-        let engine = match state {
-            Some(state) => {
-                // The server before may have been started in the same millisecond.
-                settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;
-                state.load(settings).map_err(StartError::State)?
-            }
-            None => Engine::new(settings),
-        };
-        return Ok((engine, None));
-    };
-    if state.is_some() {
-        return Err(StartError::TwoStates { dir });
-    }
-    let is_manual = config.manual_clock;
-    let path = dir.clone();
-    let loading = move || {
-        let mut data_dir = DataDir::open(&path)?;
-        if is_manual {
-            // A clock that starts at the same time again gives the same ids again; there were
-            // never more sessions than changes.
-            settings.first_session_id.0 += data_dir.zxid().0 & SESSIONS_BEFORE;
+    if let Some(state) = state {
+        if let Some(dir) = config.data_dir.clone().or_else(|| import_dir(config)) {
+            return Err(StartError::TwoStates { dir });
         }
-        let engine = data_dir.load(settings)?;
-        data_dir.note_running()?;
-        Ok((engine, Some(data_dir)))
+        // The server before may have been started in the same millisecond.
+        settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;
+        let engine = state.load(settings).map_err(StartError::State)?;
+        return Ok((engine, None));
+    }
+    if config.data_dir.is_none() && config.import.is_none() {
+        return Ok((Engine::new(settings), None));
+    }
+    let (data_dir, import) = (config.data_dir.clone(), config.import.clone());
+    let is_manual = config.manual_clock;
+    let loading = move || match (data_dir, import) {
+        (Some(dir), import) => load_dir(&dir, import, settings, is_manual),
+        (None, Some(source)) => Ok((import_from(&source, settings)?, None)),
+        (None, None) => Ok((Engine::new(settings), None)),
     };
     tokio::task::spawn_blocking(loading)
         .await
         .expect("loading does not panic, and the runtime is there")
-        .map_err(|source| StartError::DataDir { dir, source })
+}
+
+fn import_dir(config: &Config) -> Option<PathBuf> {
+    Some(config.import.as_ref()?.dir().to_owned())
+}
+
+fn import_from(source: &DataSource, settings: Settings) -> Result<Engine, StartError> {
+    let dir = source.dir().to_owned();
+    let imported = source.load(settings);
+    imported.map_err(|source| StartError::Import { dir, source })
+}
+
+/// What was saved, or what is to be imported where nothing was ever saved.
+fn load_dir(
+    dir: &Path,
+    import: Option<DataSource>,
+    mut settings: Settings,
+    is_manual: bool,
+) -> Result<(Engine, Option<DataDir>), StartError> {
+    let unusable = |source| StartError::DataDir {
+        dir: dir.to_owned(),
+        source,
+    };
+    let mut data_dir = DataDir::open(dir).map_err(unusable)?;
+    if is_manual {
+        // A clock that starts at the same time again gives the same ids again; there were
+        // never more sessions than changes.
+        settings.first_session_id.0 += data_dir.zxid().0 & SESSIONS_BEFORE;
+    }
+    let engine = match import {
+        None => data_dir.load(settings).map_err(unusable)?,
+        Some(source) if data_dir.is_fresh() => import_from(&source, settings)?,
+        Some(source) => {
+            return Err(StartError::ImportToo {
+                import: source.dir().to_owned(),
+                dir: dir.to_owned(),
+            });
+        }
+    };
+    data_dir.note_running().map_err(unusable)?;
+    Ok((engine, Some(data_dir)))
 }

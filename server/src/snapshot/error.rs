@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use minikeeper_engine::ImageError;
-use minikeeper_protocol::Zxid;
+use minikeeper_protocol::DecodeError;
 
 /// Why a data directory cannot be used. Nothing in it has been changed.
 #[derive(Debug, thiserror::Error)]
@@ -28,32 +28,50 @@ pub enum DataDirError {
         /// What is wrong.
         fault: SnapshotFault,
     },
-    /// The newest snapshot is compressed.
+    /// A transaction log makes no sense.
     #[error(
-        "{path:?} is compressed, which is not read yet; let the original write it once more \
-         without zookeeper.snapshot.compression.method"
+        "{path:?} at byte {offset}: {fault}; let the original's zkTxnLogToolkit.sh --recover cut \
+         the entry out, or move this log and those behind it away to go without their changes"
     )]
-    Compressed {
+    DamagedLog {
         /// The file.
         path: PathBuf,
+        /// Where the field or entry starts that is wrong, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong.
+        fault: SnapshotFault,
     },
-    /// A transaction log has changes that the newest snapshot has not.
-    #[error(
-        "{path:?} has changes up to zxid {newest}, {}; transaction logs are not replayed yet: \
-         start the original on the directory and stop it, which leaves a newer snapshot, or move \
-         the log away to go without them",
-        match snapshot {
-            Some(zxid) => format!("the newest snapshot only those up to {zxid}"),
-            None => "and there is no snapshot".to_owned(),
-        }
-    )]
-    LogAhead {
-        /// The log.
+    /// The files are sound, each for itself.
+    #[error("{path:?} and the logs behind it make no state: {fault}")]
+    NoState {
+        /// The snapshot, or the oldest log.
         path: PathBuf,
-        /// Its newest change.
-        newest: Zxid,
-        /// The newest snapshot's, if there is one.
-        snapshot: Option<Zxid>,
+        /// What is wrong.
+        fault: ImageError,
+    },
+    /// There are logs, and no snapshot that they go on from.
+    #[error(
+        "{log:?} has changes, but there is no snapshot, so that the first ones may be missing; \
+         the original refuses this too: put the snapshots into {folder:?}, or, if the logs are whole \
+         as those of versions before 3.5.3 are, import them with --trust-empty-snapshot"
+    )]
+    NoSnapshot {
+        /// The oldest log.
+        log: PathBuf,
+        /// Where snapshots are looked for.
+        folder: PathBuf,
+    },
+    /// There is nothing to start from.
+    #[error("{dir:?} has no snapshot and no transaction log, and neither has its version-2")]
+    Nothing {
+        /// Where they were looked for.
+        dir: PathBuf,
+    },
+    /// What is to be written to must be empty.
+    #[error("{path:?} is there already; write to another directory, or move what is in it away")]
+    NotEmpty {
+        /// What is there.
+        path: PathBuf,
     },
     /// The system refused.
     #[error("cannot {what} {path:?}")]
@@ -108,6 +126,21 @@ pub enum SnapshotFault {
         /// The value.
         value: i32,
     },
+    /// A log does not start as one does.
+    #[error("starts with {magic:#010x}, a transaction log with 0x5a4b4c47 (\"ZKLG\")")]
+    LogMagic {
+        /// What it starts with.
+        magic: u32,
+    },
+    /// A kind of change that no version of the original makes.
+    #[error("a change of type {kind}, which there is not")]
+    TxnType {
+        /// The type.
+        kind: i32,
+    },
+    /// An entry of a log makes no sense.
+    #[error("an entry that cannot be read: {0}")]
+    Txn(#[from] DecodeError),
     /// Null where a path must be.
     #[error("null instead of a path")]
     NullPath,
@@ -117,6 +150,14 @@ pub enum SnapshotFault {
         /// The one in the file.
         found: i64,
         /// The one of the bytes in front of it.
+        computed: u32,
+    },
+    /// The checksum in front of an entry is that of other bytes.
+    #[error("checksum {found:#x}, the entry behind it has {computed:#x}: it was damaged")]
+    EntryChecksum {
+        /// The one in the file.
+        found: i64,
+        /// The one of the entry.
         computed: u32,
     },
     /// The mark behind a checksum is missing.

@@ -1,11 +1,14 @@
-//! The numbers of the original's snapshot format.
+//! The numbers of the original's formats of snapshots and logs.
 //!
-//! Source: reference section 22.1; the original's `FileSnap` and `FileHeader`.
+//! Source: reference sections 22.1 and 22.3; the original's `FileSnap` and `FileHeader`.
 
 /// "ZKSN".
 pub(crate) const MAGIC: u32 = 0x5a4b_534e;
 
-/// The only version there has ever been.
+/// "ZKLG".
+pub(crate) const LOG_MAGIC: u32 = 0x5a4b_4c47;
+
+/// The only version there has ever been, of either.
 pub(crate) const VERSION: i32 = 2;
 
 /// Who wrote the file. The original writes -1 and does not look at it when it reads, so that we

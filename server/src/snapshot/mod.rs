@@ -6,29 +6,39 @@
 //!
 //! Source: reference section 22; the original's `FileTxnSnapLog`.
 
+mod data_source;
 mod decode;
 mod encode;
 mod error;
 mod format;
+mod load;
 mod lock;
 mod log;
 mod name;
+mod snappy;
+mod source;
 mod state;
 #[cfg(test)]
 mod tests;
+mod txn;
 
 use std::{
     fs::{self, File},
-    io::{self, BufReader, BufWriter, Read as _, Write as _},
+    io::{self, BufWriter, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
 use minikeeper_engine::{Engine, Image, Settings};
 use minikeeper_protocol::Zxid;
 
+pub use self::data_source::DataSource;
 pub use self::error::{DataDirError, SaveError, SnapshotFault};
 pub use self::state::State;
-use self::{lock::Lock, name::Kind};
+use self::{
+    load::{Files, list},
+    lock::Lock,
+    name::Kind,
+};
 
 /// The folder of the format's version, in the data directory.
 pub(crate) const FOLDER: &str = "version-2";
@@ -50,7 +60,8 @@ const BUFFER_BYTES: usize = 1 << 18;
 pub(crate) struct DataDir {
     folder: PathBuf,
     lock: Lock,
-    /// The newest snapshot and its zxid.
+    is_fresh: bool,
+    /// The newest snapshot and its zxid: once loaded, the one that was.
     newest: Option<(Zxid, PathBuf)>,
 }
 
@@ -60,12 +71,18 @@ impl DataDir {
         let folder = dir.join(FOLDER);
         fs::create_dir_all(&folder).map_err(DataDirError::io("create", &folder))?;
         let lock = Lock::take(dir)?;
-        let newest = newest(&folder)?;
+        let files = Files::find(&folder, &folder)?;
         Ok(Self {
             folder,
             lock,
-            newest,
+            is_fresh: files.is_empty(),
+            newest: files.newest_snapshot(),
         })
+    }
+
+    /// Whether nothing was ever saved here.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.is_fresh
     }
 
     /// The zxid to go on from at least, before anything is loaded.
@@ -80,19 +97,11 @@ impl DataDir {
     }
 
     /// The state that was saved, or a fresh one.
-    pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
-        let mut engine = match &self.newest {
-            None => Engine::new(settings),
-            Some((zxid, path)) => {
-                let file = File::open(path).map_err(DataDirError::io("open", path))?;
-                let file = BufReader::with_capacity(BUFFER_BYTES, file);
-                decode::decode(file, settings, *zxid).map_err(|damage| DataDirError::Damaged {
-                    path: path.clone(),
-                    offset: damage.offset,
-                    fault: damage.fault,
-                })?
-            }
-        };
+    pub(crate) fn load(&mut self, settings: Settings) -> Result<Engine, DataDirError> {
+        let files = Files::find(&self.folder, &self.folder)?;
+        let loaded = files.load(settings, false)?;
+        let mut engine = loaded.engine;
+        self.newest = loaded.snapshot;
         if let Some((zxid, path)) = &self.newest {
             let counts = engine.counts();
             tracing::info!(
@@ -166,7 +175,7 @@ impl DataDir {
 
     /// Deletes saves of ours beyond those that are kept; what an original wrote stays.
     fn delete_old(&self) {
-        let Ok(files) = files(&self.folder) else {
+        let Ok(files) = list(&self.folder) else {
             return;
         };
         let ours = files
@@ -191,45 +200,6 @@ pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
 /// Writes a state as it is looked at.
 pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
     encode::encode(image, out)
-}
-
-/// The newest snapshot, unless it is not all there is.
-fn newest(folder: &Path) -> Result<Option<(Zxid, PathBuf)>, DataDirError> {
-    let files = files(folder).map_err(DataDirError::io("list", folder))?;
-    let is_log = |kind| kind == Kind::Log;
-    let newest = files.iter().find(|(kind, ..)| !is_log(*kind));
-    if let Some((Kind::CompressedSnapshot, _, path)) = newest {
-        return Err(DataDirError::Compressed { path: path.clone() });
-    }
-    let snapshot = newest.map(|(_, zxid, _)| *zxid);
-    for (_, first, path) in files.iter().filter(|(kind, ..)| is_log(*kind)) {
-        let newest = log::newest_change(path).map_err(DataDirError::io("read", path))?;
-        if let Some(newest) = newest.filter(|newest| Some(*newest) > snapshot) {
-            return Err(DataDirError::LogAhead {
-                path: path.clone(),
-                newest,
-                snapshot,
-            });
-        }
-        // Logs that start further back end where this one starts.
-        if Some(*first) <= snapshot {
-            break;
-        }
-    }
-    Ok(newest.map(|(_, zxid, path)| (*zxid, path.clone())))
-}
-
-/// The original's files in a folder, newest first.
-fn files(folder: &Path) -> io::Result<Vec<(Kind, Zxid, PathBuf)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if let Some((kind, zxid)) = entry.file_name().to_str().and_then(name::parse) {
-            files.push((kind, zxid, entry.path()));
-        }
-    }
-    files.sort_by(|(_, a, a_path), (_, b, b_path)| (b, b_path).cmp(&(a, a_path)));
-    Ok(files)
 }
 
 fn is_ours(path: &Path) -> bool {

@@ -8,7 +8,10 @@ use minikeeper_protocol::Zxid;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Snapshot,
-    CompressedSnapshot,
+    /// A snapshot, compressed.
+    Gzip,
+    /// A snapshot, compressed.
+    Snappy,
     Log,
 }
 
@@ -17,7 +20,8 @@ pub(crate) fn parse(name: &str) -> Option<(Kind, Zxid)> {
     let (kind, rest) = name.split_once('.')?;
     let (zxid, kind) = match (kind, rest.split_once('.')) {
         ("snapshot", None) => (rest, Kind::Snapshot),
-        ("snapshot", Some((zxid, "gz" | "snappy"))) => (zxid, Kind::CompressedSnapshot),
+        ("snapshot", Some((zxid, "gz"))) => (zxid, Kind::Gzip),
+        ("snapshot", Some((zxid, "snappy"))) => (zxid, Kind::Snappy),
         ("log", None) => (rest, Kind::Log),
         _ => return None,
     };
@@ -43,11 +47,8 @@ mod tests {
         for (name, expected) in [
             ("snapshot.0", Some((Kind::Snapshot, Zxid(0)))),
             ("snapshot.1a2B", Some((Kind::Snapshot, Zxid(0x1a2b)))),
-            ("snapshot.5.gz", Some((Kind::CompressedSnapshot, Zxid(5)))),
-            (
-                "snapshot.5.snappy",
-                Some((Kind::CompressedSnapshot, Zxid(5))),
-            ),
+            ("snapshot.5.gz", Some((Kind::Gzip, Zxid(5)))),
+            ("snapshot.5.snappy", Some((Kind::Snappy, Zxid(5)))),
             ("log.7", Some((Kind::Log, Zxid(7)))),
             ("snapshot.", None),
             ("snapshot.+5", None),

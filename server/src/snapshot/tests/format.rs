@@ -4,10 +4,7 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::{SessionId, Stat, Zxid, jute};
 
 use super::engine;
-use crate::snapshot::{
-    copy,
-    decode::{Damage, decode},
-};
+use crate::snapshot::{copy, decode::decode, source::Damage};
 
 fn read(bytes: &[u8]) -> Result<Engine, Damage> {
     decode(bytes, Settings::default(), Zxid(0))

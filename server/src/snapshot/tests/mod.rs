@@ -2,6 +2,8 @@
 
 mod dir;
 mod format;
+mod import;
+mod logs;
 
 use minikeeper_engine::{CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Now, Settings};
 use minikeeper_protocol::{
