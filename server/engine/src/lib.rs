@@ -57,6 +57,7 @@ mod permission;
 pub mod planted;
 mod quota;
 mod replay;
+mod restart;
 mod restoration;
 mod rewinding;
 mod sasl;
@@ -93,6 +94,7 @@ pub use crate::{
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,
     replay::{Change, ChangeHead, Lifetime},
+    restart::Keep,
     restoration::Restoration,
     session_report::{SessionReport, WatchKind},
     undo::Mark,

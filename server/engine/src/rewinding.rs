@@ -75,11 +75,15 @@ impl State {
         was_there
     }
 
+    pub(crate) fn forget_marks(&mut self) {
+        self.undo.forget_all();
+        self.shed();
+    }
+
     /// Forgets every mark when too much has changed since: memory is bounded, the past is not.
     pub(crate) fn bound_undo(&mut self) {
         if self.undo.bytes() > self.settings.undo_bytes_max && !self.undo.is_in_multi() {
-            self.undo.forget_all();
-            self.shed();
+            self.forget_marks();
         }
     }
 

@@ -209,6 +209,11 @@ impl UndoList {
         self.marks.clear();
     }
 
+    /// Takes over from the list of another state: a mark of that one means nothing here.
+    pub(crate) const fn go_on_from(&mut self, other: &Self) {
+        self.marks_made = other.marks_made;
+    }
+
     /// Gives up the entries that no mark needs any more.
     pub(crate) fn shed(&mut self) -> Vec<Undo> {
         self.is_on = self.has_marks() || self.is_in_multi();

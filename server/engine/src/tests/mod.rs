@@ -11,6 +11,7 @@ mod past;
 mod quotas;
 mod replays;
 mod reports;
+mod restarts;
 mod rings;
 mod undoing;
 
