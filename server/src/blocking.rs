@@ -4,6 +4,7 @@ use std::{
     future::Future, net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration,
 };
 
+use minikeeper_engine::Keep;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     snapshot::SaveError,
     start::StartError,
     tree::Tree,
-    universe::WaitError,
+    universe::{RestartError, Universe, WaitError},
     who::Who,
 };
 
@@ -81,6 +82,53 @@ impl Server {
             let _ = stop.send(());
         }
         self.wait()
+    }
+
+    /// As [`Universe::go_down`](crate::Universe::go_down).
+    pub fn go_down(&self) {
+        self.on_its_thread(|universe| async move { universe.go_down().await });
+    }
+
+    /// As [`Universe::come_up`](crate::Universe::come_up).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn come_up(&self, keep: Keep) -> Result<(), RestartError> {
+        self.on_its_thread(move |universe| async move { universe.come_up(keep).await })
+            .unwrap_or(Err(RestartError::Stopped))
+    }
+
+    /// As [`Universe::restart`](crate::Universe::restart).
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper::{Keep, blocking::Server};
+    /// let server = Server::builder().start()?;
+    /// server.restart(Keep::Data)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restart(&self, keep: Keep) -> Result<(), RestartError> {
+        self.on_its_thread(move |universe| async move { universe.restart(keep).await })
+            .unwrap_or(Err(RestartError::Stopped))
+    }
+
+    /// Waits for something that is done where the server's tasks run; `None` if that has ended.
+    fn on_its_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> Option<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let universe = self.server.universe().clone();
+        let runtime = universe.shared.universes.runtime()?.clone();
+        let (done, outcome) = std::sync::mpsc::sync_channel(1);
+        let work = work(universe);
+        runtime.spawn(async move {
+            // Fails if nobody waits any more.
+            let _ = done.send(work.await);
+        });
+        outcome.recv().ok()
     }
 
     fn wait(&mut self) -> Result<(), SaveError> {

@@ -3,7 +3,8 @@
 
 use crate::{fault_turn, shared::Shared};
 
-/// When something is due next, in milliseconds since the start; nothing is on a broken server.
+/// When something is due next, in milliseconds since the start; nothing is on a server that is
+/// broken or down.
 fn next_deadline_ms(shared: &Shared) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms()?;
     let handshakes = shared.fresh.next_deadline_ms();
@@ -13,7 +14,7 @@ fn next_deadline_ms(shared: &Shared) -> Option<u64> {
 
 /// When to look next whether something is due: not later than that.
 fn next_tick_ms(shared: &Shared) -> Option<u64> {
-    if shared.turns.is_broken() {
+    if shared.turns.is_broken() || shared.turns.is_stopped() {
         return None;
     }
     let in_engine = shared

@@ -31,7 +31,8 @@
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
 //! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
 //! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
-//! | a restart within the process | [`Universe::state`], [`Builder::state`] |
+//! | a production data directory to start from | [`Builder::data_from`], [`Universe::import_data`] |
+//! | a restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
 //! | znodes to begin with or to compare with | [`tree!`], [`Tree`], [`assert_tree!`] |
 //! | what is to go wrong | [`Fault`], [`Universe::inject`] |
 //! | every setting and limit | [`Config`] |
@@ -54,6 +55,7 @@ mod connection;
 #[cfg(feature = "control")]
 pub mod control;
 mod core_state;
+mod door;
 mod expiry;
 mod fail_stop;
 mod fault_turn;
@@ -64,6 +66,7 @@ mod jaas;
 mod latency;
 mod limits;
 mod listener;
+mod listening;
 mod live;
 mod local;
 mod metrics;
@@ -112,12 +115,12 @@ pub use faults::{
 pub use jaas::{JaasError, jaas_users};
 pub use limits::LimitCounts;
 pub use local::LocalStream;
-pub use minikeeper_engine::{Broken, ImageError, WatchKind};
+pub use minikeeper_engine::{Broken, ImageError, Keep, WatchKind};
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use seeding::SeedError;
 pub use server::{Builder, Server};
 pub use session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use snapshot::{DataDirError, DataSource, SaveError, SnapshotFault, State};
+pub use snapshot::{DataDirError, DataSource, ExportError, SaveError, SnapshotFault, State};
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;
@@ -125,7 +128,7 @@ pub use tls::TlsError;
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use universe::{
-    Moment, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard, WaitError,
-    faults::FaultGuard,
+    Moment, RestartError, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard,
+    WaitError, faults::FaultGuard,
 };
 pub use who::{Who, WhoError};

@@ -18,10 +18,12 @@ use crate::config::Config;
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     count: AtomicUsize,
+    /// Those among them that are no clients, but control.
+    aside: AtomicUsize,
     /// Kept only while a limit for each address is set.
     by_address: Mutex<HashMap<IpAddr, usize>>,
-    /// Called when the last one has closed.
-    empty: Notify,
+    /// Called when the last one has closed, or the last one of a client.
+    fewer: Notify,
 }
 
 impl Live {
@@ -57,12 +59,22 @@ impl Live {
 
     /// Waits until no connection is open.
     pub(crate) async fn wait_empty(&self) {
+        self.wait_until(|count, _| count == 0).await;
+    }
+
+    /// Waits until no client's connection is open.
+    pub(crate) async fn wait_no_clients(&self) {
+        self.wait_until(|count, aside| count <= aside).await;
+    }
+
+    async fn wait_until(&self, is_so: impl Fn(usize, usize) -> bool) {
         loop {
-            let empty = self.empty.notified();
-            if self.count.load(Ordering::Acquire) == 0 {
+            let fewer = self.fewer.notified();
+            let count = self.count.load(Ordering::Acquire);
+            if is_so(count, self.aside.load(Ordering::Acquire)) {
                 return;
             }
-            empty.await;
+            fewer.await;
         }
     }
 }
@@ -73,6 +85,32 @@ pub(crate) struct Slot {
     live: Arc<Live>,
     /// The address it is counted for, while there is a limit for each.
     counted: Option<Box<IpAddr>>,
+}
+
+#[cfg(feature = "control")]
+impl Slot {
+    /// It is no client's connection, as long as this lives.
+    pub(crate) fn set_aside(&self) -> Aside {
+        self.live.aside.fetch_add(1, Ordering::AcqRel);
+        self.live.fewer.notify_waiters();
+        Aside {
+            live: Arc::clone(&self.live),
+        }
+    }
+}
+
+/// A connection that is no client's.
+#[cfg(feature = "control")]
+#[derive(Debug)]
+pub(crate) struct Aside {
+    live: Arc<Live>,
+}
+
+#[cfg(feature = "control")]
+impl Drop for Aside {
+    fn drop(&mut self) {
+        self.live.aside.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Drop for Slot {
@@ -86,8 +124,9 @@ impl Drop for Slot {
                 }
             }
         }
-        if self.live.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.live.empty.notify_waiters();
+        let left = self.live.count.fetch_sub(1, Ordering::AcqRel) - 1;
+        if left <= self.live.aside.load(Ordering::Acquire) {
+            self.live.fewer.notify_waiters();
         }
     }
 }

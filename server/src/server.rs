@@ -9,21 +9,19 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 #[cfg(feature = "control")]
 use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
-    listener,
+    listening::Listeners,
     saving::Saving,
     seeding,
     shared::Shared,
     snapshot::{DataSource, SaveError, State},
     socket::SocketTask,
     start::{self, StartError},
-    stream::Stream,
-    timekeeper,
     tree::Tree,
     turn::Turns,
     universe::Universe,
@@ -48,6 +46,7 @@ pub struct Server {
     #[cfg(feature = "control")]
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
+    /// What saves from time to time.
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -75,19 +74,8 @@ impl Server {
         // Put there once, so that nothing that copies the settings copies it too.
         let seed = std::mem::take(&mut config.seed);
         seeding::check(&seed, config.frame_bytes_max)?;
-        let (listener, address) = bind(config.listen, &config)?;
-        config.listen = address;
-        #[cfg(feature = "tls")]
-        let secure = match config.secure_listen {
-            None => None,
-            Some(wanted) => {
-                let acceptor = crate::tls::acceptor(&config)?;
-                let (listener, address) = bind(wanted, &config)?;
-                config.secure_listen = Some(address);
-                tracing::info!(%address, "listening for TLS");
-                Some((listener, acceptor))
-            }
-        };
+        let listeners = Listeners::bind(&mut config)?;
+        let address = config.listen;
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, data_dir) = start::load(&config, settings, state).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
@@ -119,30 +107,22 @@ impl Server {
                 tokio::spawn(task);
             }
         };
-        let mut tasks = vec![tokio::spawn(listener::accept(
-            listener,
-            Arc::clone(&shared),
-            Stream::Plain,
-            spawn.clone(),
-        ))];
-        #[cfg(feature = "tls")]
-        if let Some((listener, acceptor)) = secure {
-            let wrap = move |stream| {
-                Stream::Tls(Box::new(crate::tls::TlsStream::accept(&acceptor, stream)))
-            };
-            tasks.push(tokio::spawn(listener::accept(
-                listener,
-                Arc::clone(&shared),
-                wrap,
-                spawn,
-            )));
-        }
-        tasks.push(tokio::spawn(timekeeper::run(Arc::clone(&shared))));
+        let serve = {
+            let shared = Arc::clone(&shared);
+            move |listeners: Listeners| listeners.serve(&shared, &spawn)
+        };
+        shared.door.set_up(serve(listeners));
+        let its_config = shared.config.clone();
+        shared.door.hang(move || {
+            let listeners = Listeners::bind(&mut its_config.clone())?;
+            let serve = serve.clone();
+            Ok(Box::new(move || serve(listeners)))
+        });
+        let mut tasks = Vec::new();
         let interval = shared.config.save_interval;
         if !interval.is_zero() {
             tasks.push(tokio::spawn(Arc::clone(&saving).run(interval)));
         }
-        tracing::info!(%address, "listening");
         Ok(Self {
             universe,
             saving,
@@ -250,19 +230,19 @@ impl Server {
 
     /// All of a stop but waiting for the connections.
     pub(crate) async fn stop_serving(&self) -> Result<(), SaveError> {
-        self.close();
-        let tasks = std::mem::take(&mut *self.tasks.lock());
-        for task in tasks {
+        for task in self.close() {
             // Aborted by `close`; waiting makes sure that the port is free again.
             let _ = task.await;
         }
         self.saving.finish().await
     }
 
-    fn close(&self) {
-        for task in &*self.tasks.lock() {
+    fn close(&self) -> Vec<JoinHandle<()>> {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in &tasks {
             task.abort();
         }
+        tasks.extend(self.shared.door.close(true));
         for universe in self.shared.universes.remove_all() {
             universe.turns.stop();
         }
@@ -271,6 +251,7 @@ impl Server {
             controls.stop();
         }
         self.shared.turns.stop();
+        tasks
     }
 }
 
@@ -442,14 +423,6 @@ impl Builder {
     pub(crate) fn into_config(self) -> Config {
         self.config
     }
-}
-
-/// Listens; says where, the real port included.
-fn bind(address: SocketAddr, config: &Config) -> Result<(TcpListener, SocketAddr), StartError> {
-    let refused = |source| StartError::Listen { address, source };
-    let listener = listener::bind(address, config.listen_backlog).map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
-    Ok((listener, address))
 }
 
 fn whole_ms(duration: Duration) -> u32 {

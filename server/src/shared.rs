@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{
-    config::Config, fresh::Fresh, limits::Limits, live::Live, movers::Movers, scratch::ScratchPool,
-    turn::Turns, universes::Universes,
+    config::Config, door::Door, fresh::Fresh, limits::Limits, live::Live, movers::Movers,
+    scratch::ScratchPool, turn::Turns, universes::Universes,
 };
 
 /// What `gtmk` tells until `stmk` sets another.
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) movers: Movers,
     /// Those behind the same port; only the server's own universe has some.
     pub(crate) universes: Universes<Self>,
+    /// Whether the server can be reached; the server's own universe alone knows.
+    pub(crate) door: Door,
 }
 
 impl Shared {
@@ -62,6 +64,7 @@ impl Shared {
             limits: Limits::default(),
             movers: Movers::default(),
             universes,
+            door: Door::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 pub(crate) struct Standing {
     /// Set once, by a panic inside a turn.
     broken: AtomicBool,
-    /// Set once, by shutting down.
+    /// Set while the server is down, for now or for ever.
     stopped: AtomicBool,
     /// Wakes who waits in [`Standing::broke`].
     broke: Notify,
@@ -41,7 +41,7 @@ impl Standing {
         self.stopped.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_stopped(&self) {
-        self.stopped.store(true, Ordering::Release);
+    pub(crate) fn set_stopped(&self, is_stopped: bool) {
+        self.stopped.store(is_stopped, Ordering::Release);
     }
 }

@@ -5,6 +5,8 @@
 //! The one rule behind every ordering promise: something for a connection is appended only while
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
+mod planting;
+
 use std::{sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
@@ -416,10 +418,34 @@ impl Turns {
 
     /// Closes every connection, those that come later included.
     pub(crate) fn stop(&self) {
-        self.standing.set_stopped();
+        self.standing.set_stopped(true);
         // What they hold back is lost, and so are connections that wait for that alone.
         drop(self.faults.remove(None));
         self.close_all(Close::Shutdown);
+    }
+
+    /// Serves again after a stop.
+    pub(crate) fn resume(&self) {
+        self.standing.set_stopped(false);
+        // Nothing was due meanwhile.
+        self.alarm.rearm_for(Some(0));
+    }
+
+    /// Exchanges the state as a restart does: every connection there is closes, without another
+    /// request being served on it, and the numbers begin anew.
+    pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now)) {
+        self.turn(|core, now| {
+            let members = core.members.iter();
+            let wakes = members
+                .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
+                .collect();
+            change(&mut core.engine, now);
+            core.counters = Counters::default();
+            if core.engine.deadline_moved() {
+                self.alarm.rearm_for(core.engine.next_deadline_ms());
+            }
+            wakes
+        });
     }
 
     /// Whether nothing more is served.
@@ -478,44 +504,5 @@ impl Turns {
     /// Waits until a panic inside a turn has stopped the server.
     pub(crate) async fn broke(&self) {
         self.standing.broke().await;
-    }
-
-    #[cfg(not(feature = "planted"))]
-    #[expect(clippy::unused_self, reason = "the planted twin looks at it")]
-    const fn is_drain_left_out(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "planted")]
-    fn is_drain_left_out(&self) -> bool {
-        self.is_planted(crate::planted::Planted::DrainLeftOut)
-    }
-
-    #[cfg(feature = "planted")]
-    pub(crate) fn is_planted(&self, bug: crate::planted::Planted) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// The planted bug: what a turn has to say is put into the outbox after unlocking, where
-    /// another turn's events may have overtaken it.
-    #[cfg(feature = "planted")]
-    fn append_after_unlocking(
-        &self,
-        core: parking_lot::MutexGuard<'_, Core>,
-        conn: ConnId,
-        late: Vec<u8>,
-        wakes: &mut Vec<Waker>,
-    ) {
-        let outbox = Arc::clone(&core.members[conn.0 as usize].outbox);
-        drop(core);
-        if !late.is_empty() {
-            std::thread::yield_now();
-            wakes.extend(
-                outbox
-                    .push(usize::MAX, |out| out.extend(late))
-                    .ok()
-                    .flatten(),
-            );
-        }
     }
 }

@@ -4,7 +4,9 @@
 
 pub(crate) mod faults;
 mod look;
+mod moving;
 mod others;
+mod restarting;
 mod rewinding;
 mod seeding;
 mod sessions;
@@ -18,6 +20,7 @@ use std::{
 
 pub use self::{
     others::{UniverseError, UniverseGuard},
+    restarting::RestartError,
     rewinding::{RestoreError, Snapshot},
     seeding::Seeded,
     time::Moment,

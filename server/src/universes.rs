@@ -106,6 +106,12 @@ impl<S> Universes<S> {
         self.inner.lock().by_name.keys().cloned().collect()
     }
 
+    pub(crate) fn all(&self) -> Vec<Arc<S>> {
+        let inner = self.inner.lock();
+        let entries = inner.by_name.values();
+        entries.map(|entry| Arc::clone(&entry.shared)).collect()
+    }
+
     /// Takes one out, which is to be stopped then.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<S>> {
         let entry = self.inner.lock().by_name.remove(name)?;

@@ -5,7 +5,7 @@
 
 use minikeeper_protocol::{SessionId, Zxid};
 
-use crate::{Engine, Now, digest::Digests, input::ZXID_MAX, keys::SessionKey, state::State};
+use crate::{Engine, Now, digest::Digests, keys::SessionKey, state::State};
 
 /// What outlives a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,13 +20,6 @@ pub enum Keep {
 }
 
 impl Engine {
-    /// Goes on behind this change, as if everything up to it had happened; never back, and never
-    /// so far that the numbers could run out.
-    pub fn skip_to(&mut self, zxid: Zxid) {
-        let zxid = zxid.min(Zxid(ZXID_MAX));
-        self.state.zxid = self.state.zxid.max(zxid);
-    }
-
     /// The id that the next session gets.
     #[must_use]
     pub const fn next_session_id(&self) -> SessionId {

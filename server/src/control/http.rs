@@ -36,9 +36,11 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Serves requests until either side has had enough.
 pub(crate) async fn serve(
     controls: Arc<Controls>,
-    (stream, read, _slot): (Stream, BytesMut, Slot),
+    (stream, read, slot): (Stream, BytesMut, Slot),
     peer: IpAddr,
 ) {
+    // Going down does not wait for whoever asks for it.
+    let _aside = slot.set_aside();
     let service = service_fn(|request| answer(&controls, peer, request));
     let connection = http1::Builder::new()
         .timer(Timer)

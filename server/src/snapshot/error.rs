@@ -67,12 +67,6 @@ pub enum DataDirError {
         /// Where they were looked for.
         dir: PathBuf,
     },
-    /// What is to be written to must be empty.
-    #[error("{path:?} is there already; write to another directory, or move what is in it away")]
-    NotEmpty {
-        /// What is there.
-        path: PathBuf,
-    },
     /// The system refused.
     #[error("cannot {what} {path:?}")]
     Io {
@@ -192,4 +186,29 @@ pub enum SaveError {
     /// The runtime that the server runs on is being shut down.
     #[error("the state is not saved, the runtime has ended; the save before it is untouched")]
     NoRuntime,
+}
+
+/// Why the state could not be written as a data directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// There is something already.
+    #[error("{path:?} is there already; write to another directory, or move what is in it away")]
+    NotEmpty {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot {what} {path:?}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With which file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A bug has stopped the server, and half a change may have been made.
+    #[error("the state is not written after an internal error")]
+    Broken,
 }

@@ -10,6 +10,7 @@ mod data_source;
 mod decode;
 mod encode;
 mod error;
+mod export;
 mod format;
 mod load;
 mod lock;
@@ -32,7 +33,8 @@ use minikeeper_engine::{Engine, Image, Settings};
 use minikeeper_protocol::Zxid;
 
 pub use self::data_source::DataSource;
-pub use self::error::{DataDirError, SaveError, SnapshotFault};
+pub use self::error::{DataDirError, ExportError, SaveError, SnapshotFault};
+pub(crate) use self::export::export;
 pub use self::state::State;
 use self::{
     load::{Files, list},

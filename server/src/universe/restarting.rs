@@ -1,0 +1,136 @@
+//! A server that goes down and comes up again, on the same port.
+
+use std::{sync::Arc, time::Duration};
+
+use minikeeper_engine::Keep;
+use tokio::runtime::Handle;
+
+use crate::{door::Found, shared::Shared, start::StartError, universe::Universe};
+
+/// How long going down waits for connections that do not let go.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a server does not come up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestartError {
+    /// It was shut down for good.
+    #[error("the server was shut down; start another one")]
+    Stopped,
+    /// A bug has stopped it, and half a change may have been made.
+    #[error("the server was stopped by an internal error; start another one")]
+    Broken,
+    /// It cannot be reached again. It stays down, and coming up may be tried again.
+    #[error("the server stays down")]
+    Start(#[from] StartError),
+}
+
+impl Universe {
+    /// Goes down: nobody listens on the port, so that connecting is refused, and every connection
+    /// is cut. The state stays, and can be looked at; no session expires meanwhile. The universes
+    /// behind the port of the server's own go down with it; another one refuses its clients alone.
+    ///
+    /// Waits until the connections are closed, two seconds at most. A server that is down already
+    /// stays so.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use minikeeper::{Keep, Server};
+    /// let server = Server::builder().start().await?;
+    /// server.go_down().await;
+    /// assert!(std::net::TcpStream::connect(server.addr()).is_err());
+    /// server.come_up(Keep::Everything).await?;
+    /// assert!(std::net::TcpStream::connect(server.addr()).is_ok());
+    /// # Ok(()) }
+    /// ```
+    pub async fn go_down(&self) {
+        let root = &self.root;
+        if !Arc::ptr_eq(&self.shared, root) {
+            return self.shared.turns.stop();
+        }
+        let tasks = root.door.close(false);
+        root.turns.stop();
+        for universe in root.universes.all() {
+            universe.turns.stop();
+        }
+        for task in tasks {
+            // Waiting makes sure that the port is free.
+            let _ = task.await;
+        }
+        let gone = root.live.wait_no_clients();
+        if tokio::time::timeout(PATIENCE, gone).await.is_err() {
+            tracing::warn!("some connections did not close in time");
+        }
+    }
+
+    /// Comes up again on the same port, with what is kept of the state. A server that is up stays
+    /// as it is.
+    ///
+    /// Sessions that are kept have their whole timeout before them to come back, their ephemerals
+    /// stay as long; watches are the clients' to set again. Session ids are not given out again.
+    /// The zxid never goes back, whatever is kept: a client that has seen a later one would be
+    /// turned away for ever (reference section 14.7). The server's counters begin anew.
+    ///
+    /// The universes behind the port of the server's own come up with it, each with as much of
+    /// its own state; another one comes up by itself.
+    ///
+    /// # Errors
+    /// When the port cannot be bound any more, or the server was shut down or has failed; it is
+    /// down then, and nothing has changed.
+    pub async fn come_up(&self, keep: Keep) -> Result<(), RestartError> {
+        if self.shared.turns.is_broken() {
+            return Err(RestartError::Broken);
+        }
+        let root = &self.root;
+        if !Arc::ptr_eq(&self.shared, root) {
+            if self.shared.turns.is_stopped() {
+                renew(&self.shared, keep);
+            }
+            return Ok(());
+        }
+        let bind = match root.door.look() {
+            Found::Up => return Ok(()),
+            Found::Stopped => return Err(RestartError::Stopped),
+            Found::Down(bind) => bind,
+        };
+        let _on_its_runtime = root.universes.runtime().map(Handle::enter);
+        let serve = bind()?;
+        for universe in root.universes.all() {
+            renew(&universe, keep);
+        }
+        renew(root, keep);
+        root.door.set_up(serve());
+        Ok(())
+    }
+
+    /// Goes down and comes up at once: see [`go_down`](Universe::go_down) and
+    /// [`come_up`](Universe::come_up).
+    ///
+    /// # Errors
+    /// Those of [`come_up`](Universe::come_up).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use minikeeper::{Keep, Server};
+    /// use minikeeper_client::{Client, CreateMode};
+    /// let server = Server::builder().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.create("/lock", b"", CreateMode::Ephemeral).await?;
+    /// server.restart(Keep::Everything).await?;
+    /// // The client has come back with the same session, so its ephemeral is still there.
+    /// client.sync("/lock").await?;
+    /// assert!(server.get("/lock").is_some());
+    /// # Ok(()) }
+    /// ```
+    pub async fn restart(&self, keep: Keep) -> Result<(), RestartError> {
+        self.go_down().await;
+        self.come_up(keep).await
+    }
+}
+
+fn renew(shared: &Shared, keep: Keep) {
+    shared.turns.renew(|engine, now| engine.restart(keep, now));
+    shared.turns.resume();
+}
