@@ -19,6 +19,8 @@
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `control`, `control_verbs`, `control_universes` | HTTP: who may, limits; what each verb does |
 //! | `seeding` | trees put there, taken out and compared |
+//! | `moving` | data directories that are imported and exported |
+//! | `restarting` | a server that goes down and comes up on the same port |
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
@@ -46,8 +48,10 @@ mod kit;
 mod limits;
 mod local;
 mod memory;
+mod moving;
 mod pacing;
 mod paths;
+mod restarting;
 mod rewinding;
 mod saving;
 mod seeding;

@@ -1,0 +1,114 @@
+//! From one server's data directory to another server, and back. Source: reference section 22.
+
+use std::{fs, path::PathBuf};
+
+use minikeeper::{DataDirError, ExportError, StartError, blocking};
+use minikeeper_protocol::{CreateMode, SessionId, Zxid};
+use minikeeper_tests::wire::{self, Wire};
+
+use crate::kit::TIMEOUT_MS;
+
+fn scratch_dir(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("moving")
+        .join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn builder() -> blocking::BlockingBuilder {
+    blocking::Server::builder().manual_clock()
+}
+
+/// The znodes of a dump.
+fn znodes(dump: &str) -> Vec<&str> {
+    let lines = dump.lines();
+    lines.filter(|line| line.starts_with("znode ")).collect()
+}
+
+#[test]
+fn exported_directory_starts_another_server_with_the_same_state() {
+    let dir = scratch_dir("exported");
+    let first = builder().start().unwrap();
+    let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/p", b"data", CreateMode::Persistent));
+    client.must(&wire::create("/p/e", b"", CreateMode::Ephemeral));
+    let zxid = first.export_data(&dir).unwrap();
+    let refusal = first.export_data(&dir).unwrap_err();
+    assert!(matches!(refusal, ExportError::NotEmpty { .. }), "{refusal}");
+    // Whoever starts from it, the directory stays as it is.
+    for _ in 0..2 {
+        let second = builder().data_from(&dir).start().unwrap();
+        assert_eq!(znodes(&second.dump()), znodes(&first.dump()));
+        let mut client = Wire::connect(second.addr());
+        let password = session.password.as_deref().unwrap();
+        let resumed = client.resume(session.session_id, password, zxid, TIMEOUT_MS);
+        assert_eq!(resumed, session);
+        client.must(&wire::set("/p", b"changed"));
+    }
+    let names: Vec<_> = fs::read_dir(dir.join("version-2")).unwrap().collect();
+    assert_eq!(names.len(), 1);
+}
+
+#[test]
+fn running_server_goes_on_with_an_imported_state() {
+    let dir = scratch_dir("imported");
+    let production = builder().start().unwrap();
+    let (mut client, _) = Wire::open(production.addr(), TIMEOUT_MS);
+    client.must(&wire::create(
+        "/from_production",
+        b"",
+        CreateMode::Persistent,
+    ));
+    production.export_data(&dir).unwrap();
+
+    let test = builder()
+        .configure(|config| config.initial_zxid = Some(1_000))
+        .start()
+        .unwrap();
+    // Clocks that stand still give the same ids; the first one is that of production's session.
+    Wire::open(test.addr(), TIMEOUT_MS);
+    let (mut client, session) = Wire::open(test.addr(), TIMEOUT_MS);
+    let created = client.call(&wire::create("/of_the_test", b"", CreateMode::Ephemeral));
+    test.advance(std::time::Duration::from_secs(5));
+    test.import_data(&dir).unwrap();
+    client.expect_closed();
+    test.check().unwrap();
+    assert_eq!(znodes(&test.dump()), znodes(&production.dump()));
+    // The sessions of production have their whole timeout before them.
+    assert_eq!(test.sessions().len(), 1);
+    test.advance(std::time::Duration::from_secs(9));
+    assert_eq!(test.sessions().len(), 1);
+    let mut client = Wire::connect(test.addr());
+    let password = session.password.as_deref().unwrap();
+    let refused = client.resume(session.session_id, password, created.zxid, TIMEOUT_MS);
+    assert_eq!(refused.session_id, SessionId::NONE);
+    let (mut client, _) = Wire::open(test.addr(), TIMEOUT_MS);
+    let next = client.call(&wire::create("/next", b"", CreateMode::Persistent));
+    assert_eq!(next.zxid, Zxid(created.zxid.0 + 3));
+}
+
+#[test]
+fn import_that_fails_changes_nothing() {
+    let server = builder().start().unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    let error = server.import_data(scratch_dir("absent")).unwrap_err();
+    assert!(matches!(error, DataDirError::Io { .. }), "{error}");
+    client.must(&wire::get("/a", false));
+}
+
+#[test]
+fn import_into_a_data_directory_needs_that_to_be_empty() {
+    let (dir, data_dir) = (scratch_dir("source"), scratch_dir("lives_there"));
+    let first = builder().start().unwrap();
+    let (mut client, _) = Wire::open(first.addr(), TIMEOUT_MS);
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    first.export_data(&dir).unwrap();
+    let both = || builder().data_from(&dir).data_dir(&data_dir).start();
+    both().unwrap().shutdown().unwrap();
+    let error = both().unwrap_err();
+    assert!(matches!(error, StartError::ImportToo { .. }), "{error}");
+    let alone = builder().data_dir(&data_dir).start().unwrap();
+    assert!(alone.get("/a").is_some());
+}
