@@ -47,6 +47,13 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   minikeeper serve --port 0 --address-file addr")]
     Serve(Box<ServeArgs>),
+    /// Write what a data directory holds, logs included, to another one, as one snapshot
+    ///
+    /// Reads directories of ZooKeeper 3.4 to 3.9 and of minikeeper; 3.8 and 3.9 start from what is
+    /// written, and so does minikeeper. Nothing is written to the first directory.
+    #[command(after_help = "Example:
+  minikeeper export /var/lib/zookeeper copy")]
+    Export(ExportArgs),
     /// Ask a running server whether it is well
     ///
     /// Sends the four-letter word ruok. Exit code 0 if the answer is imok, 1 otherwise.
@@ -59,6 +66,43 @@ pub(crate) enum Command {
     },
     /// Do to a running server what a test does: time, sessions, state
     Ctl(CtlArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The directory to read
+    #[arg(value_name = "FROM")]
+    from: PathBuf,
+    /// The directory to write; made if there is none, and must be empty if there is one
+    #[arg(value_name = "TO")]
+    pub(crate) to: PathBuf,
+    /// Where the transaction logs are, if it is another directory (dataLogDir)
+    #[arg(long, value_name = "DIR")]
+    import_logs: Option<PathBuf>,
+    /// Read logs without a snapshot, as versions before 3.5.3 left them
+    #[arg(long)]
+    trust_empty_snapshot: bool,
+}
+
+impl ExportArgs {
+    pub(crate) fn source(&self) -> DataSource {
+        data_source(
+            &self.from,
+            self.import_logs.as_ref(),
+            self.trust_empty_snapshot,
+        )
+    }
+}
+
+fn data_source(dir: &PathBuf, logs: Option<&PathBuf>, trusts_empty: bool) -> DataSource {
+    let mut source = DataSource::new(dir);
+    if let Some(logs) = logs {
+        source = source.log_dir(logs);
+    }
+    if trusts_empty {
+        source = source.trust_empty_snapshot();
+    }
+    source
 }
 
 #[derive(clap::Args, Debug)]
@@ -293,14 +337,12 @@ struct LimitArgs {
 
 impl ServeArgs {
     fn import_source(&self) -> Option<DataSource> {
-        let mut source = DataSource::new(self.import.as_ref()?);
-        if let Some(dir) = &self.import_logs {
-            source = source.log_dir(dir);
-        }
-        if self.trust_empty_snapshot {
-            source = source.trust_empty_snapshot();
-        }
-        Some(source)
+        let dir = self.import.as_ref()?;
+        Some(data_source(
+            dir,
+            self.import_logs.as_ref(),
+            self.trust_empty_snapshot,
+        ))
     }
 
     pub(crate) fn config(&self) -> Config {

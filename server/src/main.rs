@@ -22,7 +22,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSo
 use minikeeper::{Config, Server, StartError, Tree, jaas_users};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{Args, Command, ServeArgs};
+use crate::args::{Args, Command, ExportArgs, ServeArgs};
 
 /// How long a stop waits for connections that do not let go.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Some(Command::Healthcheck { address }) => healthcheck(&address),
         Some(Command::Ctl(ctl)) => ctl.run().map_err(Failure::from),
+        Some(Command::Export(args)) => export(&args),
         Some(Command::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
             run(&serve_args, matches)
@@ -239,6 +240,17 @@ fn raise_open_files_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
     }
+}
+
+fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let state = args.source().read().map_err(|error| chain(&error))?;
+    let zxid = state.export_data(&args.to).map_err(|error| chain(&error))?;
+    let _ = writeln!(
+        io::stdout(),
+        "{} has everything up to zxid {zxid}",
+        args.to.display()
+    );
+    Ok(())
 }
 
 fn healthcheck(address: &str) -> Result<(), Failure> {

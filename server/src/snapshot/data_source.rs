@@ -8,6 +8,7 @@ use crate::snapshot::{
     FOLDER,
     error::DataDirError,
     load::{Files, list},
+    state::State,
 };
 
 /// A data directory of a ZooKeeper server, version 3.4 to 3.9, to start from: its newest snapshot,
@@ -53,6 +54,40 @@ impl DataSource {
     pub const fn trust_empty_snapshot(mut self) -> Self {
         self.trusts_empty_snapshot = true;
         self
+    }
+
+    /// Reads it all, for servers to [start with](crate::Builder::state), or to be
+    /// [written](State::export_data) as one snapshot.
+    ///
+    /// Ephemerals whose session is not there are left out, as every server that starts does.
+    ///
+    /// # Errors
+    /// When it cannot be read, or makes no sense.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = std::env::temp_dir().join(format!("minikeeper-doc-read-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// use minikeeper::{DataSource, Server};
+    /// let production = Server::builder().start().await?;
+    /// let zxid = production.export_data(&dir)?;
+    /// let state = DataSource::new(&dir).read()?;
+    /// assert_eq!(state.zxid(), zxid);
+    /// // As many servers as there are tests, and the files are read once.
+    /// let first = Server::builder().state(state.clone()).start().await?;
+    /// let second = Server::builder().state(state).start().await?;
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read(&self) -> Result<State, DataDirError> {
+        let settings = Settings {
+            sessions_max: usize::MAX,
+            tree_bytes_max: usize::MAX,
+            extended_types: true,
+            ..Settings::default()
+        };
+        Ok(State::of(&self.load(settings)?))
     }
 
     pub(crate) fn dir(&self) -> &Path {

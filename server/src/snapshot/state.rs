@@ -1,13 +1,17 @@
 //! A state between two servers of one process.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::Zxid;
 
-use crate::snapshot::{self, decode, error::SnapshotFault};
+use crate::snapshot::{
+    self, decode,
+    error::{ExportError, SnapshotFault},
+};
 
-/// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state).
+/// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state) and
+/// [`DataSource::read`](crate::DataSource::read).
 ///
 /// Cheap to clone.
 ///
@@ -43,6 +47,15 @@ impl State {
     #[must_use]
     pub const fn zxid(&self) -> Zxid {
         self.zxid
+    }
+
+    /// Writes it as a data directory that a ZooKeeper server starts from, see
+    /// [`Universe::export_data`](crate::Universe::export_data).
+    ///
+    /// # Errors
+    /// When there is something in the directory, or the system refuses.
+    pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
+        snapshot::export(dir.as_ref(), self.zxid, &self.snapshot)
     }
 
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, SnapshotFault> {
