@@ -161,12 +161,17 @@ impl Restoration {
         for path in paths {
             self.delete(head.zxid, path)?;
         }
-        for id in self.ephemerals.remove(&head.session).unwrap_or_default() {
+        // One by one: what goes may take another one with it that is below.
+        while let Some(id) = self.an_ephemeral_of(head.session) {
             let parent = self.state.tree[id].parent;
             self.raise_pzxid(parent, head.zxid);
             self.remove(id);
         }
         Ok(())
+    }
+
+    fn an_ephemeral_of(&self, session: SessionId) -> Option<ZnodeId> {
+        self.ephemerals.get(&session)?.first().copied()
     }
 
     /// Whether the znode was made, and its share of the list with it.
@@ -180,8 +185,7 @@ impl Restoration {
         created_children: Option<i32>,
     ) -> Result<bool, ImageError> {
         path::validate(path).map_err(ImageError::Path)?;
-        let parent = path::parent_of(path).and_then(|parent| self.state.tree.find(parent));
-        let Some(parent) = parent else {
+        let Some(parent) = self.parent_at(path) else {
             return Ok(false);
         };
         let known = self.state.tree.find(path);
@@ -207,16 +211,23 @@ impl Restoration {
 
     fn delete(&mut self, zxid: Zxid, path: &[u8]) -> Result<(), ImageError> {
         path::validate(path).map_err(ImageError::Path)?;
-        let tree = &self.state.tree;
-        let Some(parent) = path::parent_of(path).and_then(|parent| tree.find(parent)) else {
+        let Some(parent) = self.parent_at(path) else {
             return Ok(());
         };
-        let known = tree.find(path);
+        let known = self.state.tree.find(path);
         self.raise_pzxid(parent, zxid);
         if let Some(id) = known {
             self.remove(id);
         }
         Ok(())
+    }
+
+    /// The parent, if it is there; the root has none.
+    fn parent_at(&self, path: &[u8]) -> Option<ZnodeId> {
+        if path == b"/" {
+            return None;
+        }
+        self.state.tree.find(path::parent_of(path)?)
     }
 
     fn raise_pzxid(&mut self, parent: ZnodeId, zxid: Zxid) {
@@ -235,10 +246,12 @@ impl Restoration {
         }
         for id in all.into_iter().rev() {
             let znode = self.state.tree.remove(id);
-            if znode.owner.is_ephemeral()
-                && let Some(ids) = self.ephemerals.get_mut(&SessionId(znode.owner.0))
-            {
+            let owner = SessionId(znode.owner.0);
+            if let Some(ids) = self.ephemerals.get_mut(&owner) {
                 ids.remove(&id);
+                if ids.is_empty() {
+                    self.ephemerals.remove(&owner);
+                }
             }
             self.without_list.remove(&id);
             self.state.acls.release(znode.acl);

@@ -163,11 +163,13 @@ fn what_is_not_there_is_left_alone_but_the_parent_knows() {
             (head(1, 11), data_set("/p/gone", 2)),
             (head(1, 12), persistent("/nowhere/x", 1)),
             (head(1, 13), deleted("/nowhere/x")),
+            (head(1, 14), deleted("/")),
+            (head(1, 15), persistent("/", 9)),
         ],
     );
     let stat = engine.get("/p").unwrap().1;
     assert_eq!((stat.pzxid, stat.cversion), (Zxid(10), 10));
-    assert_eq!(engine.zxid(), Zxid(13));
+    assert_eq!(engine.zxid(), Zxid(15));
     assert_eq!(engine.children("/").unwrap(), ["p"]);
 }
 
@@ -241,6 +243,22 @@ fn session_that_ended_takes_its_ephemerals_told_or_not() {
         let ids: Vec<_> = engine.sessions().map(|(id, ..)| id).collect();
         assert_eq!(ids, [SessionId(6)]);
     }
+}
+
+/// A fuzzy snapshot may have an ephemeral where the log has still a parent.
+#[test]
+fn ephemeral_below_another_one_goes_with_it() {
+    let restoration = Restoration::fresh(Settings::default());
+    let engine = finished(
+        restoration,
+        &[
+            (head(5, 1), Change::OpenSession { timeout_ms: 4_000 }),
+            (head(5, 2), created("/e", 1, Lifetime::Ephemeral)),
+            (head(5, 3), created("/e/f", 1, Lifetime::Ephemeral)),
+            (head(5, 4), Change::CloseSession { paths: &[] }),
+        ],
+    );
+    assert_eq!(engine.children("/").unwrap(), ["zookeeper"]);
 }
 
 #[test]
