@@ -1,9 +1,12 @@
-//! Runs the bodies that fuzz the engine over their seeds and over random bytes.
+//! Runs the bodies that fuzz more than the protocol over their seeds and over random bytes.
 
-// The file is that of the fuzz targets, which have a crate of their own.
+// The files are those of the fuzz targets, which have a crate of their own.
 #[path = "../fuzz/engine_bodies.rs"]
 #[allow(unreachable_pub, reason = "the crate of the targets passes them on")]
 mod bodies;
+#[path = "../fuzz/data_bodies.rs"]
+#[allow(unreachable_pub, reason = "the crate of the targets passes them on")]
+mod data_bodies;
 
 use std::{
     fs,
@@ -19,10 +22,14 @@ use crate::{effort, seed};
 
 const INPUTS: u32 = 800;
 
+fn all() -> impl Iterator<Item = &'static Body> {
+    BODIES.iter().chain(data_bodies::BODIES)
+}
+
 #[test]
 fn every_engine_body_has_a_target_of_its_name() {
     let manifest = fs::read_to_string(folder().join("Cargo.toml")).unwrap();
-    for (body, _) in BODIES {
+    for (body, _) in all() {
         let target = folder().join(format!("fuzz_targets/{body}.rs"));
         let target = fs::read_to_string(target).unwrap();
         assert!(
@@ -35,7 +42,7 @@ fn every_engine_body_has_a_target_of_its_name() {
 
 #[test]
 fn engine_bodies_pass_over_their_seeds() {
-    for body in BODIES {
+    for body in all() {
         let files: Vec<_> = fs::read_dir(folder().join("seeds").join(body.0))
             .expect("every body has a folder of seeds")
             .collect();
@@ -53,7 +60,7 @@ fn engine_bodies_pass_over_their_seeds() {
 #[test]
 fn engine_bodies_pass_over_random_bytes() {
     let seed = seed();
-    for body in BODIES {
+    for body in all() {
         let mut random = Random::new(seed);
         for number in 0..INPUTS * effort() {
             // Sessions first, or nothing happens; then anything.
