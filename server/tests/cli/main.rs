@@ -13,6 +13,7 @@
 
 mod ctl;
 mod data_dir;
+mod moving;
 mod program;
 
 use std::{

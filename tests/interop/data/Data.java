@@ -31,7 +31,8 @@ import org.apache.zookeeper.data.Stat;
  *
  *   Data fill HOST:PORT ROUNDS     leaves its sessions behind, as a client does that is killed
  *   Data many HOST:PORT COUNT      znodes of 100 bytes below /many, 1,000 to a parent
- *   Data describe HOST:PORT        one line a znode: path, data, access list, stat; then the sessions
+ *   Data describe HOST:PORT [EVERY] one line a znode: path, data, access list, stat; then the sessions. Below /many only
+ *                                  one in so many
  */
 final class Data {
   private static final int TIMEOUT_MS = 40_000;
@@ -49,7 +50,7 @@ final class Data {
         many(args[1], Integer.parseInt(args[2]));
         break;
       case "describe":
-        describe(args[1]);
+        describe(args[1], args.length > 2 ? Integer.parseInt(args[2]) : 1);
         break;
       default:
         throw new IllegalArgumentException(args[0]);
@@ -254,7 +255,7 @@ final class Data {
     client.close();
   }
 
-  private static void describe(String address) throws Exception {
+  private static void describe(String address, int every) throws Exception {
     ZooKeeper client = connect(address);
     client.addAuthInfo("digest", bytes(SUPER));
     PrintStream out = new PrintStream(System.out, false, "UTF-8");
@@ -269,6 +270,9 @@ final class Data {
       List<String> names = client.getChildren(path, false);
       Collections.sort(names);
       for (String name : names) {
+        if (path.startsWith("/many/") && Integer.parseInt(name) % every != 0) {
+          continue;
+        }
         waiting.add((path.equals("/") ? "" : path) + "/" + name);
       }
     }
@@ -281,7 +285,9 @@ final class Data {
         List<String> lines = new ArrayList<>(List.of(block.trim().split("\\s*\n\\s*")));
         lines.removeIf(line -> !line.startsWith("/"));
         Collections.sort(lines);
-        sessions.add("session " + id + " owns " + lines);
+        if (!lines.isEmpty()) {
+          sessions.add("session " + id + " owns " + lines);
+        }
       }
     }
     Collections.sort(sessions);
