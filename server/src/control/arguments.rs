@@ -51,7 +51,7 @@ impl Arguments {
             let fields = parameter.kind.alternatives();
             if !fields.is_empty() {
                 let is_given = |name: &&str| given.contains_key(*name);
-                let names = || fields.iter().map(|(name, _)| *name);
+                let names = || fields.iter().map(|field| field.name);
                 if names().filter(is_given).count() != 1 {
                     let names = names().collect::<Vec<_>>().join(", ");
                     return Err(Fault::bad_input(format!("give exactly one of {names}")));
@@ -91,7 +91,7 @@ impl Arguments {
     pub(crate) fn alternative(&self, kind: Kind) -> Result<(&'static str, &Value), Fault> {
         let mut fields = kind.alternatives().iter();
         fields
-            .find_map(|(field, _)| Some((*field, self.0.get(*field)?)))
+            .find_map(|field| Some((field.name, self.0.get(field.name)?)))
             .ok_or_else(|| Fault::bad_input("nothing was given"))
     }
 
@@ -108,24 +108,19 @@ impl Arguments {
     }
 }
 
+/// What stands in the field of this name.
 fn kind_of(parameters: &[Parameter], name: &str) -> Result<Kind, Fault> {
-    let names = |parameter: &Parameter| -> Vec<&'static str> {
-        let fields: Vec<_> = parameter
-            .kind
-            .alternatives()
-            .iter()
-            .map(|(name, _)| *name)
-            .collect();
-        if fields.is_empty() {
-            return vec![parameter.name];
-        }
-        fields
+    let fields = || {
+        parameters.iter().flat_map(|parameter| {
+            let alternatives = parameter.kind.alternatives();
+            let own = (alternatives.is_empty()).then_some((parameter.name, parameter.kind));
+            let fields = alternatives.iter().map(|field| (field.name, field.kind));
+            own.into_iter().chain(fields)
+        })
     };
-    let known = parameters
-        .iter()
-        .find(|parameter| names(parameter).contains(&name));
-    known.map(|parameter| parameter.kind).ok_or_else(|| {
-        let names: Vec<_> = parameters.iter().flat_map(names).collect();
+    let known = fields().find(|(known, _)| *known == name);
+    known.map(|(_, kind)| kind).ok_or_else(|| {
+        let names: Vec<_> = fields().map(|(name, _)| name).collect();
         let there_are = if names.is_empty() {
             "there is none".to_owned()
         } else {

@@ -102,29 +102,39 @@ pub enum Kind {
     Json(fn() -> Value),
 }
 
-/// A field, and what JSON Schema says of it.
-pub(crate) type Alternative = (&'static str, fn() -> Value);
+/// A field that may stand for a parameter.
+pub(crate) struct Alternative {
+    pub(crate) name: &'static str,
+    /// What it is looked through as.
+    pub(crate) kind: Kind,
+    schema: fn() -> Value,
+}
+
+impl Alternative {
+    const fn text(name: &'static str, schema: fn() -> Value) -> Self {
+        let kind = Kind::Text;
+        Self { name, kind, schema }
+    }
+}
 
 /// How sessions can be named.
 const WHO: [Alternative; 4] = [
-    ("session", || {
+    Alternative::text("session", || {
         json!({
             "type": "string",
             "description": "A session's id, hexadecimal or decimal",
             "pattern": "^(0x[0-9a-fA-F]{1,16}|[0-9]{1,18})$",
         })
     }),
-    ("address", || {
-        json!({
-            "type": "string",
-            "description": "Where clients connect from: an address, or address and port",
-        })
+    Alternative::text("address", || {
+        let help = "Where clients connect from: an address, or address and port";
+        json!({"type": "string", "description": help})
     }),
-    (
+    Alternative::text(
         "identity",
         || json!({"type": "string", "description": "What clients have proved to be: scheme:id"}),
     ),
-    (
+    Alternative::text(
         "owner",
         || json!({"type": "string", "description": "The path of an ephemeral: its owner is meant"}),
     ),
@@ -132,8 +142,12 @@ const WHO: [Alternative; 4] = [
 
 /// How a tree can be given.
 const TREE: [Alternative; 2] = [
-    ("tree", schema::tree),
-    (
+    Alternative {
+        name: "tree",
+        kind: Kind::Json(schema::tree),
+        schema: schema::tree,
+    },
+    Alternative::text(
         "yaml",
         || json!({"type": "string", "description": "The same in YAML"}),
     ),
@@ -236,8 +250,8 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
     let mut choices = Vec::new();
     for parameter in parameters {
         let alternatives = parameter.kind.alternatives();
-        for (field, schema) in alternatives {
-            properties.insert((*field).to_owned(), schema());
+        for Alternative { name, schema, .. } in alternatives {
+            properties.insert((*name).to_owned(), schema());
         }
         if alternatives.is_empty() {
             properties.insert(parameter.name.to_owned(), parameter.schema());
@@ -245,7 +259,7 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
                 required.push(parameter.name);
             }
         } else {
-            let one = |(field, _): &Alternative| json!({"required": [field]});
+            let one = |field: &Alternative| json!({"required": [field.name]});
             let one_of: Vec<_> = alternatives.iter().map(one).collect();
             choices.push(json!({"oneOf": one_of}));
         }
