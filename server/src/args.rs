@@ -127,6 +127,9 @@ pub(crate) struct ServeArgs {
     /// Put the znodes of this file into the tree at the start; YAML, or JSON (.json)
     #[arg(long, value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
+    /// Stop when stdin ends, as after SIGTERM: with whoever holds the other end of its pipe
+    #[arg(long)]
+    pub(crate) exit_on_stdin_eof: bool,
     /// Save the state here when stopped, load it when started [default: keep nothing]
     ///
     /// The files are those of an original's dataDir: snapshots are exchangeable with Apache

@@ -15,12 +15,16 @@ use std::{
     net::{SocketAddr, TcpStream, ToSocketAddrs as _},
     path::Path,
     process::ExitCode,
+    thread,
     time::Duration,
 };
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
 use minikeeper::{Config, Server, StartError, Tree, jaas_users};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
 
 use crate::args::{Args, Command, ExportArgs, ServeArgs};
 
@@ -112,6 +116,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
     let cannot_listen = |error| format!("cannot listen for signals: {error}");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
+    let mut stdin_ended = args.exit_on_stdin_eof.then(watch_stdin).transpose()?;
     let mut server = Server::start(config).await?;
     if let Some(path) = &args.address_file {
         write_address(path, server.addr())
@@ -123,6 +128,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
         tokio::select! {
             _ = interrupt.recv() => break Ok(()),
             _ = terminate.recv() => break Ok(()),
+            () = ended(stdin_ended.as_mut()) => break Ok(()),
             () = server.closed() => {
                 break Err("stopped by an internal error; please report it".to_owned().into());
             }
@@ -138,6 +144,29 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
         std::process::exit(0);
     }
     outcome
+}
+
+/// Reads stdin away until it ends, on a thread of its own: a runtime that ends waits for reads it
+/// has begun itself.
+fn watch_stdin() -> Result<oneshot::Receiver<()>, Failure> {
+    let (sender, receiver) = oneshot::channel();
+    thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            // A stdin that cannot be read has ended too.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            let _ = sender.send(());
+        })
+        .map_err(|error| format!("cannot watch stdin: {error}"))?;
+    Ok(receiver)
+}
+
+/// Waits for the end of stdin; for ever, if nobody watches it.
+async fn ended(stdin: Option<&mut oneshot::Receiver<()>>) {
+    match stdin {
+        Some(receiver) => drop(receiver.await),
+        None => std::future::pending().await,
+    }
 }
 
 /// The settings: the options, and where none is given, the file of `--config`. What that says in

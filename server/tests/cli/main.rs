@@ -252,6 +252,26 @@ fn termination_and_interrupt_exit_with_0_and_close_clients() {
     }
 }
 
+/// Whoever started a server for a test may be killed: the pipe between them ends with either.
+#[test]
+fn end_of_stdin_stops_it_as_sigterm_does_but_only_if_asked_to() {
+    let dir = scratch_file("saved_when_stdin_ended");
+    let _ = fs::remove_dir_all(&dir);
+    let data_dir = ["--port", "0", "--data-dir", dir.to_str().unwrap()];
+    let mut server = Running::start_with_stdin(&[&data_dir[..], &["--exit-on-stdin-eof"]].concat());
+    let (mut client, ..) = open(server.address());
+    server.end_stdin();
+    let (status, _, err) = server.end();
+    assert_eq!((status.code(), err.as_str()), (Some(0), ""));
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(fs::read_dir(dir.join("version-2")).unwrap().count(), 1);
+
+    // Without the option stdin has ended from the start, as in every other test here.
+    let server = Running::start(&["--port", "0"]);
+    let (_client, ..) = open(server.address());
+    assert_eq!(server.terminate().0.code(), Some(0));
+}
+
 #[test]
 fn healthcheck_exits_with_0_only_if_a_server_answers() {
     let server = Running::start(&["--port", "0"]);

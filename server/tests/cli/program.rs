@@ -40,7 +40,18 @@ impl Running {
     /// Starts a server and waits until it says that it listens.
     #[track_caller]
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut child = program(args).spawn().expect("the program runs");
+        Self::spawn(&mut program(args))
+    }
+
+    /// Starts a server whose stdin stays open until [`end_stdin`](Self::end_stdin).
+    #[track_caller]
+    pub(crate) fn start_with_stdin(args: &[&str]) -> Self {
+        Self::spawn(program(args).stdin(Stdio::piped()))
+    }
+
+    #[track_caller]
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the program runs");
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).expect("text on stdout");
@@ -57,6 +68,10 @@ impl Running {
         address
             .and_then(|address| address.parse().ok())
             .unwrap_or_else(|| panic!("no address in {:?}", self.first_line))
+    }
+
+    pub(crate) fn end_stdin(&mut self) {
+        self.child.stdin = None;
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
