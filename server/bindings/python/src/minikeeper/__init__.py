@@ -1,0 +1,26 @@
+"""An in-memory ZooKeeper for tests, in which the test owns time, sessions, faults and state.
+
+`Server` starts one; the fixture `minikeeper` of the pytest plugin gives one to a test. Clients are the usual ones.
+"""
+
+from ._errors import MinikeeperError, WaitTimedOut
+from ._faults import Fault
+from ._kazoo import settle
+from ._sessions import Session, Watch
+from ._state import Znode
+from ._time import Now
+from .server import Server
+from .universe import Universe
+
+__all__ = [
+    "Fault",
+    "MinikeeperError",
+    "Now",
+    "Server",
+    "Session",
+    "Universe",
+    "WaitTimedOut",
+    "Watch",
+    "Znode",
+    "settle",
+]

@@ -1,0 +1,26 @@
+"""Verbs of a test: going down, coming up again."""
+
+from __future__ import annotations
+
+from ._control import Control
+
+
+class Restarts:
+    """A restart as clients see it, on the same port, without a new process.
+
+    `keep` is "everything" (the default): data and sessions; "data": no session, so no ephemeral either; or "nothing".
+    """
+
+    _control: Control
+
+    def go_down(self) -> None:
+        """Cuts every connection of a client and takes no new one until `come_up`."""
+        self._control.do("go_down")
+
+    def come_up(self, *, keep: str = "everything") -> None:
+        """Serves again."""
+        self._control.do("come_up", {"keep": keep})
+
+    def restart(self, *, keep: str = "everything") -> None:
+        """Goes down and comes up."""
+        self._control.do("restart", {"keep": keep})

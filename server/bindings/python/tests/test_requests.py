@@ -1,0 +1,236 @@
+"""What each verb asks of the control API, and what it makes of the answer. The server is a fake that writes down."""
+
+import http.server
+import json
+import threading
+import types
+
+import pytest
+
+from minikeeper import MinikeeperError, Now, Session, Universe, WaitTimedOut, Watch, Znode
+
+
+class Fake:
+    """Answers every request with `status` and `answer`, and keeps the last one."""
+
+    def __init__(self):
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                fake.asked = (self.command, self.path, json.loads(content) if content else None)
+                fake.token = self.headers.get("Authorization")
+                answer = fake.answer if isinstance(fake.answer, bytes) else json.dumps(fake.answer).encode()
+                self.send_response(fake.status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self.status, self.answer, self.asked = 200, {}, None
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = "127.0.0.1:%d" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def server():
+    fake = Fake()
+    yield fake
+    fake.server.shutdown()
+    fake.server.server_close()
+
+
+@pytest.fixture
+def fake(server):
+    server.status, server.answer, server.asked = 200, {}, None
+    return server
+
+
+SESSION_JSON = {
+    "id": "0x1000a2b3c0001",
+    "timeout_ms": 4000,
+    "timeout_left_ms": 3999,
+    "address": "127.0.0.1:4711",
+    "is_connected": True,
+    "is_silenced": False,
+    "identities": ["digest:alice"],
+    "ephemerals": ["/e"],
+    "watches": [{"path": "/w", "kind": "data"}],
+    "last_operation": "exists",
+}
+SESSION = Session(
+    0x1000A2B3C0001,
+    4000,
+    3999,
+    "127.0.0.1:4711",
+    True,
+    False,
+    ("digest:alice",),
+    ("/e",),
+    (Watch("/w", "data"),),
+    "exists",
+)
+KAZOO = types.SimpleNamespace(client_id=(0x1000A2B3C0001, b"password"))
+WITHIN = {"within_ms": 10_000}
+
+CASES = [
+    # call, what is asked, answer, what is returned
+    (
+        lambda u: u.now(),
+        ("GET", "/v1/now", None),
+        {"elapsed_ms": 5, "wall_ms": 9, "is_frozen": True},
+        Now(5, 9, True),
+    ),
+    (lambda u: u.advance(by_ms=10_000), ("POST", "/v1/advance", {"by_ms": 10_000}), {}, None),
+    (lambda u: u.freeze(), ("POST", "/v1/freeze", {}), {}, None),
+    (lambda u: u.unfreeze(), ("POST", "/v1/unfreeze", {}), {}, None),
+    (lambda u: u.auto_advance(idle_ms=5), ("POST", "/v1/auto_advance", {"idle_ms": 5}), {}, None),
+    (lambda u: u.auto_advance(idle_ms=None), ("POST", "/v1/auto_advance", {"idle_ms": None}), {}, None),
+    (lambda u: u.sessions(), ("GET", "/v1/sessions", None), {"sessions": [SESSION_JSON]}, [SESSION]),
+    (lambda u: u.expire(255), ("POST", "/v1/expire", {"session": "0xff"}), {"count": 1}, 1),
+    (lambda u: u.expire(-1), ("POST", "/v1/expire", {"session": "0x" + 16 * "f"}), {"count": 0}, 0),
+    (lambda u: u.expire(KAZOO), ("POST", "/v1/expire", {"session": "0x1000a2b3c0001"}), {"count": 1}, 1),
+    (lambda u: u.expire(SESSION), ("POST", "/v1/expire", {"session": "0x1000a2b3c0001"}), {"count": 1}, 1),
+    (lambda u: u.expire(owner="/e"), ("POST", "/v1/expire", {"owner": "/e"}), {"count": 1}, 1),
+    (lambda u: u.disconnect("0x1"), ("POST", "/v1/disconnect", {"session": "0x1"}), {"count": 1}, 1),
+    (lambda u: u.disconnect_all(), ("POST", "/v1/disconnect_all", {}), {"count": 3}, None),
+    (
+        lambda u: u.silence(address="127.0.0.1"),
+        ("POST", "/v1/silence", {"address": "127.0.0.1"}),
+        {"count": 2},
+        2,
+    ),
+    (
+        lambda u: u.unsilence(identity="digest:alice"),
+        ("POST", "/v1/unsilence", {"identity": "digest:alice"}),
+        {"count": 1},
+        1,
+    ),
+    (lambda u: u.inject(path="/a").id, ("POST", "/v1/inject", {"path": "/a"}), {"fault": 7}, 7),
+    (lambda u: u.inject({"path": "/a"}).id, ("POST", "/v1/inject", {"path": "/a"}), {"fault": 7}, 7),
+    (lambda u: u.faults(), ("GET", "/v1/faults", None), {"faults": [{"fault": 7, "hits": 1}]}, [{"fault": 7, "hits": 1}]),
+    (lambda u: u.remove_fault(7), ("POST", "/v1/remove_fault", {"fault": 7}), {}, None),
+    (lambda u: u.reset_faults(), ("POST", "/v1/reset_faults", {}), {}, None),
+    (lambda u: u.until_hit(7), ("POST", "/v1/until_hit", {"fault": 7, "hits": 1, **WITHIN}), {}, None),
+    (lambda u: u.get("/a b"), ("GET", "/v1/get?path=%2Fa+b", None), {"data": "ä", "stat": {"version": 1}},
+     Znode("ä".encode(), {"version": 1})),
+    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data": None, "stat": {}}, None),
+    (lambda u: u.get("/").data, ("GET", "/v1/get?path=%2F", None), {"data_base64": "/w==", "stat": {}}, b"\xff"),
+    (lambda u: u.children("/"), ("GET", "/v1/children?path=%2F", None), {"children": ["a"]}, ["a"]),
+    (lambda u: u.dump(), ("GET", "/v1/dump", None), {"dump": "text"}, "text"),
+    (lambda u: u.export_tree(), ("GET", "/v1/export_tree?format=json", None), {"tree": {"a": "1"}}, {"a": "1"}),
+    (lambda u: u.export_tree(format="yaml"), ("GET", "/v1/export_tree?format=yaml", None), {"tree": "a: 1"}, "a: 1"),
+    (lambda u: u.seed({"a": "1"}), ("POST", "/v1/seed", {"tree": {"a": "1"}}), {}, None),
+    (lambda u: u.seed(yaml="a: 1"), ("POST", "/v1/seed", {"yaml": "a: 1"}), {}, None),
+    (lambda u: u.snapshot(), ("POST", "/v1/snapshot", {}), {"snapshot": 3}, 3),
+    (lambda u: u.restore(3), ("POST", "/v1/restore", {"snapshot": 3}), {}, None),
+    (lambda u: u.drop_snapshot(3), ("POST", "/v1/drop_snapshot", {"snapshot": 3}), {}, None),
+    (lambda u: u.fork("f").connect_string, ("POST", "/v1/fork", {"name": "f"}), {"connect_string": "h:1/f"}, "h:1/f"),
+    (lambda u: u.save(), ("POST", "/v1/save", {}), {}, None),
+    (lambda u: u.export_data("/d"), ("POST", "/v1/export_data", {"dir": "/d"}), {}, {}),
+    (lambda u: u.import_data("/d"), ("POST", "/v1/import_data", {"dir": "/d"}), {}, {}),
+    (lambda u: u.go_down(), ("POST", "/v1/go_down", {}), {}, None),
+    (lambda u: u.come_up(keep="data"), ("POST", "/v1/come_up", {"keep": "data"}), {}, None),
+    (lambda u: u.restart(), ("POST", "/v1/restart", {"keep": "everything"}), {}, None),
+    (
+        lambda u: u.create_universe("one").address,
+        ("POST", "/v1/create_universe", {"name": "one"}),
+        {"connect_string": "h:1/one"},
+        "h:1",
+    ),
+    (lambda u: u.universes(), ("GET", "/v1/universes", None), {"universes": []}, []),
+    (lambda u: u.drop_universe("one"), ("POST", "/v1/drop_universe", {"name": "one"}), {}, None),
+    (lambda u: u.until_watched("/a"), ("POST", "/v1/until_watched", {"path": "/a", **WITHIN}), {}, None),
+    (
+        lambda u: u.until_children("/a", 2, within_ms=1),
+        ("POST", "/v1/until_children", {"path": "/a", "count": 2, "within_ms": 1}),
+        {},
+        None,
+    ),
+    (
+        lambda u: u.until_contenders("/lock", 2),
+        ("POST", "/v1/until_contenders", {"lock": "/lock", "count": 2, **WITHIN}),
+        {},
+        None,
+    ),
+    (lambda u: u.until_idle(), ("POST", "/v1/until_idle", {"quiet_ms": 50, **WITHIN}), {}, None),
+]
+
+
+@pytest.mark.parametrize("call, asked, answer, returned", CASES, ids=[f"{case[1][1]}-{n}" for n, case in enumerate(CASES)])
+def test_verb(fake, call, asked, answer, returned):
+    fake.answer = answer
+    assert call(Universe(fake.address)) == returned
+    assert fake.asked == asked
+
+
+def test_every_verb_has_a_case():
+    # The verbs of the library, over HTTP and in the program: the same everywhere.
+    verbs = {asked[1].split("/")[2].split("?")[0] for _, asked, _, _ in CASES}
+    public = {name for name in dir(Universe) if not name.startswith("_")}
+    assert public - verbs == {"address", "connect_string"}
+    assert verbs - public == set()
+
+
+def test_named_universe_is_asked_under_its_name(fake):
+    fake.answer = {"dump": ""}
+    Universe(fake.address + "/one", name="one/ä", token="secret").dump()
+    assert fake.asked == ("GET", "/v1/universes/one%2F%C3%A4/dump", None)
+    assert fake.token == "Bearer secret"
+
+
+def test_fault_is_removed_at_the_end_of_with(fake):
+    fake.answer = {"fault": 7, "faults": [{"fault": 7, "hits": 2}]}
+    with Universe(fake.address).inject(path="/a") as fault:
+        assert fault.hits() == 2
+    assert fake.asked == ("POST", "/v1/remove_fault", {"fault": 7})
+
+
+def test_refusal_is_an_error_with_the_sentence_of_the_server(fake):
+    fake.status, fake.answer = 404, {"error": 'no znode at "/a"'}
+    with pytest.raises(MinikeeperError, match='^no znode at "/a"$') as refused:
+        Universe(fake.address).get("/a")
+    assert refused.value.status == 404
+
+
+def test_wait_that_runs_out_is_a_timeout(fake):
+    fake.status, fake.answer = 408, {"error": "waited 1 ms for a watch on \"/a\"; watched are: nothing"}
+    with pytest.raises(WaitTimedOut, match="watched are: nothing") as timed_out:
+        Universe(fake.address).until_watched("/a", within_ms=1)
+    assert isinstance(timed_out.value, (MinikeeperError, TimeoutError))
+
+
+def test_answer_that_is_no_json_is_shown(fake):
+    fake.answer = b"<html>"
+    with pytest.raises(MinikeeperError, match="status 200.*<html>"):
+        Universe(fake.address).dump()
+
+
+def test_nobody_there_says_what_to_do():
+    with pytest.raises(MinikeeperError, match="dump: no answer .* with --control"):
+        # A port that nobody may listen on.
+        Universe("127.0.0.1:1").dump()
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:", ":2181", "localhost:x/a"])
+def test_address_without_a_port_is_refused(address):
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        Universe(address)
+
+
+def test_who_is_exactly_one(fake):
+    universe = Universe(fake.address)
+    with pytest.raises(TypeError, match="0 given"):
+        universe.expire()
+    with pytest.raises(TypeError, match="2 given"):
+        universe.expire(1, owner="/e")
+    with pytest.raises(ValueError, match="no session"):
+        universe.expire(types.SimpleNamespace(client_id=None))
+    with pytest.raises(TypeError, match="a session is"):
+        universe.expire(1.5)
