@@ -28,7 +28,7 @@ def minikeeper_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
 
 
 @pytest.fixture
-def minikeeper(minikeeper_server: Server) -> Iterator[Universe]:
+def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) -> Iterator[Universe]:
     """A world of its own for one test: empty, without sessions and faults, with a clock that goes.
 
     It is a universe on the server of the whole run, gone with the test.
@@ -40,10 +40,9 @@ def minikeeper(minikeeper_server: Server) -> Iterator[Universe]:
     except MinikeeperError as error:
         if error.status != 404:
             raise
-        # A program without universes: the server's own, as new.
-        minikeeper_server.reset_faults()
-        minikeeper_server.restart(keep="nothing")
-        yield minikeeper_server
+        # A program without universes: it starts within milliseconds.
+        with Server(**minikeeper_options) as server:
+            yield server
         return
     yield universe
     universe.drop_universe()

@@ -1,0 +1,112 @@
+package io.github.minikeeper;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/**
+ * The control API of a server: JSON over HTTP, on the port of the clients. Each question has a connection of its own, so
+ * that any thread may ask, and none is ever asked twice.
+ */
+final class Control {
+  /** Longer than any verb works; waits have this on top of their own bound. */
+  private static final int PATIENCE_MS = 30_000;
+
+  final String host;
+  final int port;
+  final String token;
+  private final String prefix;
+
+  Control(String host, int port, String token, String universe) {
+    this.host = host;
+    this.port = port;
+    this.token = token;
+    this.prefix = universe == null ? "/v1/" : "/v1/universes/" + encode(universe).replace("+", "%20") + "/";
+  }
+
+  /** Asks a verb that changes nothing. */
+  Map<String, Object> read(String verb, Map<String, String> query) {
+    StringBuilder path = new StringBuilder(verb);
+    char separator = '?';
+    for (Map.Entry<String, String> entry : query.entrySet()) {
+      path.append(separator).append(entry.getKey()).append('=').append(encode(entry.getValue()));
+      separator = '&';
+    }
+    return ask("GET", verb, path.toString(), null, 0);
+  }
+
+  /** Asks a verb that changes or waits. */
+  Map<String, Object> act(String verb, Map<String, ?> body) {
+    Object within = body.get("within_ms");
+    return ask("POST", verb, verb, Json.write(body), within instanceof Number ? ((Number) within).intValue() : 0);
+  }
+
+  private Map<String, Object> ask(String method, String verb, String path, String body, int withinMs) {
+    byte[] content = body == null ? new byte[0] : body.getBytes(StandardCharsets.UTF_8);
+    StringBuilder head = new StringBuilder();
+    head.append(method).append(' ').append(prefix).append(path).append(" HTTP/1.1\r\n");
+    head.append("Host: ").append(host).append(':').append(port).append("\r\n");
+    head.append("Connection: close\r\nAccept: application/json\r\n");
+    if (token != null) head.append("Authorization: Bearer ").append(token).append("\r\n");
+    if (body != null) head.append("Content-Type: application/json\r\n");
+    head.append("Content-Length: ").append(content.length).append("\r\n\r\n");
+
+    byte[] answer;
+    try (Socket socket = new Socket()) {
+      socket.connect(new InetSocketAddress(host, port), PATIENCE_MS);
+      socket.setSoTimeout(PATIENCE_MS + withinMs);
+      OutputStream out = socket.getOutputStream();
+      byte[] start = head.toString().getBytes(StandardCharsets.ISO_8859_1);
+      byte[] whole = new byte[start.length + content.length];
+      System.arraycopy(start, 0, whole, 0, start.length);
+      System.arraycopy(content, 0, whole, start.length, content.length);
+      out.write(whole);
+      out.flush();
+      answer = socket.getInputStream().readAllBytes();
+    } catch (SocketTimeoutException error) {
+      throw new MinikeeperException(verb + ": the server at " + host + ":" + port + " does not answer", 0, error);
+    } catch (IOException error) {
+      throw noAnswer(verb, error.toString(), error);
+    }
+    return judge(verb, answer);
+  }
+
+  private MinikeeperException noAnswer(String verb, String reason, Throwable cause) {
+    String text = verb + ": no answer from the control API at " + host + ":" + port + " (" + reason
+        + "); is it running, and with --control?";
+    return new MinikeeperException(text, 0, cause);
+  }
+
+  private Map<String, Object> judge(String verb, byte[] answer) {
+    String all = new String(answer, StandardCharsets.UTF_8);
+    int end = all.indexOf("\r\n\r\n");
+    if (end < 0 || !all.matches("(?s)HTTP/1\\.[01] \\d{3}.*")) throw noAnswer(verb, "it speaks something else", null);
+    int status = Integer.parseInt(all.substring(9, 12));
+    String body = all.substring(end + 4);
+    Object value;
+    try {
+      value = body.isBlank() ? Map.of() : Json.parse(body);
+    } catch (IllegalArgumentException error) {
+      value = null;
+    }
+    Map<String, Object> object = object(value);
+    if (status == 200 && object != null) return object;
+    Object sentence = object == null ? null : object.get("error");
+    String text = sentence != null ? sentence.toString() : verb + ": status " + status + ": " + body;
+    throw new MinikeeperException(text, status, null);
+  }
+
+  @SuppressWarnings("unchecked")
+  static Map<String, Object> object(Object value) {
+    return value instanceof Map ? (Map<String, Object>) value : null;
+  }
+
+  private static String encode(String text) {
+    return URLEncoder.encode(text, StandardCharsets.UTF_8);
+  }
+}

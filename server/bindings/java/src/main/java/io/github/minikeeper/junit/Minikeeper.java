@@ -1,0 +1,21 @@
+package io.github.minikeeper.junit;
+
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Inherited;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Gives the tests of a class a minikeeper: each test that has a parameter of type {@link io.github.minikeeper.Universe}
+ * gets a world of its own.
+ */
+@Target(ElementType.TYPE)
+@Retention(RetentionPolicy.RUNTIME)
+@Inherited
+@ExtendWith(MinikeeperExtension.class)
+public @interface Minikeeper {
+  /** Options of the program, as on its command line. */
+  String[] options() default {};
+}

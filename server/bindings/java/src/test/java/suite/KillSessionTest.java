@@ -1,0 +1,137 @@
+package suite;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.nodes.PersistentNode;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.test.KillSession;
+import org.apache.curator.test.TestingServer;
+import org.apache.curator.test.Timing;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooKeeper;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What Curator's clients see of a session that ends on the server. */
+class KillSessionTest {
+  private final Timing timing = new Timing();
+  private TestingServer server;
+  private Client victim;
+  private Client witness;
+
+  @BeforeEach
+  void connect() throws Exception {
+    server = new TestingServer();
+    victim = new Client(server.getConnectString()).connected();
+    witness = new Client(server.getConnectString()).connected();
+  }
+
+  @AfterEach
+  void close() throws Exception {
+    victim.close();
+    witness.close();
+    server.close();
+  }
+
+  @Test
+  void ephemeralIsGoneWhenKillReturns() throws Exception {
+    victim.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/gone");
+    KillSession.kill(victim.zooKeeper());
+    assertFalse(witness.exists("/gone"));
+  }
+
+  @Test
+  void killByConnectStringDoesTheSame() throws Exception {
+    victim.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/gone");
+    ZooKeeper zooKeeper = victim.zooKeeper();
+    KillSession.kill(zooKeeper, server.getConnectString(), 1_000);
+    assertFalse(witness.exists("/gone"));
+    assertThrows(IllegalStateException.class, () -> KillSession.kill(zooKeeper, server.getConnectString()));
+  }
+
+  @Test
+  void killedClientIsLostAndReconnectsWithAnotherSession() throws Exception {
+    long session = victim.session();
+    KillSession.kill(victim.zooKeeper());
+    victim.awaitNext(ConnectionState.SUSPENDED);
+    victim.awaitNext(ConnectionState.LOST);
+    victim.awaitNext(ConnectionState.RECONNECTED);
+    assertNotEquals(session, victim.session());
+  }
+
+  @Test
+  void otherClientsKeepTheirSessions() throws Exception {
+    long session = witness.session();
+    witness.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/stays");
+    KillSession.kill(victim.zooKeeper());
+    victim.await(ConnectionState.LOST);
+    assertTrue(witness.exists("/stays"));
+    assertEquals(session, witness.session());
+  }
+
+  @Test
+  void watcherIsTold() throws Exception {
+    victim.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/watched");
+    CountDownLatch told = new CountDownLatch(1);
+    witness.curator.getData().usingWatcher((org.apache.zookeeper.Watcher) event -> told.countDown()).forPath("/watched");
+    KillSession.kill(victim.zooKeeper());
+    assertTrue(timing.awaitLatch(told));
+  }
+
+  @Test
+  void lockOfAKilledHolderPassesOn() throws Exception {
+    InterProcessMutex held = new InterProcessMutex(victim.curator, "/lock");
+    InterProcessMutex wanted = new InterProcessMutex(witness.curator, "/lock");
+    assertTrue(held.acquire(timing.forWaiting().seconds(), TimeUnit.SECONDS));
+    assertFalse(wanted.acquire(0, TimeUnit.SECONDS));
+    KillSession.kill(victim.zooKeeper());
+    assertTrue(wanted.acquire(timing.forWaiting().seconds(), TimeUnit.SECONDS));
+  }
+
+  @Test
+  void leaderLatchFailsOver() throws Exception {
+    try (LeaderLatch first = new LeaderLatch(victim.curator, "/leader");
+        LeaderLatch second = new LeaderLatch(witness.curator, "/leader")) {
+      first.start();
+      assertTrue(first.await(timing.forWaiting().seconds(), TimeUnit.SECONDS));
+      second.start();
+      server.minikeeper().untilContenders("/leader", 2, Client.PATIENCE);
+      assertFalse(second.hasLeadership());
+      KillSession.kill(victim.zooKeeper());
+      assertTrue(second.await(timing.forWaiting().seconds(), TimeUnit.SECONDS));
+      victim.await(ConnectionState.LOST);
+      assertFalse(first.hasLeadership());
+    }
+  }
+
+  @Test
+  void persistentNodeComesBack() throws Exception {
+    try (PersistentNode node =
+        new PersistentNode(victim.curator, CreateMode.EPHEMERAL, false, "/always", "x".getBytes())) {
+      node.start();
+      assertTrue(node.waitForInitialCreate(timing.forWaiting().seconds(), TimeUnit.SECONDS));
+      KillSession.kill(victim.zooKeeper());
+      victim.await(ConnectionState.RECONNECTED);
+      server.minikeeper().untilChildren("/", 2, Client.PATIENCE);
+      assertArrayEquals("x".getBytes(), witness.curator.getData().forPath("/always"));
+    }
+  }
+
+  @Test
+  void sessionOfNoServerOfOursIsRefused() throws Exception {
+    ZooKeeper zooKeeper = victim.zooKeeper();
+    server.stop();
+    Exception error = assertThrows(IllegalStateException.class, () -> KillSession.kill(zooKeeper));
+    assertTrue(error.getMessage().contains("on any running TestingServer"), error.getMessage());
+  }
+}

@@ -1,0 +1,55 @@
+package suite;
+
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
+
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.launcher.LauncherDiscoveryRequest;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/** Runs all tests and prints a line for each, as the other suites of the repository do. */
+public final class Suite {
+  private Suite() {}
+
+  public static void main(String[] args) {
+    AtomicInteger passed = new AtomicInteger();
+    AtomicInteger failed = new AtomicInteger();
+    TestExecutionListener listener = new TestExecutionListener() {
+      @Override
+      public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+        String name = "java " + words(test.getDisplayName());
+        if (result.getStatus() != TestExecutionResult.Status.SUCCESSFUL) {
+          failed.incrementAndGet();
+          String reason = result.getThrowable().map(Throwable::toString).orElse("no reason").replace('\n', ' ');
+          System.out.println("FAIL " + name + ": " + reason);
+          result.getThrowable().ifPresent(error -> error.printStackTrace(System.err));
+        } else if (test.isTest()) {
+          passed.incrementAndGet();
+          System.out.println("ok " + name);
+        }
+      }
+    };
+    LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
+        .selectors(
+            selectClass(JsonTest.class),
+            selectClass(UniverseTest.class),
+            selectClass(ExtensionTest.class),
+            selectClass(TestingServerTest.class),
+            selectClass(TestingServerClientsTest.class),
+            selectClass(KillSessionTest.class),
+            selectClass(LostReplyTest.class))
+        .build();
+    LauncherFactory.create().execute(request, listener);
+    System.out.println("java: " + passed + " passed, " + failed + " failed");
+    // A failed test may leave a client that tries to connect for ever.
+    System.exit(failed.get() == 0 ? 0 : 1);
+  }
+
+  /** {@code restartKeepsData()} as words. */
+  private static String words(String name) {
+    return name.replaceAll("\\(.*\\)$", "").replaceAll("([a-z0-9])([A-Z])", "$1 $2").toLowerCase();
+  }
+}

@@ -1,0 +1,239 @@
+package suite;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.lang.reflect.Executable;
+import java.lang.reflect.Modifier;
+import java.net.ConnectException;
+import java.net.Socket;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.curator.test.InstanceSpec;
+import org.apache.curator.test.TestingServer;
+import org.apache.zookeeper.CreateMode;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The drop-in class by itself: its life, its port, its directory. */
+class TestingServerTest {
+  @TempDir
+  File folder;
+
+  private static boolean listens(int port) throws Exception {
+    try (Socket socket = new Socket("127.0.0.1", port)) {
+      return socket.isConnected();
+    } catch (ConnectException error) {
+      return false;
+    }
+  }
+
+  @Test
+  void restartKeepsData() throws Exception {
+    try (TestingServer server = new TestingServer();
+        Client client = new Client(server.getConnectString()).connected()) {
+      client.curator.create().creatingParentsIfNeeded().forPath("/one/two", "x".getBytes());
+      String before = server.getConnectString();
+      server.restart();
+      assertEquals(before, server.getConnectString());
+      assertArrayEquals("x".getBytes(), client.curator.getData().forPath("/one/two"));
+    }
+  }
+
+  @Test
+  void stoppedServerRefusesConnectionsAndStartsAgainOnItsPort() throws Exception {
+    try (TestingServer server = new TestingServer()) {
+      int port = server.getPort();
+      server.stop();
+      assertFalse(listens(port));
+      server.start();
+      assertEquals(port, server.getPort());
+      assertTrue(listens(port));
+    }
+  }
+
+  @Test
+  void restartStartsAStoppedServer() throws Exception {
+    try (TestingServer server = new TestingServer()) {
+      server.stop();
+      server.restart();
+      assertTrue(listens(server.getPort()));
+    }
+  }
+
+  @Test
+  void startOfARunningServerAndStopOfAStoppedOneChangeNothing() throws Exception {
+    try (TestingServer server = new TestingServer()) {
+      server.minikeeper().seed(Map.of("kept", "x"));
+      server.start();
+      assertEquals("x", server.minikeeper().get("/kept").text());
+      server.stop();
+      server.stop();
+      assertFalse(listens(server.getPort()));
+    }
+  }
+
+  @Test
+  void deferredStartTellsItsAddressBefore() throws Exception {
+    try (TestingServer server = new TestingServer(false)) {
+      int port = server.getPort();
+      assertFalse(listens(port));
+      assertThrows(IllegalStateException.class, server::minikeeper);
+      // A client may be there first.
+      try (Client client = new Client(server.getConnectString())) {
+        server.start();
+        client.connected();
+        assertEquals(port, server.getPort());
+      }
+    }
+  }
+
+  @Test
+  void customPort() throws Exception {
+    int port = InstanceSpec.getRandomPort();
+    try (TestingServer server = new TestingServer(port)) {
+      assertEquals(port, server.getPort());
+      assertEquals("127.0.0.1:" + port, server.getConnectString());
+      assertTrue(listens(port));
+    }
+  }
+
+  @Test
+  void portIsFreeAgainAfterClose() throws Exception {
+    int port;
+    try (TestingServer server = new TestingServer();
+        Client client = new Client(server.getConnectString()).connected()) {
+      port = server.getPort();
+    }
+    try (TestingServer server = new TestingServer(port, true);
+        Client client = new Client(server.getConnectString()).connected()) {
+      // Another server, with a directory of its own: nothing of the first.
+      assertEquals(Set.of("zookeeper"), Set.copyOf(client.curator.getChildren().forPath("/")));
+    }
+  }
+
+  @Test
+  void takenPortSaysSo() throws Exception {
+    try (TestingServer server = new TestingServer();
+        TestingServer second = new TestingServer(server.getPort(), false)) {
+      Exception error = assertThrows(Exception.class, second::start);
+      assertTrue(error.getMessage().contains("cannot listen on 127.0.0.1:" + server.getPort()), error.getMessage());
+    }
+  }
+
+  @Test
+  void twoServersAtOnceShareNothing() throws Exception {
+    try (TestingServer one = new TestingServer();
+        TestingServer two = new TestingServer();
+        Client first = new Client(one.getConnectString()).connected();
+        Client second = new Client(two.getConnectString()).connected()) {
+      assertNotEquals(one.getPort(), two.getPort());
+      first.curator.create().forPath("/only-here");
+      assertFalse(second.exists("/only-here"));
+      two.stop();
+      assertTrue(first.exists("/only-here"));
+    }
+  }
+
+  @Test
+  void tempDirectoryIsMadeAndGoesWithTheServer() throws Exception {
+    TestingServer server = new TestingServer();
+    File made = server.getTempDirectory();
+    assertTrue(made.isDirectory());
+    server.stop();
+    assertTrue(made.isDirectory(), "stop deletes nothing");
+    server.close();
+    assertFalse(made.exists());
+  }
+
+  @Test
+  void givenTempDirectoryIsUsedAndGoesWithTheServer() throws Exception {
+    File given = new File(folder, "data");
+    TestingServer server = new TestingServer(-1, given);
+    assertEquals(given, server.getTempDirectory());
+    server.minikeeper().seed(Map.of("kept", "x"));
+    server.stop();
+    assertTrue(given.list().length > 0);
+    server.close();
+    assertFalse(given.exists());
+  }
+
+  @Test
+  void directoryOfASpecMayOutliveTheServer() throws Exception {
+    File given = new File(folder, "kept");
+    InstanceSpec spec = InstanceSpec.builder().withDataDirectory(given, false).withPort(0).build();
+    try (TestingServer server = new TestingServer(spec, true)) {
+      server.minikeeper().seed(Map.of("kept", "x"));
+    }
+    try (TestingServer server = new TestingServer(spec, true)) {
+      assertEquals("x", server.minikeeper().get("/kept").text());
+    }
+  }
+
+  @Test
+  void specSaysTickAndOtherSettings() throws Exception {
+    InstanceSpec spec = InstanceSpec.builder()
+        .withPort(0)
+        .withTickTime(100)
+        .withCustomProperties(Map.of("extendedTypesEnabled", "false"))
+        .build();
+    try (TestingServer server = new TestingServer(spec, true);
+        Client client = new Client(server.getConnectString()).connected()) {
+      // 20 ticks at most.
+      assertEquals(2_000, client.zooKeeper().getSessionTimeout());
+      assertThrows(
+          Exception.class,
+          () -> client.curator.create().withTtl(1_000).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath("/ttl"));
+    }
+  }
+
+  @Test
+  void closeTwiceIsFineAndRestartAfterwardsIsNot() throws Exception {
+    TestingServer server = new TestingServer();
+    int port = server.getPort();
+    server.close();
+    server.close();
+    assertFalse(listens(port));
+    assertThrows(IllegalStateException.class, server::restart);
+    server.start();
+    assertFalse(listens(port), "a closed server does not start");
+  }
+
+  /** Curator's own jar of this class, unchanged, beside ours. */
+  @Test
+  void everyPublicMemberOfCuratorsClassesIsThere() throws Exception {
+    URL jar = new File(System.getProperty("curator.test.jar")).toURI().toURL();
+    try (URLClassLoader theirs = new URLClassLoader(new URL[] {jar}, ClassLoader.getPlatformClassLoader())) {
+      for (String name : new String[] {"TestingServer", "InstanceSpec", "Timing", "KillSession", "DirectoryUtils"}) {
+        if (name.equals("KillSession")) continue;
+        Class<?> original = theirs.loadClass("org.apache.curator.test." + name);
+        Set<String> missing = members(original);
+        missing.removeAll(members(Class.forName("org.apache.curator.test." + name)));
+        assertEquals(Set.of(), missing, name);
+      }
+    }
+  }
+
+  private static Set<String> members(Class<?> type) {
+    return Stream.concat(Arrays.stream(type.getDeclaredMethods()), Arrays.stream(type.getDeclaredConstructors()))
+        .filter(member -> Modifier.isPublic(member.getModifiers()) && !member.isSynthetic())
+        .map(TestingServerTest::signature)
+        .collect(Collectors.toCollection(TreeSet::new));
+  }
+
+  private static String signature(Executable member) {
+    String types = Arrays.stream(member.getParameterTypes()).map(Class::getName).collect(Collectors.joining(","));
+    return member.getName() + "(" + types + ")";
+  }
+}

@@ -1,0 +1,209 @@
+/// <reference types="node" />
+
+/**
+ * Whose session is meant: its id ("0x...", a bigint, 8 bytes, or a client that has `getSessionId()`), or exactly one of
+ * these names.
+ */
+export type Who =
+  | string
+  | bigint
+  | Buffer
+  | { getSessionId(): Buffer }
+  | { session: string | bigint | Buffer }
+  /** "127.0.0.1:4711", or all from "127.0.0.1". */
+  | { address: string }
+  /** "digest:alice" */
+  | { identity: string }
+  /** The path of an ephemeral it owns. */
+  | { owner: string };
+
+/** What a restart keeps: data and sessions, data alone, or nothing. */
+export type Keep = 'everything' | 'data' | 'nothing';
+
+/** Bound of a wait in milliseconds of real time, by default 10,000. */
+export interface Within {
+  withinMs?: number;
+}
+
+/** What a universe's clock shows. */
+export interface Now {
+  /** Since its start; decides about expiry. */
+  elapsedMs: number;
+  /** The time of day that stats show, since 1970. */
+  wallMs: number;
+  isFrozen: boolean;
+}
+
+/** A session as its server sees it. */
+export interface Session {
+  /** "0x..." */
+  id: string;
+  timeoutMs: number;
+  timeoutLeftMs?: number;
+  address?: string | null;
+  isConnected: boolean;
+  isSilenced?: boolean;
+  identities?: string[];
+  ephemerals?: string[];
+  watches?: { path: string; kind: string }[];
+  lastOperation?: string | null;
+}
+
+/** A verb that did not do what was asked, or a program that did not run. Its message is a sentence for people. */
+export class MinikeeperError extends Error {
+  /**
+   * That of the HTTP answer: 400 for input that makes no sense, 404 for something that is not there, 408 for a wait whose
+   * time ran out, 409 for something that cannot be done now; undefined without an answer.
+   */
+  status?: number;
+}
+
+/** A rule that is in force until it is removed, at the end of `await using` for instance. */
+export class Fault {
+  readonly id: number | string;
+  /** How often it was met so far. */
+  hits(): Promise<number>;
+  /** Waits until it has been met so often, 1 by default. */
+  untilHit(hits?: number, options?: Within): Promise<void>;
+  /** Takes it back. */
+  remove(): Promise<void>;
+}
+
+/**
+ * A tree with its own sessions, clock and faults, and every verb of a test. A `Server` is its own first one.
+ *
+ * The verbs are those of the control API, in camel case. Each rejects with MinikeeperError if it cannot be done.
+ */
+export class Universe {
+  /** That of a server that somebody else has started with `--control`. */
+  constructor(connectString: string, options?: { token?: string; name?: string });
+  /** Its name; undefined for a server's own. */
+  readonly name?: string;
+  /** Where its server listens: HOST:PORT. */
+  readonly address: string;
+  readonly port: number;
+  /** What a ZooKeeper client connects to: HOST:PORT, and the chroot of a universe that has one. */
+  readonly connectString: string;
+
+  /** What the clock shows. */
+  now(): Promise<Now>;
+  /** Moves the clock ahead, deadline by deadline. At the end all that was due has happened and been sent. */
+  advance(options: { byMs: number }): Promise<void>;
+  /** Stops the clock: nothing expires, whoever sleeps or is stopped at a breakpoint. */
+  freeze(): Promise<void>;
+  /** Lets the clock go on from where it stands. */
+  unfreeze(): Promise<void>;
+  /** Moves the clock to its next deadline whenever no client has asked anything for so long; null switches that off. */
+  autoAdvance(options: { idleMs: number | null }): Promise<void>;
+
+  /** Every session, connected or not. */
+  sessions(): Promise<Session[]>;
+  /**
+   * Ends sessions as if their time were up. Resolves to how many when their ephemerals are gone and the events about it
+   * have been sent.
+   */
+  expire(who: Who): Promise<number>;
+  /** Cuts the connections of sessions, which live on. Resolves to how many had one. */
+  disconnect(who: Who): Promise<number>;
+  /** Cuts every connection of a client; all sessions live on. */
+  disconnectAll(): Promise<void>;
+  /** Stops serving sessions: they are not heard and get no answers, as in a long pause of a collector. */
+  silence(who: Who): Promise<number>;
+  /** Serves silenced sessions again. */
+  unsilence(who: Who): Promise<number>;
+
+  /** Adds a rule: the fields of a fault in the control API. */
+  inject(fault: Record<string, unknown>): Promise<Fault>;
+  /** The rules in force, each with its id and its hits. */
+  faults(): Promise<Record<string, unknown>[]>;
+  /** Takes a rule back. */
+  removeFault(fault: Fault | number | string): Promise<void>;
+  /** Takes all rules back. */
+  resetFaults(): Promise<void>;
+  /** Waits until a rule has been met so often, 1 by default. */
+  untilHit(fault: Fault | number | string, hits?: number, options?: Within): Promise<void>;
+
+  /** A znode; its data is null if it has none. */
+  get(path: string): Promise<{ data: Buffer | null; stat: Record<string, unknown> }>;
+  /** The names of a znode's children. */
+  children(path: string): Promise<string[]>;
+  /** Everything there is, as text for people. */
+  dump(): Promise<string>;
+  /** The tree in the form `seed` takes: objects for "json", the default, or a text for "yaml". */
+  exportTree(options?: { format?: 'json' | 'yaml' }): Promise<any>;
+  /** Creates znodes: a tree as `exportTree` gives it, or a text in YAML. */
+  seed(tree: Record<string, unknown> | string): Promise<void>;
+  /** Marks the state of now, sessions and watches included. */
+  snapshot(): Promise<number | string>;
+  /** Goes back to a mark, which stays. */
+  restore(snapshot: number | string): Promise<void>;
+  /** Forgets a mark. */
+  dropSnapshot(snapshot: number | string): Promise<void>;
+  /** Saves to the data directory now. */
+  save(): Promise<void>;
+  /** Writes a data directory that an Apache ZooKeeper 3.8 or 3.9 starts from. */
+  exportData(dir: string): Promise<Record<string, unknown>>;
+  /** Loads the data directory of an Apache ZooKeeper 3.4 to 3.9, instead of what is here. */
+  importData(dir: string): Promise<Record<string, unknown>>;
+
+  /** Cuts every connection of a client and takes no new one until `comeUp`. */
+  goDown(): Promise<void>;
+  /** Serves again; keeps everything by default. */
+  comeUp(options?: { keep?: Keep }): Promise<void>;
+  /** Goes down and comes up, on the same port; keeps everything by default. */
+  restart(options?: { keep?: Keep }): Promise<void>;
+
+  /** Creates an isolated universe behind the same port. */
+  createUniverse(name: string): Promise<Universe>;
+  /** Creates a universe that begins as a copy of this one. */
+  fork(name: string): Promise<Universe>;
+  /** The universes created and not dropped yet, as the control API tells them. */
+  universes(): Promise<unknown[]>;
+  /** Ends a universe with all its connections: the one of that name, or this one. */
+  dropUniverse(name?: string): Promise<void>;
+
+  /** Waits until somebody watches a path. */
+  untilWatched(path: string, options?: Within): Promise<void>;
+  /** Waits until a znode has so many children. */
+  untilChildren(path: string, count: number, options?: Within): Promise<void>;
+  /** Waits until so many contenders stand in the queue of a lock, its holder included. */
+  untilContenders(lock: string, count: number, options?: Within): Promise<void>;
+  /** Waits until no client has asked anything but pings for `quietMs`, 50 by default. */
+  untilIdle(options?: { quietMs?: number } & Within): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** The port to listen on; 0, the default, takes a free one. */
+  port?: number;
+  /** A folder to keep everything in, from one run to the next; by default nothing is kept. */
+  dataDir?: string;
+  /** Unit of session expiry, by default 3,000. */
+  tickTimeMs?: number;
+  /** Shortest session granted, by default 2 ticks. */
+  minSessionTimeoutMs?: number;
+  /** Longest session granted, by default 20 ticks. */
+  maxSessionTimeoutMs?: number;
+  /** More options of the program, as on its command line. */
+  options?: string[];
+  /** The program; by default MINIKEEPER_BIN, else the one in this package. */
+  program?: string;
+}
+
+/**
+ * The program `minikeeper` as a child of this process, on a free loopback port. It is up after a few milliseconds, and ends
+ * with this process, also when that is killed.
+ */
+export class Server extends Universe {
+  constructor(options?: ServerOptions);
+  /** The last it has written: with the options `--log debug` every request. */
+  readonly log: string;
+  /** Starts it, unless it runs; after `stop` on the port it had. */
+  start(): Promise<this>;
+  /** Stops it, as SIGTERM does; it saves before if it has a `dataDir`. Nothing happens if it does not run. */
+  stop(): Promise<void>;
+  /** Ends it as a crash does: what it keeps is its last save. */
+  kill(): Promise<void>;
+}
+
+/** A server that runs. */
+export function startServer(options?: ServerOptions): Promise<Server>;

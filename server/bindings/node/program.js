@@ -1,0 +1,109 @@
+'use strict';
+
+// The program `minikeeper` as a child of this process.
+
+const { spawn } = require('node:child_process');
+const fs = require('node:fs');
+const path = require('node:path');
+
+const { MinikeeperError } = require('./control.js');
+
+const START_MS = 30_000;
+const STOP_MS = 10_000;
+const SAID_MAX = 64 * 1024;
+const BUNDLED = path.join(__dirname, 'bin', 'minikeeper');
+
+/** What is named, else MINIKEEPER_BIN, else the one in this package. */
+function findProgram(named = process.env.MINIKEEPER_BIN) {
+  const program = named ? path.resolve(named) : BUNDLED;
+  try {
+    fs.accessSync(program, fs.constants.X_OK);
+  } catch (error) {
+    const hint = named ? '' : ': install the package that has it, or set MINIKEEPER_BIN';
+    throw new MinikeeperError(`no program at "${program}"${hint}`, { cause: error });
+  }
+  return program;
+}
+
+/** One run of the program. It ends with this process, however this ends: its stdin is a pipe from here. */
+class Program {
+  /** Starts it and waits until it listens. */
+  static async start(program, options) {
+    const run = new Program(program, options);
+    try {
+      run.address = await run.#firstAddress();
+    } catch (error) {
+      run.child.kill('SIGKILL');
+      throw error;
+    }
+    // A test that forgets to stop it ends all the same, and it with the test.
+    for (const handle of [run.child, run.child.stdin, run.child.stdout, run.child.stderr]) handle.unref();
+    return run;
+  }
+
+  constructor(program, options) {
+    this.said = '';
+    this.child = spawn(program, ['serve', '--control', '--exit-on-stdin-eof', ...options], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.ended = new Promise((resolve) => {
+      this.child.once('error', (error) => resolve(`cannot run ${program}: ${error.message}`));
+      this.child.once('close', (code, signal) => resolve(signal ?? code));
+    });
+    // It may be gone before its stdin is closed.
+    this.child.stdin.on('error', () => {});
+    const keep = (piece) => {
+      this.said = (this.said + piece).slice(-SAID_MAX);
+    };
+    this.child.stderr.on('data', keep);
+    this.child.stdout.on('data', keep);
+  }
+
+  get isRunning() {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** The first line is `minikeeper VERSION listening on ADDRESS`, printed once it listens. */
+  #firstAddress() {
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new MinikeeperError(`minikeeper did not say within ${START_MS} ms that it listens`));
+      const timer = setTimeout(late, START_MS);
+      let text = '';
+      const look = (piece) => {
+        text += piece;
+        const line = /^minikeeper \S+ listening on (\S+)\n/.exec(text);
+        if (line === null) return;
+        clearTimeout(timer);
+        this.child.stdout.off('data', look);
+        resolve(line[1]);
+      };
+      this.child.stdout.on('data', look);
+      this.ended.then((end) => {
+        clearTimeout(timer);
+        const what = typeof end === 'string' ? end : `minikeeper ended with exit code ${end} at its start`;
+        reject(new MinikeeperError(`${what}: ${this.said.trim()}`));
+      });
+    });
+  }
+
+  /** Asks it to stop and waits until it has. */
+  async stop() {
+    const late = setTimeout(() => this.child.kill('SIGKILL'), STOP_MS);
+    this.child.ref();
+    this.child.stdin.end();
+    this.child.kill('SIGTERM');
+    const end = await this.ended;
+    clearTimeout(late);
+    if (end === 'SIGKILL') throw new MinikeeperError(`minikeeper did not stop within ${STOP_MS} ms and was killed`);
+    if (end !== 0) throw new MinikeeperError(`minikeeper ended with exit code ${end}: ${this.said.trim()}`);
+  }
+
+  /** Ends it as a crash does. */
+  async kill() {
+    this.child.ref();
+    this.child.kill('SIGKILL');
+    await this.ended;
+  }
+}
+
+module.exports = { Program, findProgram };
