@@ -1,0 +1,122 @@
+"""The program as a child: how it starts, stops, comes back, and ends with its parent."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import PATIENCE_S, connected
+
+from minikeeper import MinikeeperError, Server, Universe
+
+
+def listens(address):
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), PATIENCE_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_server_serves_a_stock_client():
+    with Server() as server:
+        assert server.connect_string == server.address
+        with connected(server) as client:
+            client.create("/a", b"x")
+            assert server.get("/a").data == b"x"
+
+
+def test_stopped_server_starts_again_on_its_port():
+    server = Server()
+    server.start()
+    address = server.address
+    assert server.start() is server
+    server.stop()
+    server.stop()
+    assert not listens(address)
+    with server:
+        assert server.address == address
+        assert listens(address)
+
+
+def test_server_that_does_not_run_says_so():
+    server = Server()
+    for ask in (lambda: server.address, server.dump, lambda: server.connect_string):
+        with pytest.raises(MinikeeperError, match=r"does not run: call start\(\)"):
+            ask()
+    assert repr(server) == "<Server stopped>"
+
+
+def test_data_dir_keeps_data_and_sessions(tmp_path):
+    with Server(data_dir=tmp_path) as server, connected(server) as client:
+        session = client.client_id[0]
+        client.create("/mine", ephemeral=True)
+        server.stop()
+        server.start()
+        assert client.retry(client.exists, "/mine").ephemeralOwner == session
+        assert client.client_id[0] == session
+
+
+@pytest.mark.needs("save")
+def test_killed_server_keeps_its_last_save(tmp_path):
+    with Server(data_dir=tmp_path) as server:
+        with connected(server) as client:
+            client.create("/saved")
+            server.save()
+            client.create("/lost")
+        server.kill()
+        server.start()
+        assert set(server.children("/")) == {"saved", "zookeeper"}
+
+
+def test_options_reach_the_program():
+    with Server(tick_time_ms=100, max_session_timeout_ms=900, options=["--log", "info"]) as server:
+        with connected(server) as client:
+            assert [one.timeout_ms for one in server.sessions()] == [900]
+            assert client.connected
+        assert "session opened" in server.log
+
+
+def test_wrong_option_is_told():
+    with pytest.raises(MinikeeperError, match="exit code 2 at its start: error: unexpected argument '--bogus'"):
+        Server(options=["--bogus"]).start()
+
+
+def test_taken_port_is_told():
+    with Server() as server:
+        with pytest.raises(MinikeeperError, match=f"cannot listen on {server.address}"):
+            Server(port=int(server.address.split(":")[1])).start()
+
+
+def test_missing_program_is_told():
+    with pytest.raises(MinikeeperError, match="no program at '/no/such'"):
+        Server(program="/no/such").start()
+
+
+def test_universe_of_a_server_that_somebody_else_started():
+    with Server(options=["--control-token", "secret"]) as server:
+        with pytest.raises(MinikeeperError) as refused:
+            Universe(server.address).dump()
+        assert refused.value.status == 401
+        assert "zxid" in Universe(server.address, token="secret").dump()
+
+
+PARENT = "from minikeeper import Server; import sys; s = Server().start(); print(s.address, flush=True); sys.stdin.read()"
+
+
+def test_killed_parent_takes_its_server_along():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    address = parent.stdout.readline().strip()
+    assert listens(address)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + PATIENCE_S
+    while listens(address):
+        assert time.monotonic() < deadline, "the server outlives its parent"
+        time.sleep(0.01)
+    parent.stdin.close()
+    parent.stdout.close()
