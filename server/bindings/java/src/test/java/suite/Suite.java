@@ -2,6 +2,7 @@ package suite;
 
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
 
+import io.github.minikeeper.JsonTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
@@ -21,9 +22,11 @@ public final class Suite {
       @Override
       public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         String name = "java " + words(test.getDisplayName());
-        if (result.getStatus() != TestExecutionResult.Status.SUCCESSFUL) {
+        String reason = result.getThrowable().map(Throwable::getMessage).orElse("").replace('\n', ' ');
+        if (result.getStatus() == TestExecutionResult.Status.ABORTED) {
+          System.out.println("skip " + name + ": " + reason.replace("Assumption failed: ", ""));
+        } else if (result.getStatus() == TestExecutionResult.Status.FAILED) {
           failed.incrementAndGet();
-          String reason = result.getThrowable().map(Throwable::toString).orElse("no reason").replace('\n', ' ');
           System.out.println("FAIL " + name + ": " + reason);
           result.getThrowable().ifPresent(error -> error.printStackTrace(System.err));
         } else if (test.isTest()) {
@@ -40,7 +43,13 @@ public final class Suite {
             selectClass(TestingServerTest.class),
             selectClass(TestingServerClientsTest.class),
             selectClass(KillSessionTest.class),
+            selectClass(KillSessionAloneTest.class),
             selectClass(LostReplyTest.class))
+        // Most of their time is a client's pause before it connects again.
+        .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
+        .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
+        .configurationParameter("junit.jupiter.execution.parallel.config.strategy", "fixed")
+        .configurationParameter("junit.jupiter.execution.parallel.config.fixed.parallelism", "6")
         .build();
     LauncherFactory.create().execute(request, listener);
     System.out.println("java: " + passed + " passed, " + failed + " failed");
@@ -50,6 +59,6 @@ public final class Suite {
 
   /** {@code restartKeepsData()} as words. */
   private static String words(String name) {
-    return name.replaceAll("\\(.*\\)$", "").replaceAll("([a-z0-9])([A-Z])", "$1 $2").toLowerCase();
+    return name.replaceAll("\\(.*\\)$", "").replaceAll("(?<=[a-zA-Z])(?=[A-Z])", " ").toLowerCase();
   }
 }

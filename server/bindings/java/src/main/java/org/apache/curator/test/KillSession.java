@@ -1,7 +1,6 @@
 package org.apache.curator.test;
 
 import io.github.minikeeper.MinikeeperException;
-import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,34 +13,23 @@ import org.apache.zookeeper.ZooKeeper;
  */
 public class KillSession {
   /**
-   * Ends the session of a client.
+   * Ends the session of a client, on the {@link TestingServer} of this process that it is connected to; while it is not
+   * connected, on the only one that runs.
    *
-   * @throws IllegalStateException if no {@link TestingServer} of this process has it
+   * @throws IllegalStateException if there is no such server, or it does not have the session
    */
   public static void kill(ZooKeeper client) {
-    long session = client.getSessionId();
     String text = client.toString();
-    List<String> asked = new ArrayList<>();
-    for (TestingServer server : TestingServer.open()) {
-      MinikeeperServer minikeeper;
-      try {
-        minikeeper = server.minikeeper();
-      } catch (IllegalStateException error) {
-        continue;
-      }
-      asked.add(server.getConnectString());
-      // Two servers may have sessions with the same id; the one it is connected to comes first.
-      if (text.contains(":" + server.getPort() + " ") && minikeeper.expire(session) > 0) return;
+    List<TestingServer> running = List.copyOf(TestingServer.open());
+    List<TestingServer> asked = new ArrayList<>(running);
+    // Two servers may have sessions with the same id.
+    if (running.size() > 1) asked.removeIf(server -> !text.contains(":" + server.getPort() + " "));
+    for (TestingServer server : asked) {
+      if (server.minikeeper().expire(client.getSessionId()) > 0) return;
     }
-    for (TestingServer server : TestingServer.open()) {
-      try {
-        if (server.minikeeper().expire(session) > 0) return;
-      } catch (IllegalStateException error) {
-        // Stopped meanwhile.
-      }
-    }
+    String session = "session 0x" + Long.toHexString(client.getSessionId());
     throw new IllegalStateException(
-        "no session 0x" + Long.toHexString(session) + " on any running TestingServer: " + asked);
+        "no " + session + " on any of " + running.size() + " running TestingServers; name the one it is on");
   }
 
   /**

@@ -1,0 +1,43 @@
+package suite;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.apache.curator.test.KillSession;
+import org.apache.curator.test.TestingServer;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooKeeper;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** Which of the servers of this process is asked: no other test's may run beside. */
+@Isolated
+class KillSessionAloneTest {
+  @Test
+  void killFindsTheServerOfTheClient() throws Exception {
+    try (TestingServer one = new TestingServer();
+        TestingServer two = new TestingServer();
+        Client first = new Client(one.getConnectString()).connected();
+        Client second = new Client(two.getConnectString()).connected()) {
+      first.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
+      second.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
+      KillSession.kill(second.zooKeeper());
+      assertTrue(first.exists("/mine"));
+      assertFalse(two.minikeeper().children("/").contains("mine"));
+    }
+  }
+
+  @Test
+  void killWithoutARunningServerIsRefused() throws Exception {
+    try (TestingServer server = new TestingServer();
+        Client client = new Client(server.getConnectString()).connected()) {
+      ZooKeeper zooKeeper = client.zooKeeper();
+      server.stop();
+      Exception error = assertThrows(IllegalStateException.class, () -> KillSession.kill(zooKeeper));
+      String session = "no session 0x" + Long.toHexString(zooKeeper.getSessionId());
+      assertEquals(session + " on any of 0 running TestingServers; name the one it is on", error.getMessage());
+    }
+  }
+}

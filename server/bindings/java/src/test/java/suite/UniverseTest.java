@@ -1,0 +1,129 @@
+package suite;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.minikeeper.MinikeeperException;
+import io.github.minikeeper.MinikeeperServer;
+import io.github.minikeeper.Session;
+import io.github.minikeeper.Universe;
+import io.github.minikeeper.junit.Minikeeper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.net.ConnectException;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** The verbs, without Curator's classes between. */
+@Minikeeper
+class UniverseTest {
+  @Test
+  void treeIsReadWithoutAClient(Universe universe) throws Exception {
+    try (Client client = new Client(universe.connectString()).connected()) {
+      client.curator.create().forPath("/a", new byte[] {(byte) 0xff});
+      client.curator.create().forPath("/a/b", "ä".getBytes("UTF-8"));
+    }
+    assertArrayEquals(new byte[] {(byte) 0xff}, universe.get("/a").data());
+    assertEquals("ä", universe.get("/a/b").text());
+    assertEquals(1L, universe.get("/a").stat().get("num_children"));
+    assertEquals(List.of("b"), universe.children("/a"));
+    assertTrue(universe.dump().contains("/a/b"));
+  }
+
+  @Test
+  void refusalHasTheSentenceOfTheServer(Universe universe) {
+    MinikeeperException error = assertThrows(MinikeeperException.class, () -> universe.get("/none"));
+    assertEquals(404, error.status());
+    assertEquals("no znode \"/none\"", error.getMessage());
+  }
+
+  @Test
+  void sessionsAreToldAndExpired(Universe universe) throws Exception {
+    try (Client client = new Client(universe.connectString()).connected()) {
+      List<Session> sessions = universe.sessions();
+      assertEquals(1, sessions.size());
+      Session session = sessions.get(0);
+      assertEquals(client.session(), session.id());
+      assertEquals(Duration.ofSeconds(30), session.timeout());
+      assertTrue(session.isConnected());
+      assertEquals(1, universe.expire(session.id()));
+      assertEquals(0, universe.expire(session.id()));
+    }
+  }
+
+  @Test
+  void clockGoesOn(Universe universe) {
+    assertFalse(universe.now().isFrozen());
+    Duration first = universe.now().elapsed();
+    assertTrue(universe.now().elapsed().compareTo(first) >= 0);
+  }
+
+  @Test
+  void frozenClockIsAdvanced(Universe universe) throws Exception {
+    Verbs.need(universe.connectString(), "freeze", "unfreeze");
+    universe.freeze();
+    Duration before = universe.now().elapsed();
+    universe.advance(Duration.ofHours(1));
+    assertEquals(before.plusHours(1), universe.now().elapsed());
+    universe.unfreeze();
+  }
+
+  @Test
+  void treeIsSeeded(Universe universe) throws Exception {
+    Verbs.need(universe.connectString(), "seed", "export_tree");
+    universe.seed(Map.of("app", Map.of("config", "on")));
+    assertEquals("on", universe.get("/app/config").text());
+  }
+
+  @Test
+  void waitThatRunsOutIsATimeout(Universe universe) throws Exception {
+    Verbs.need(universe.connectString(), "until_children");
+    MinikeeperException error = assertThrows(
+        MinikeeperException.class, () -> universe.untilChildren("/", 100, Duration.ofMillis(1)));
+    assertTrue(error.isTimeout(), error.toString());
+  }
+
+  @Test
+  void wrongOptionIsTold() {
+    MinikeeperException error = assertThrows(
+        MinikeeperException.class, () -> MinikeeperServer.builder().options("--bogus").start());
+    assertTrue(error.getMessage().contains("exit code 2 at its start: error: unexpected argument '--bogus'"),
+        error.getMessage());
+  }
+
+  @Test
+  void nobodyThereSaysWhatToDo() {
+    MinikeeperException error =
+        assertThrows(MinikeeperException.class, () -> Universe.at("127.0.0.1:1", null).dump());
+    assertTrue(error.getMessage().endsWith("is it running, and with --control?"), error.getMessage());
+  }
+
+  @Test
+  void killedParentTakesItsServerAlong() throws Exception {
+    Process parent = new ProcessBuilder(
+            System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"), "suite.Parent")
+        .start();
+    int port;
+    try (BufferedReader lines = new BufferedReader(new InputStreamReader(parent.getInputStream()))) {
+      port = Integer.parseInt(lines.readLine());
+      new Socket("127.0.0.1", port).close();
+      parent.destroyForcibly().waitFor();
+    }
+    long end = System.nanoTime() + Client.PATIENCE.toNanos();
+    while (true) {
+      try {
+        new Socket("127.0.0.1", port).close();
+      } catch (ConnectException error) {
+        return;
+      }
+      assertTrue(System.nanoTime() < end, "the server outlives its parent");
+      Thread.sleep(10);
+    }
+  }
+}
