@@ -1,0 +1,296 @@
+'use strict';
+
+// Every verb of the installed package, with node-zookeeper-client as the client it happens to.
+
+const assert = require('node:assert/strict');
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const { setTimeout: sleep } = require('node:timers/promises');
+const test = require('node:test');
+const { promisify } = require('node:util');
+const zookeeper = require('node-zookeeper-client');
+const { MinikeeperError, Server, Universe, startServer } = require('minikeeper');
+
+const PATIENCE_MS = 30_000;
+const ALL_VERBS = process.env.MINIKEEPER_ALL_VERBS !== undefined;
+const within = () => ({ signal: AbortSignal.timeout(PATIENCE_MS) });
+
+/** The client with its calls as promises. */
+async function connect(server) {
+  const client = zookeeper.createClient(server.connectString, { sessionTimeout: 10_000, spinDelay: 50, retries: 0 });
+  const connected = once(client, 'connected', within());
+  client.connect();
+  await connected;
+  const call = (name) => promisify(client[name].bind(client));
+  return Object.assign(client, {
+    make: (where, data = null, mode = zookeeper.CreateMode.PERSISTENT) => call('create')(where, data, mode),
+    has: async (where) => (await call('exists')(where)) !== null,
+  });
+}
+
+/** A test with a server and a client of its own; skipped if the program is older than one of its verbs. */
+function withServer(name, verbs, body) {
+  test(name, async (t) => {
+    const server = await startServer();
+    t.after(() => server.stop());
+    const answer = await fetch(`http://${server.address}/v1/openapi.json`);
+    const { paths } = await answer.json();
+    const missing = verbs.filter((verb) => paths[`/v1/${verb}`] === undefined);
+    if (missing.length > 0 && !ALL_VERBS) return t.skip(`the program has no verb ${missing.join(', ')}`);
+    const client = await connect(server);
+    t.after(() => client.close());
+    return body(server, client, t);
+  });
+}
+
+function listens(port) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('connect', () => socket.destroy());
+    socket.once('error', (error) => (error.code === 'ECONNREFUSED' ? resolve(false) : reject(error)));
+  });
+}
+
+// The program.
+
+test('stopped server starts again on its port', async () => {
+  const server = await startServer();
+  const { port } = server;
+  assert.equal(await server.start(), server);
+  await server.stop();
+  await server.stop();
+  assert.equal(await listens(port), false);
+  await server.start();
+  assert.equal(server.port, port);
+  assert.equal(await listens(port), true);
+  await server.stop();
+});
+
+test('data directory keeps data, also of a killed server that has saved', async (t) => {
+  const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-'));
+  t.after(() => fs.rmSync(dataDir, { recursive: true }));
+  const server = await startServer({ dataDir });
+  const client = await connect(server);
+  await client.make('/saved');
+  await server.save();
+  await client.make('/lost');
+  client.close();
+  await server.kill();
+  await server.start();
+  assert.deepEqual((await server.children('/')).sort(), ['saved', 'zookeeper']);
+  await server.stop();
+});
+
+test('options reach the program', async () => {
+  const server = await startServer({ tickTimeMs: 100, options: ['--log', 'info'] });
+  const client = await connect(server);
+  // 20 ticks at most.
+  assert.equal((await server.sessions())[0].timeoutMs, 2_000);
+  assert.match(server.log, /session opened/);
+  client.close();
+  await server.stop();
+});
+
+test('what is wrong is told', async () => {
+  await assert.rejects(startServer({ options: ['--bogus'] }), /exit code 2 at its start: error: unexpected argument '--bogus'/);
+  await assert.rejects(startServer({ program: '/no/such' }), /no program at "\/no\/such"/);
+  await assert.rejects(new Universe('127.0.0.1:1').dump(), /dump: no answer .* with --control\?/);
+  await assert.rejects(new Server().dump(), /does not run: call start\(\)/);
+  assert.throws(() => new Universe('localhost'), /HOST:PORT/);
+});
+
+test('server that somebody else started, with a token', async () => {
+  const server = await startServer({ options: ['--control-token', 'secret'] });
+  await assert.rejects(server.dump(), (error) => error instanceof MinikeeperError && error.status === 401);
+  assert.match(await new Universe(server.address, { token: 'secret' }).dump(), /zxid/);
+  await server.stop();
+});
+
+test('killed parent takes its server along', async () => {
+  const script = `require('minikeeper').startServer().then((s) => console.log(s.port)); process.stdin.resume();`;
+  const parent = spawn(process.execPath, ['-e', script], { cwd: __dirname, stdio: ['pipe', 'pipe', 'inherit'] });
+  const [line] = await once(parent.stdout, 'data', within());
+  assert.equal(await listens(Number(line)), true);
+  parent.kill('SIGKILL');
+  for (const end = Date.now() + PATIENCE_MS; await listens(Number(line)); await sleep(10)) {
+    assert.ok(Date.now() < end, 'the server outlives its parent');
+  }
+});
+
+test('forgotten server keeps no process', async () => {
+  const script = `require('minikeeper').startServer().then((s) => console.log(s.port));`;
+  const parent = spawn(process.execPath, ['-e', script], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+  assert.deepEqual(await once(parent, 'exit', within()), [0, null]);
+});
+
+// Time.
+
+withServer('now goes on', ['now'], async (server) => {
+  const first = await server.now();
+  assert.equal(first.isFrozen, false);
+  assert.ok((await server.now()).elapsedMs >= first.elapsedMs);
+  assert.ok(first.wallMs > 1_700_000_000_000);
+});
+
+withServer('frozen clock is advanced', ['freeze', 'unfreeze', 'advance'], async (server) => {
+  await server.freeze();
+  const { elapsedMs, isFrozen } = await server.now();
+  assert.equal(isFrozen, true);
+  await server.advance({ byMs: 3_600_000 });
+  assert.equal((await server.now()).elapsedMs, elapsedMs + 3_600_000);
+  await server.unfreeze();
+});
+
+withServer('auto advance is switched on and off', ['auto_advance'], async (server) => {
+  await server.autoAdvance({ idleMs: 5 });
+  await server.autoAdvance({ idleMs: null });
+});
+
+// Sessions.
+
+withServer('expire takes a session in every form', ['sessions', 'expire'], async (server, client) => {
+  await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
+  const [session] = await server.sessions();
+  const bytes = client.getSessionId();
+  assert.equal(BigInt(session.id), bytes.readBigUInt64BE());
+  assert.equal(session.isConnected, true);
+  assert.equal(await server.expire(client), 1);
+  assert.deepEqual(await server.children('/'), ['zookeeper']);
+  for (const who of [bytes, bytes.readBigInt64BE(), session.id, { session: session.id }]) {
+    assert.equal(await server.expire(who), 0);
+  }
+  for (const who of [undefined, null, {}, { owner: '/a', address: 'b' }, { name: 'c' }]) {
+    await assert.rejects(server.expire(who), TypeError);
+  }
+});
+
+withServer('owner of a path is expired', ['expire'], async (server, client, t) => {
+  await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
+  try {
+    assert.equal(await server.expire({ owner: '/mine' }), 1);
+  } catch (error) {
+    if (error.status !== 409 || ALL_VERBS) throw error;
+    t.skip(error.message);
+  }
+});
+
+withServer('disconnected client keeps its session', ['disconnect', 'disconnect_all'], async (server, client) => {
+  const id = client.getSessionId().toString('hex');
+  for (const cut of [() => server.disconnect(client), () => server.disconnectAll()]) {
+    const states = [once(client, 'disconnected', within()), once(client, 'connected', within())];
+    await cut();
+    await Promise.all(states);
+    assert.equal(client.getSessionId().toString('hex'), id);
+  }
+});
+
+withServer('silenced client is served again', ['silence', 'unsilence'], async (server, client) => {
+  assert.equal(await server.silence(client), 1);
+  assert.equal((await server.sessions())[0].isSilenced, true);
+  const pending = client.has('/');
+  assert.equal(await server.unsilence(client), 1);
+  assert.equal(await pending, true);
+});
+
+// State.
+
+withServer('tree is read without a client', ['get', 'children', 'dump'], async (server, client) => {
+  await client.make('/a', Buffer.from([0xff]));
+  await client.make('/a/b', Buffer.from('ä'));
+  const { data, stat } = await server.get('/a');
+  assert.deepEqual(data, Buffer.from([0xff]));
+  assert.equal(stat.num_children, 1);
+  assert.equal((await server.get('/a/b')).data.toString(), 'ä');
+  assert.deepEqual(await server.children('/a'), ['b']);
+  assert.match(await server.dump(), /\/a\/b/);
+  await assert.rejects(server.get('/none'), { name: 'MinikeeperError', status: 404, message: 'no znode "/none"' });
+});
+
+withServer('save without a directory says what to do', ['save'], async (server) => {
+  await assert.rejects(server.save(), { status: 409, message: /--data-dir/ });
+});
+
+withServer('seeded tree is exported the same', ['seed', 'export_tree'], async (server, client) => {
+  await server.seed({ app: { config: 'on' } });
+  assert.equal(await client.has('/app/config'), true);
+  await server.seed(await server.exportTree());
+  await server.seed(await server.exportTree({ format: 'yaml' }));
+});
+
+withServer('restore goes back to a snapshot', ['snapshot', 'restore', 'drop_snapshot'], async (server, client) => {
+  const mark = await server.snapshot();
+  await client.make('/new');
+  await server.restore(mark);
+  assert.deepEqual(await server.children('/'), ['zookeeper']);
+  await server.dropSnapshot(mark);
+  await assert.rejects(server.restore(mark), MinikeeperError);
+});
+
+withServer('exported data is imported again', ['export_data', 'import_data'], async (server, client, t) => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'minikeeper-'));
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  await client.make('/kept', Buffer.from('x'));
+  await server.exportData(dir);
+  await server.importData(dir);
+  assert.equal((await server.get('/kept')).data.toString(), 'x');
+});
+
+// Faults.
+
+const FAULTS = ['inject', 'faults', 'remove_fault', 'reset_faults', 'until_hit'];
+
+withServer('lost reply leaves what was created', FAULTS, async (server, client) => {
+  const fault = await server.inject({ action: 'lose-reply', op: 'create', count: 1 });
+  await assert.rejects(client.make('/orphan'), /CONNECTION_LOSS/);
+  await fault.untilHit();
+  assert.equal(await fault.hits(), 1);
+  assert.ok((await server.children('/')).includes('orphan'));
+  await fault.remove();
+  await server.resetFaults();
+  assert.deepEqual(await server.faults(), []);
+});
+
+// Restart.
+
+withServer('restart keeps what it is told to', ['restart', 'go_down', 'come_up'], async (server, client) => {
+  await client.make('/data');
+  await server.restart();
+  await server.restart({ keep: 'data' });
+  assert.ok((await server.children('/')).includes('data'));
+  await server.goDown();
+  await server.comeUp({ keep: 'nothing' });
+  assert.ok(!(await server.children('/')).includes('data'));
+});
+
+// Universes.
+
+const UNIVERSES = ['create_universe', 'universes', 'drop_universe', 'fork'];
+
+withServer('universes share nothing', UNIVERSES, async (server, client) => {
+  await client.make('/here');
+  const other = await server.createUniverse('other');
+  const copy = await server.fork('copy');
+  assert.ok(!(await other.children('/')).includes('here'));
+  assert.ok((await copy.children('/')).includes('here'));
+  await other.dropUniverse();
+  await server.dropUniverse('copy');
+});
+
+// Waiting.
+
+const WAITS = ['until_watched', 'until_children', 'until_contenders', 'until_idle'];
+
+withServer('waits return when it is so, or say what was seen', WAITS, async (server, client) => {
+  await promisify(client.getChildren.bind(client))('/', () => {});
+  await server.untilWatched('/');
+  await server.untilChildren('/', 1);
+  await client.make('/lock');
+  await client.make('/lock/lock-', null, zookeeper.CreateMode.EPHEMERAL_SEQUENTIAL);
+  await server.untilContenders('/lock', 1);
+  await server.untilIdle({ quietMs: 1 });
+  await assert.rejects(server.untilChildren('/', 100, { withinMs: 1 }), { status: 408 });
+});
