@@ -91,6 +91,13 @@ impl Route {
             let sentence = "the server has stopped over a bug in it; please report it";
             return Err(Fault::new(StatusCode::CONFLICT, sentence));
         }
-        verb.handler.serve(&call).await
+        let answer = verb.handler.serve(&call).await;
+        if matches!(verb.method, Method::Post) {
+            // Connections that the verb has woken write their events before the answer is written:
+            // they stand in the queue of the only worker, and this goes behind them. With several
+            // workers it may not.
+            tokio::task::yield_now().await;
+        }
+        answer
     }
 }

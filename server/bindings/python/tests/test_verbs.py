@@ -1,6 +1,7 @@
 """Every verb of a test, with kazoo as the client it happens to."""
 
 import os
+import select
 import socket
 import struct
 import threading
@@ -172,8 +173,8 @@ class BareSession:
         hello = struct.pack(">iqiqi16sb", 0, 0, 10_000, 0, 16, bytes(16), 0)
         answer = self.exchange(hello)
         (self.id,) = struct.unpack(">q", answer[8:16])
-        chroot = universe.connect_string.partition("/")[2]
-        name = (f"/{chroot}{path}" if chroot else path).encode()
+        self.chroot = universe.connect_string[len(universe.address) :]
+        name = (self.chroot + path).encode()
         world = struct.pack(">ii", 1, 31) + b"".join(struct.pack(">i", len(t)) + t for t in (b"world", b"anyone"))
         # xid 1, operation create, the path, no data, the access list, ephemeral.
         create = struct.pack(">iii", 1, 1, len(name)) + name + struct.pack(">i", 0) + world + struct.pack(">i", 1)
@@ -182,8 +183,20 @@ class BareSession:
 
     def exchange(self, frame):
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        stream = self.socket.makefile("rb")
-        return stream.read(struct.unpack(">i", stream.read(4))[0])
+        return self.read()
+
+    def read(self):
+        # Unbuffered: what comes behind stays where select() sees it.
+        with self.socket.makefile("rb", buffering=0) as stream:
+            length, frame = struct.unpack(">i", stream.read(4))[0], b""
+            while len(frame) < length:
+                frame += stream.read(length - len(frame))
+            return frame
+
+    def watch(self, path):
+        """Whether it is there; an exists with a watch."""
+        name = (self.chroot + path).encode()
+        return self.exchange(struct.pack(">iii", 2, 3, len(name)) + name + b"\1")[12:16] == bytes(4)
 
     def __enter__(self):
         return self
@@ -211,6 +224,21 @@ def test_watchers_have_seen_every_expiry_when_it_returns(minikeeper, record_prop
     seen = count_seen(minikeeper, COUNT, seen_by=True)
     record_property("detail", f"{seen} of {COUNT}")
     assert seen == COUNT
+
+
+def test_events_are_on_the_wire_when_an_expiry_returns(minikeeper, record_property):
+    """Without `seen_by`: the event has been sent; who reads it when is up to the client."""
+    sent = 0
+    with BareSession(minikeeper, "/watcher") as watcher:
+        for number in range(COUNT):
+            path = f"/e-{number}"
+            with BareSession(minikeeper, path) as victim:
+                assert watcher.watch(path)
+                assert minikeeper.expire(victim.id) == 1
+                sent += bool(select.select([watcher.socket], [], [], 0)[0])
+                assert path.encode() in watcher.read()
+    record_property("detail", f"{sent} of {COUNT}")
+    assert sent == COUNT
 
 
 def test_watchers_see_every_expiry(minikeeper, record_property):
