@@ -7,6 +7,14 @@ use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{connection::Connection, shared::Shared};
 
+/// What clients ask for by themselves, whatever their chroot: Curator does before anything else, with
+/// a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
+const CONFIG: &[u8] = b"/zookeeper/config";
+
+fn is_for_config(request: &Request) -> bool {
+    matches!(request, Request::GetData { path: Some(path), .. } if path.as_bytes() == CONFIG)
+}
+
 impl Connection {
     /// Whether it is still open which universe the connection belongs to.
     #[inline]
@@ -17,7 +25,7 @@ impl Connection {
     /// Looks whether the input that is about to be served says which universe the connection
     /// belongs to. If that is another one the connection moves there, and what came with it is to
     /// be decoded once more.
-    pub(crate) fn bind(&mut self, inputs: &[Input]) -> bool {
+    pub(crate) fn bind(&mut self, inputs: &mut [Input]) -> bool {
         match inputs {
             [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {
                 let universes = &self.shared.universes;
@@ -27,6 +35,15 @@ impl Connection {
                 // The handshake is still to come there.
                 self.is_open = false;
                 self.move_to(to, None)
+            }
+            [Input::Request { request, .. }] if is_for_config(request) => {
+                // Says nothing about the universe. It never changes here, and a watch would keep the
+                // session from moving.
+                if let Request::GetData { watch, .. } = request {
+                    *watch = false;
+                }
+                self.has_seen_root = true;
+                false
             }
             [Input::Request { request, .. }] => {
                 // The reply tells a zxid of this universe.
@@ -80,7 +97,7 @@ impl Connection {
         for input in inputs {
             if let Input::Request { conn, xid, request } = input {
                 *conn = self.id;
-                if !request.strip_prefix(prefix) {
+                if !is_for_config(request) && !request.strip_prefix(prefix) {
                     *input = Input::Refused {
                         conn: self.id,
                         xid: *xid,

@@ -277,7 +277,7 @@ impl Connection {
             if scratch.inputs.is_empty() {
                 return (fault.map_or(Flow::Continue, Flow::Close), served);
             }
-            if is_unbound && self.bind(&scratch.inputs) {
+            if is_unbound && self.bind(&mut scratch.inputs) {
                 // Once more, in the universe it belongs to.
                 scratch.inputs.clear();
                 continue;

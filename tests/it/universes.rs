@@ -122,6 +122,24 @@ fn session_moves_with_its_first_path() {
     mine.check().unwrap();
 }
 
+/// Curator asks for the configuration before anything else, with a watch, and without its chroot.
+/// Source: Curator, EnsembleTracker; ZooKeeper 3.9, ZooKeeper.getConfig.
+#[test]
+fn config_is_answered_everywhere_and_says_nothing_about_the_universe() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    let config = wire::get("/zookeeper/config", true);
+    client.must(&config);
+    client.must(&wire::create("/mine/a", b"", CreateMode::Ephemeral));
+    assert_eq!(mine.children("/").unwrap(), ["zookeeper", "a"]);
+    client.must(&config);
+    drop(client);
+    let (mut client, _) = resume(server.addr(), &session);
+    client.must(&config);
+    client.must(&wire::get("/mine/a", false));
+}
+
 #[test]
 fn each_has_its_time_and_its_sessions() {
     let server = start();

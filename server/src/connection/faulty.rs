@@ -36,7 +36,7 @@ impl Connection {
                 Ok(None) => return (Flow::Continue, served),
                 Err(why) => return (Flow::Close(why), served),
             };
-            if self.is_unbound() && self.bind(&scratch.inputs) {
+            if self.is_unbound() && self.bind(&mut scratch.inputs) {
                 scratch.inputs.clear();
                 continue;
             }
