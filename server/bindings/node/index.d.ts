@@ -129,9 +129,9 @@ export class Universe {
   children(path: string): Promise<string[]>;
   /** Everything there is, as text for people. */
   dump(): Promise<string>;
-  /** The tree in the form `seed` takes: objects for "json", the default, or a text for "yaml". */
+  /** The tree in the form `seed` takes: an object by path for "json", the default, or a text for "yaml". */
   exportTree(options?: { format?: 'json' | 'yaml' }): Promise<any>;
-  /** Creates znodes: a tree as `exportTree` gives it, or a text in YAML. */
+  /** Puts znodes there: `{'/app/config': 'on'}`, a tree as `exportTree` gives it, or a text in YAML. */
   seed(tree: Record<string, unknown> | string): Promise<void>;
   /** Marks the state of now, sessions and watches included. */
   snapshot(): Promise<number | string>;

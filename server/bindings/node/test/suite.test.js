@@ -215,7 +215,7 @@ withServer('save without a directory says what to do', ['save'], async (server) 
 });
 
 withServer('seeded tree is exported the same', ['seed', 'export_tree'], async (server, client) => {
-  await server.seed({ app: { config: 'on' } });
+  await server.seed({ '/app/config': 'on' });
   assert.equal(await client.has('/app/config'), true);
   await server.seed(await server.exportTree());
   await server.seed(await server.exportTree({ format: 'yaml' }));

@@ -264,15 +264,15 @@ def test_get_children_and_dump_need_no_client(minikeeper, kazoo):
     assert missing.value.status == 404
 
 
-def test_save_without_a_directory_says_what_to_do(minikeeper):
+def test_save_without_a_directory_says_what_to_do(minikeeper_server):
     with pytest.raises(MinikeeperError, match="--data-dir") as refused:
-        minikeeper.save()
+        minikeeper_server.save()
     assert refused.value.status == 409
 
 
 @pytest.mark.needs("seed", "export_tree")
 def test_seeded_tree_is_exported_the_same(minikeeper, kazoo):
-    minikeeper.seed({"app": {"config": "on"}})
+    minikeeper.seed({"/app/config": "on"})
     assert kazoo.get("/app/config")[0] == b"on"
     exported = minikeeper.export_tree()
     kazoo.delete("/app", recursive=True)

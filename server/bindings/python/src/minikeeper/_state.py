@@ -42,11 +42,14 @@ class State:
         return str(self._control.read("dump")["dump"])
 
     def export_tree(self, *, format: str = "json") -> Any:
-        """The tree, in the form `seed` takes: nested dicts for "json" (the default), a text for "yaml"."""
+        """The tree, in the form `seed` takes: a dict by path for "json" (the default), a text for "yaml"."""
         return self._control.read("export_tree", format=format)["tree"]
 
     def seed(self, tree: Optional[Mapping[str, Any]] = None, *, yaml: Optional[str] = None) -> None:
-        """Creates znodes: a tree as `export_tree` gives it, or as a text in YAML."""
+        """Puts znodes there: `{"/app/config": "on"}`, a tree as `export_tree` gives it, or a text in YAML.
+
+        Parents need not be named. Raises MinikeeperError (400) if it makes no sense.
+        """
         if (tree is None) == (yaml is None):
             raise TypeError("give a tree, or yaml, not both")
         self._control.do("seed", {"tree": dict(tree)} if tree is not None else {"yaml": yaml})
@@ -64,7 +67,7 @@ class State:
         self._control.do("drop_snapshot", {"snapshot": snapshot})
 
     def save(self) -> None:
-        """Saves to the data directory now. Raises MinikeeperError (409) if there is none."""
+        """Saves the server to its data directory now. Raises MinikeeperError (409) if there is none."""
         self._control.do("save")
 
     def export_data(self, dir: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:

@@ -17,7 +17,7 @@ class Server(Universe):
     It is up after a few milliseconds, and ends with this process, also when that is killed.
 
     >>> with Server() as server:
-    ...     server.seed({"config": "on"})
+    ...     server.seed({"/config": "on"})
     ...     server.get("/config").data
     b'on'
 

@@ -46,6 +46,8 @@ class UniverseTest {
   @Test
   void sessionsAreToldAndExpired(Universe universe) throws Exception {
     try (Client client = new Client(universe.connectString()).connected()) {
+      // The first path says which universe it is of.
+      client.exists("/");
       List<Session> sessions = universe.sessions();
       assertEquals(1, sessions.size());
       Session session = sessions.get(0);
@@ -77,7 +79,9 @@ class UniverseTest {
   @Test
   void treeIsSeeded(Universe universe) throws Exception {
     Verbs.need(universe.connectString(), "seed", "export_tree");
-    universe.seed(Map.of("app", Map.of("config", "on")));
+    universe.seed(Map.of("/app/config", "on"));
+    universe.seed(universe.exportTree());
+    universe.seed(universe.exportTreeAsYaml());
     assertEquals("on", universe.get("/app/config").text());
   }
 

@@ -195,12 +195,12 @@ public class Universe {
     return (String) control().read("export_tree", Map.of("format", "yaml")).get("tree");
   }
 
-  /** Creates znodes. */
+  /** Puts znodes there, by path: {@code Map.of("/app/config", "on")}. Parents need not be named. */
   public void seed(Map<String, ?> tree) {
     act("seed", Map.of("tree", tree));
   }
 
-  /** Creates znodes, from a text in YAML. */
+  /** The same from a text in YAML. */
   public void seed(String yaml) {
     act("seed", Map.of("yaml", yaml));
   }
