@@ -19,6 +19,8 @@ pub struct SessionInfo {
     pub timeout_left: Duration,
     /// Whether it has a connection now.
     pub is_connected: bool,
+    /// Whether it is not heard: [`Universe::silence`](crate::Universe::silence).
+    pub is_silenced: bool,
     /// Where that connection comes from; `None` without one, and inside the process.
     pub address: Option<SocketAddr>,
     /// What that connection has proven, as `scheme:id`, its address first, without passwords.
@@ -66,6 +68,7 @@ impl SessionInfo {
             timeout: Duration::from_millis(report.timeout_ms.into()),
             timeout_left: Duration::from_millis(left_ms),
             is_connected: connection.is_some(),
+            is_silenced: false,
             address: connection.and_then(|member| member.stats.peer.address()),
             identities: report
                 .identities

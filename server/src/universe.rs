@@ -10,6 +10,7 @@ mod restarting;
 mod rewinding;
 mod seeding;
 mod sessions;
+mod silencing;
 mod time;
 mod waiting;
 

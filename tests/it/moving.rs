@@ -67,7 +67,7 @@ fn running_server_goes_on_with_an_imported_state() {
         .start()
         .unwrap();
     // Clocks that stand still give the same ids; the first one is that of production's session.
-    Wire::open(test.addr(), TIMEOUT_MS);
+    let _ = Wire::open(test.addr(), TIMEOUT_MS);
     let (mut client, session) = Wire::open(test.addr(), TIMEOUT_MS);
     let created = client.call(&wire::create("/of_the_test", b"", CreateMode::Ephemeral));
     test.advance(std::time::Duration::from_secs(5));

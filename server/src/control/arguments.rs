@@ -102,6 +102,11 @@ impl Arguments {
         Ok((field, text))
     }
 
+    /// What was given, if anything was.
+    pub(crate) fn given(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
     /// Whatever was given; there is something where it is required.
     pub(crate) fn value(&self, name: &str) -> Result<&Value, Fault> {
         self.0.get(name).ok_or_else(|| wrong(name, "missing"))

@@ -32,7 +32,6 @@ impl Fault {
     }
 
     /// A wait ran out; the sentence says what was seen instead.
-    #[expect(dead_code, reason = "for the verbs that wait")]
     pub(crate) fn ran_out(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, sentence)
     }

@@ -37,7 +37,6 @@ impl Parameter {
     }
 
     /// A parameter that may be left out.
-    #[allow(dead_code, reason = "there for verbs to come")]
     pub(crate) const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
         Self {
             is_required: false,
@@ -46,7 +45,6 @@ impl Parameter {
     }
 
     /// A parameter that may be left out; this counts then.
-    #[allow(dead_code, reason = "there for verbs to come")]
     pub(crate) const fn with_default(mut self, default: &'static str) -> Self {
         self.is_required = false;
         self.default = Some(default);

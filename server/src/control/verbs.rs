@@ -1,19 +1,30 @@
 //! Which verbs there are. One file a family; each is a table.
 
+mod faults;
+mod restarting;
 mod server;
 mod sessions;
 mod snapshots;
 mod state;
 mod time;
 mod universes;
+mod waiting;
 
 use crate::control::verb::Verb;
 
 /// What every universe has: `/v1/VERB` and `/v1/universes/NAME/VERB`.
-const OF_UNIVERSES: &[&[Verb]] = &[time::VERBS, sessions::VERBS, state::VERBS, snapshots::VERBS];
+const OF_UNIVERSES: &[&[Verb]] = &[
+    time::VERBS,
+    sessions::VERBS,
+    faults::VERBS,
+    state::VERBS,
+    snapshots::VERBS,
+    waiting::VERBS,
+    restarting::OF_UNIVERSES,
+];
 
 /// What there is once: `/v1/VERB`.
-const OF_THE_SERVER: &[&[Verb]] = &[universes::VERBS, server::VERBS];
+const OF_THE_SERVER: &[&[Verb]] = &[universes::VERBS, restarting::VERBS, server::VERBS];
 
 /// Every verb of the API, families together.
 pub fn all() -> impl Iterator<Item = &'static Verb> {

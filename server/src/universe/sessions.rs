@@ -6,8 +6,8 @@ use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    core_state::Look, outbox::Close, session_info::SessionInfo, telling, universe::Universe,
-    who::Who,
+    core_state::Look, faults::fault::Fault, outbox::Close, session_info::SessionInfo, telling,
+    universe::Universe, who::Who,
 };
 
 /// How long clients that have been told of an expiry may take to be written to. A bound for a
@@ -111,7 +111,7 @@ impl Universe {
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionInfo> {
         let turns = &self.shared.turns;
-        turns.look(
+        let mut sessions: Vec<_> = turns.look(
             |Look {
                  engine, members, ..
              }| {
@@ -123,6 +123,12 @@ impl Universe {
                 };
                 engine.session_reports().map(info).collect()
             },
-        )
+        );
+        let faults = self.faults();
+        for session in &mut sessions {
+            let silence = Fault::silence(session.id);
+            session.is_silenced = faults.iter().any(|info| info.fault == silence);
+        }
+        sessions
     }
 }

@@ -1,14 +1,20 @@
 //! Sessions and connections.
 
+use std::net::{IpAddr, SocketAddr};
+
 use minikeeper_protocol::SessionId;
 use serde_json::{Value, json};
 
-use crate::control::{
-    arguments::Arguments,
-    fault::Fault,
-    parameter::Parameter,
-    schema,
-    verb::{Handler, Method, Verb},
+use crate::{
+    control::{
+        arguments::Arguments,
+        fault::Fault,
+        parameter::Parameter,
+        schema,
+        verb::{Handler, Method, Verb},
+    },
+    session_info::SessionInfo,
+    who::Who,
 };
 
 pub(super) const VERBS: &[Verb] = &[
@@ -19,25 +25,12 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[],
         plain: None,
         answer: || {
-            let session = schema::object(&[
-                ("id", schema::hex()),
-                ("timeout_ms", schema::count()),
-                ("is_connected", schema::boolean()),
-            ]);
+            let session =
+                json!({"type": "object", "required": ["id", "timeout_ms", "is_connected"]});
             schema::object(&[("sessions", schema::list(&session))])
         },
         handler: Handler::AtOnce(|call| {
-            let sessions = call.universe.sessions();
-            let sessions: Vec<_> = sessions
-                .iter()
-                .map(|session| {
-                    json!({
-                        "id": session.id.to_string(),
-                        "timeout_ms": u64::try_from(session.timeout.as_millis()).unwrap_or(u64::MAX),
-                        "is_connected": session.is_connected,
-                    })
-                })
-                .collect();
+            let sessions: Vec<_> = call.universe.sessions().iter().map(shown).collect();
             Ok(json!({"sessions": sessions}))
         }),
     },
@@ -48,9 +41,11 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[Parameter::who()],
         plain: None,
         answer: how_many,
-        handler: Handler::AtOnce(|call| {
-            let session = who(&call.arguments)?;
-            Ok(json!({"count": u32::from(call.universe.expire(session))}))
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let count = call.universe.expire_told(who(&call.arguments)?).await;
+                Ok(json!({"count": count}))
+            })
         }),
     },
     Verb {
@@ -61,8 +56,34 @@ pub(super) const VERBS: &[Verb] = &[
         plain: None,
         answer: how_many,
         handler: Handler::AtOnce(|call| {
-            let session = who(&call.arguments)?;
-            Ok(json!({"count": u32::from(call.universe.disconnect(session))}))
+            let sessions = call.universe.find_sessions(who(&call.arguments)?);
+            let cut = |id: &&SessionId| call.universe.disconnect(**id);
+            Ok(json!({"count": sessions.iter().filter(cut).count()}))
+        }),
+    },
+    Verb {
+        name: "silence",
+        method: Method::Post,
+        summary: "Hear sessions no more, not even as a sign of life: a long pause, as the server sees it",
+        parameters: &[Parameter::who()],
+        plain: None,
+        answer: how_many,
+        handler: Handler::AtOnce(|call| {
+            let count = call.universe.silence(who(&call.arguments)?);
+            let count = count.map_err(|error| Fault::cannot_now(error.to_string()))?;
+            Ok(json!({"count": count}))
+        }),
+    },
+    Verb {
+        name: "unsilence",
+        method: Method::Post,
+        summary: "Hear sessions again",
+        parameters: &[Parameter::who()],
+        plain: None,
+        answer: how_many,
+        handler: Handler::AtOnce(|call| {
+            let count = call.universe.unsilence(who(&call.arguments)?);
+            Ok(json!({"count": count}))
         }),
     },
     Verb {
@@ -83,15 +104,49 @@ fn how_many() -> Value {
     schema::object(&[("count", schema::count())])
 }
 
-/// The session that is meant.
-fn who(arguments: &Arguments) -> Result<SessionId, Fault> {
-    match arguments.who()? {
-        ("session", text) => session_id(text).ok_or_else(|| {
-            Fault::bad_input(format!("parameter session: {text:?} is no session id"))
-        }),
-        (field, _) => Err(Fault::cannot_now(format!(
-            "sessions cannot be named by {field} yet"
-        ))),
+fn shown(session: &SessionInfo) -> Value {
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let watches: Vec<_> = session
+        .watches
+        .iter()
+        .map(|watch| json!({"path": watch.path, "kind": watch.kind.to_string()}))
+        .collect();
+    let last = session.last_operation.map(|last| {
+        json!({
+            "name": last.name,
+            "at_ms": ms(last.at),
+        })
+    });
+    json!({
+        "id": session.id.to_string(),
+        "timeout_ms": ms(session.timeout),
+        "timeout_left_ms": ms(session.timeout_left),
+        "is_connected": session.is_connected,
+        "is_silenced": session.is_silenced,
+        "address": session.address.map(|address| address.to_string()),
+        "identities": session.identities,
+        "ephemerals": session.ephemerals,
+        "watches": watches,
+        "last_operation": last,
+    })
+}
+
+/// The sessions that are meant.
+fn who(arguments: &Arguments) -> Result<Who, Fault> {
+    let (field, text) = arguments.who()?;
+    let wrong = |what| Fault::bad_input(format!("parameter {field}: {text:?} is no {what}"));
+    match field {
+        "session" => session_id(text)
+            .map(Who::Session)
+            .ok_or_else(|| wrong("session id")),
+        "address" => {
+            let address = text.parse::<SocketAddr>().map(Who::from);
+            address
+                .or_else(|_| text.parse::<IpAddr>().map(Who::from))
+                .map_err(|_| wrong("address"))
+        }
+        "identity" => Ok(Who::Identity(text.to_owned())),
+        _ => Ok(Who::Owner(text.to_owned())),
     }
 }
 

@@ -44,4 +44,48 @@ pub(super) const VERBS: &[Verb] = &[
             Ok(json!({}))
         }),
     },
+    Verb {
+        name: "freeze",
+        method: Method::Post,
+        summary: "Let time stand still",
+        parameters: &[],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            call.universe.freeze();
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "unfreeze",
+        method: Method::Post,
+        summary: "Let time go on by itself",
+        parameters: &[],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            call.universe.unfreeze();
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "auto_advance",
+        method: Method::Post,
+        summary: "Move time that stands still to what is due next, whenever nobody asks for anything",
+        parameters: &[Parameter::required(
+            "idle_ms",
+            Kind::DurationMsOrNull,
+            "For how long nobody has to ask, in real time; null ends it",
+        )],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            let idle = match call.arguments.given("idle_ms") {
+                None => None,
+                Some(_) => Some(call.arguments.duration("idle_ms")?),
+            };
+            call.universe.auto_advance(idle);
+            Ok(json!({}))
+        }),
+    },
 ];

@@ -1,0 +1,241 @@
+//! What is to go wrong.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    control::{
+        arguments::Arguments,
+        fault::Fault as Refusal,
+        parameter::{Kind, Parameter},
+        schema,
+        verb::{Handler, Method, Verb},
+    },
+    faults::{FaultInfo, action::FaultAction, fault::Fault, op::FaultOp, who::FaultFor},
+};
+use minikeeper_protocol::ErrorCode;
+
+const FAULT: Parameter = Parameter::required(
+    "fault",
+    Kind::Count(u64::MAX),
+    "The number inject has given",
+);
+
+pub(super) const VERBS: &[Verb] = &[
+    Verb {
+        name: "inject",
+        method: Method::Post,
+        summary: "Let something go wrong, until remove_fault or reset_faults",
+        parameters: &[
+            Parameter::required(
+                "action",
+                Kind::OneOf(FaultAction::NAMES),
+                "What it does to what it meets",
+            ),
+            Parameter::optional(
+                "op",
+                Kind::Text,
+                "Operations it meets, by name, with commas between them: create, connect, ping",
+            ),
+            Parameter::optional(
+                "path",
+                Kind::Text,
+                "Paths it meets: * stands for anything within a name, ** for any names",
+            ),
+            Parameter::optional("session", Kind::Text, "The session it meets"),
+            Parameter::optional("address", Kind::Text, "Where those it meets connect from"),
+            Parameter::optional(
+                "skip",
+                Kind::Count(u64::MAX),
+                "How many it leaves alone first",
+            ),
+            Parameter::optional("count", Kind::Count(u64::MAX), "How often it acts"),
+            Parameter::optional(
+                "probability",
+                Kind::Json(probability),
+                "How likely it acts each time",
+            ),
+            Parameter::optional("seed", Kind::Count(u64::MAX), "What chance follows from"),
+            Parameter::optional(
+                "delay_ms",
+                Kind::DurationMs,
+                "For the action delay: how long",
+            ),
+            Parameter::optional(
+                "error",
+                Kind::Text,
+                "For the action error: its name, NODEEXISTS",
+            ),
+        ],
+        plain: None,
+        answer: || schema::object(&[("fault", schema::count())]),
+        handler: Handler::AtOnce(|call| {
+            let guard = call.universe.inject(fault(&call.arguments)?);
+            let guard = guard.map_err(|error| Refusal::bad_input(error.to_string()))?;
+            Ok(json!({"fault": guard.keep()}))
+        }),
+    },
+    Verb {
+        name: "faults",
+        method: Method::Get,
+        summary: "List what is to go wrong, and how often it has",
+        parameters: &[],
+        plain: None,
+        answer: || {
+            let fault = json!({"type": "object", "required": ["fault", "action", "hits"]});
+            schema::object(&[("faults", schema::list(&fault))])
+        },
+        handler: Handler::AtOnce(|call| {
+            let faults: Vec<_> = call.universe.faults().iter().map(shown).collect();
+            Ok(json!({"faults": faults}))
+        }),
+    },
+    Verb {
+        name: "remove_fault",
+        method: Method::Post,
+        summary: "Take one back; what it holds back goes on",
+        parameters: &[FAULT],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            let id = call.arguments.count("fault")?;
+            if call.universe.remove_fault(id) {
+                Ok(json!({}))
+            } else {
+                Err(Refusal::not_found(format!(
+                    "fault {id}: unknown, or removed"
+                )))
+            }
+        }),
+    },
+    Verb {
+        name: "reset_faults",
+        method: Method::Post,
+        summary: "Take all of them back; what they hold back goes on",
+        parameters: &[],
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::AtOnce(|call| {
+            call.universe.reset_faults();
+            Ok(json!({}))
+        }),
+    },
+    Verb {
+        name: "until_hit",
+        method: Method::Post,
+        summary: "Wait until one has acted so often",
+        parameters: &[
+            FAULT,
+            Parameter::required("hits", Kind::Count(u64::MAX), "How often").with_default("1"),
+            super::waiting::WITHIN,
+        ],
+        plain: None,
+        answer: || schema::object(&[("hits", schema::count())]),
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let id = call.arguments.count("fault")?;
+                let hits = call.arguments.count("hits")?;
+                let within = call.arguments.duration("within_ms")?;
+                if call.universe.faults().iter().all(|fault| fault.id != id) {
+                    return Err(Refusal::not_found(format!(
+                        "fault {id}: unknown, or removed"
+                    )));
+                }
+                let hits = call.universe.until_hit(id, hits, within).await;
+                let hits = hits.map_err(|error| Refusal::ran_out(error.to_string()))?;
+                Ok(json!({"hits": hits}))
+            })
+        }),
+    },
+];
+
+fn probability() -> Value {
+    json!({"type": "number", "minimum": 0, "maximum": 1})
+}
+
+fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
+    let text = |name| arguments.given(name).and_then(Value::as_str);
+    let number = |name| {
+        arguments
+            .given(name)
+            .and_then(super::super::parameter::whole)
+    };
+    let bad = |error: crate::faults::error::FaultError| Refusal::bad_input(error.to_string());
+    let error = match text("error") {
+        None => None,
+        Some(name) => Some(ErrorCode::from_name(name).ok_or_else(|| {
+            Refusal::bad_input(format!(
+                "parameter error: {name:?} is no error, NONODE is one"
+            ))
+        })?),
+    };
+    let delay = number("delay_ms").map(Duration::from_millis);
+    let action = FaultAction::from_name(arguments.text("action")?, delay, error).map_err(bad)?;
+    let mut fault = Fault::new(action);
+    for op in text("op").into_iter().flat_map(|ops| ops.split(',')) {
+        fault = fault.on(op.trim().parse::<FaultOp>().map_err(bad)?);
+    }
+    if let Some(path) = text("path") {
+        fault = fault.at(path);
+    }
+    match (text("session"), text("address")) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::bad_input("give at most one of session, address"));
+        }
+        (None, None) => {}
+        (Some(who), None) | (None, Some(who)) => {
+            fault = fault.of(who.parse::<FaultFor>().map_err(bad)?);
+        }
+    }
+    fault.skip = number("skip").unwrap_or(0);
+    fault.count = number("count");
+    fault.seed = number("seed").unwrap_or(0);
+    if let Some(probability) = arguments.given("probability") {
+        fault.probability = probability
+            .as_f64()
+            .ok_or_else(|| Refusal::bad_input("parameter probability: no number"))?;
+    }
+    Ok(fault)
+}
+
+fn shown(info: &FaultInfo) -> Value {
+    let Fault {
+        action,
+        ops,
+        path,
+        who,
+        skip,
+        count,
+        probability,
+        seed,
+    } = &info.fault;
+    let ops: Vec<_> = ops.iter().map(|op| op.name()).collect();
+    let mut shown = json!({
+        "fault": info.id,
+        "action": action.name(),
+        "op": ops.join(","),
+        "path": path,
+        "skip": skip,
+        "count": count,
+        "probability": probability,
+        "seed": seed,
+        "matches": info.matches,
+        "hits": info.hits,
+        "held": info.held,
+    });
+    match who {
+        FaultFor::Anyone => {}
+        FaultFor::Session(session) => shown["session"] = json!(session.to_string()),
+        FaultFor::Address(address) => shown["address"] = json!(address.to_string()),
+        FaultFor::Ip(ip) => shown["address"] = json!(ip.to_string()),
+    }
+    match action {
+        FaultAction::Delay(by) => {
+            shown["delay_ms"] = json!(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
+        }
+        FaultAction::Error(error) => shown["error"] = json!(error.name()),
+        _ => {}
+    }
+    shown
+}
