@@ -130,7 +130,7 @@ impl Connection {
         let (mut flow, served) = self.serve(&batch, read_ms, scratch);
         #[cfg(feature = "control")]
         self.keep_http(flow, &batch);
-        let has_more = served < batch.len() || flow == Flow::Delayed;
+        let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
         if has_more && !matches!(flow, Flow::Close(_)) {
             let mut rest = Box::<Rest>::default();
             rest.bytes.extend_from_slice(&batch[served..]);
@@ -172,7 +172,7 @@ impl Connection {
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
         #[cfg(feature = "control")]
         self.keep_http(flow, &batch);
-        let has_more = served < batch.len() || flow == Flow::Delayed;
+        let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
         if !has_more || matches!(flow, Flow::Close(_)) {
             return flow;
         }
@@ -192,7 +192,7 @@ impl Connection {
             // Part of a frame: it comes when its last byte does.
             rest.read_ms = None;
         }
-        rest.is_delayed = flow == Flow::Delayed;
+        rest.is_delayed = matches!(flow, Flow::Delayed);
         let Shared { limits, config, .. } = &*self.shared;
         let memory_bytes = rest.bytes.capacity();
         match limits.hold(config, &mut rest.held, memory_bytes, &rest.bytes) {
@@ -251,13 +251,12 @@ impl Connection {
         let mut served = 0;
         let mut arrived_ms = None;
         loop {
-            if self.shared.turns.faults.are_set() {
-                return self.serve_with_faults(batch, served, read_ms, scratch);
-            }
             let mut fault = None;
-            // One by one, until one of them says to which universe they all belong.
+            // One by one while there are faults, and until one of them says to which universe they
+            // all belong.
+            let has_faults = self.shared.turns.faults.are_set();
             let is_unbound = self.is_unbound();
-            let turn_max = if is_unbound {
+            let turn_max = if is_unbound || has_faults {
                 1
             } else {
                 self.shared.config.turn_requests_max
@@ -283,6 +282,14 @@ impl Connection {
                 continue;
             }
             self.rebase(&mut scratch.inputs);
+            if has_faults {
+                let frame = served..end;
+                served = end;
+                match self.serve_with_faults(batch, frame, read_ms, &mut arrived_ms, scratch) {
+                    Flow::Continue => continue,
+                    flow => return (flow, served),
+                }
+            }
             let out_bytes_max = self.shared.config.write_backlog_bytes_max;
             let Scratch {
                 inputs,

@@ -15,6 +15,7 @@ use crate::{
     },
     outbox::{Close, Outbox},
     shared::Shared,
+    turn::Turns,
     turn_effects::TurnEffects,
 };
 
@@ -121,12 +122,24 @@ fn carry_out(
         arrived_ms,
         aftermath: Some(&aftermath),
     };
-    // One request is served whatever waits to be written: it was judged, and would be again.
-    let mut leftover = shared.turns.serve(conn, batch, out, usize::MAX, wakes);
+    let mut leftover = serve_apart(&shared.turns, conn, batch, out, wakes);
     if cuts {
         leftover.close.get_or_insert(Close::Injected);
     }
     leftover
+}
+
+/// A turn, written out a second time: the usual one stays in line with what calls it.
+#[inline(never)]
+fn serve_apart(
+    turns: &Turns,
+    conn: ConnId,
+    batch: Batch<'_>,
+    out: &mut Vec<u8>,
+    wakes: &mut Vec<Waker>,
+) -> Leftover {
+    // One request is served whatever waits to be written: it was judged, and would be again.
+    turns.serve(conn, batch, out, usize::MAX, wakes)
 }
 
 /// Has a request served later; gives it back if the fault that says so is gone.

@@ -162,12 +162,14 @@ impl AsyncWrite for LocalStream {
         let Some(connection) = &self.connection else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        if connection.is_left {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        if connection.is_write_delayed(cx.waker()) {
-            self.writer = Some(cx.waker().clone());
-            return Poll::Pending;
+        if connection.has_rest() {
+            if connection.is_left {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            }
+            if connection.is_write_delayed(cx.waker()) {
+                self.writer = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
         }
         if self.unread() > connection.shared.config.write_backlog_bytes_max {
             self.writer = Some(cx.waker().clone());

@@ -111,6 +111,11 @@ impl LastOp {
     }
 
     /// What an input that was answered leaves behind; `None` if the original does not count it.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
     fn of(input: &Input, failed: bool) -> Option<Self> {
         match input {
             Input::Connect { .. } => Some(Self::Session),
@@ -233,6 +238,11 @@ impl ConnStats {
     }
 
     /// Counts a turn that applied these inputs; `failed` tells of the last.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
     pub(crate) fn count(&mut self, served: &Served, inputs: &[Input], failed: bool) {
         self.received += served.applied;
         self.sent += served.replies + served.events;
@@ -365,6 +375,11 @@ impl Counters {
     }
 
     /// Counts a connection's turn. Each update, failed or not, has used up one zxid.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
     pub(crate) fn count(&mut self, served: &Served, zxid_before: Zxid) {
         self.packets_sent += served.replies;
         self.packets_received += served.applied;

@@ -4,6 +4,11 @@ use minikeeper_engine::Input;
 use minikeeper_protocol::Zxid;
 
 /// One debug event a request, built only when somebody listens. Data is never logged.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "part of every turn, which has two callers"
+)]
 pub(crate) fn request(input: &Input, zxid: Zxid) {
     match input {
         Input::Request { conn, xid, request } => tracing::debug!(

@@ -1,116 +1,90 @@
 //! Serving while faults are set: one request a turn, each judged first.
 
-use std::task::Waker;
+use std::{ops::Range, task::Waker, time::Duration};
 
 use bytes::Bytes;
 use minikeeper_engine::Input;
-use minikeeper_protocol::{ConnectRequest, Reader, frame::PREFIX_BYTES};
 
-use super::{Connection, Fault, Flow, decode};
+use super::{Connection, Fault, Flow};
 use crate::{
     fault_turn::{self, Request},
     faults::{Verdict, action::FaultAction, delayed::Delayed},
     limits::{self, Held},
     scratch::{READ_BYTES, Scratch},
+    shared::Shared,
 };
 
 impl Connection {
-    /// As [`Connection::serve`], with faults.
+    /// Serves the one request that was taken, from this frame, as faults will have it.
     ///
-    /// A function of its own, so that the usual way stays as short as it is.
+    /// Out of the way of [`Connection::serve`], which stays as short as it is.
     #[cold]
+    #[inline(never)]
     pub(super) fn serve_with_faults(
         &mut self,
         batch: &Bytes,
-        mut served: usize,
+        frame: Range<usize>,
         read_ms: Option<u64>,
+        arrived_ms: &mut Option<u64>,
         scratch: &mut Scratch,
-    ) -> (Flow, usize) {
-        let mut arrived_ms = None;
-        loop {
-            if scratch.out.len() > self.shared.config.write_backlog_bytes_max {
-                return (Flow::Full, served);
-            }
-            let end = match self.take_frame(batch, served, scratch) {
-                Ok(Some(end)) => end,
-                Ok(None) => return (Flow::Continue, served),
-                Err(why) => return (Flow::Close(why), served),
-            };
-            if self.is_unbound() && self.bind(&mut scratch.inputs) {
-                scratch.inputs.clear();
-                continue;
-            }
-            self.rebase(&mut scratch.inputs);
-            let mut input = scratch.inputs.pop().expect("a frame is an input");
-            let mut verdict = fault_turn::judge(&self.shared, self.id, &input, 0);
-            while let Some(Verdict {
-                rule,
-                action: FaultAction::Delay(by),
-                hits,
-            }) = &verdict
-            {
-                let frame = &batch[served..end];
-                match self.delay(&input, frame, *rule, *by, scratch) {
-                    Ok(true) => {
-                        hits.hit();
-                        return (Flow::Delayed, end);
-                    }
-                    // Removed this very moment.
-                    Ok(false) => {}
-                    Err(why) => return (Flow::Close(why), end),
+    ) -> Flow {
+        let mut input = scratch.inputs.pop().expect("a frame is an input");
+        let mut verdict = fault_turn::judge(&self.shared, self.id, &input, 0);
+        while let Some(Verdict {
+            rule,
+            action: FaultAction::Delay(by),
+            hits,
+        }) = verdict
+        {
+            match self.delay(input, batch, frame.clone(), rule, by) {
+                Ok(None) => {
+                    hits.hit();
+                    return Flow::Delayed;
                 }
-                verdict = fault_turn::judge(&self.shared, self.id, &input, *rule);
+                // Removed this very moment.
+                Ok(Some(back)) => input = back,
+                Err(why) => return Flow::Close(why),
             }
-            if verdict.is_none() && self.is_too_late(read_ms) {
-                limits::throttle(std::slice::from_mut(&mut input));
-                self.count_throttled(std::slice::from_ref(&input));
-            }
-            let request = Request {
-                conn: self.id,
-                input,
-                length: end - served,
-                arrived_ms,
-                late: None,
-            };
-            let Scratch { out, wakes, .. } = scratch;
-            let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
-            served = end;
-            arrived_ms.get_or_insert(leftover.began_ms);
-            if let Some(why) = leftover.close {
-                return (Flow::Close(Fault::Told(why)), served);
-            }
+            verdict = fault_turn::judge(&self.shared, self.id, &input, rule);
+        }
+        if verdict.is_none() && self.is_too_late(read_ms) {
+            limits::throttle(std::slice::from_mut(&mut input));
+            self.count_throttled(std::slice::from_ref(&input));
+        }
+        let request = Request {
+            conn: self.id,
+            input,
+            length: frame.len(),
+            arrived_ms: *arrived_ms,
+            late: None,
+        };
+        let Scratch { out, wakes, .. } = scratch;
+        let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
+        arrived_ms.get_or_insert(leftover.began_ms);
+        match leftover.close {
+            Some(why) => Flow::Close(Fault::Told(why)),
+            None if out.len() > self.shared.config.write_backlog_bytes_max => Flow::Full,
+            None => Flow::Continue,
         }
     }
 
-    /// Has a request served later; whether it will be.
+    /// Has a request served later; gives it back if it will not be.
     ///
-    /// It is decoded once more, from a copy: slices of the batch would keep all of that in memory.
+    /// Its slices keep all that came with the same read in memory, which is counted.
     fn delay(
         &self,
-        input: &Input,
-        frame: &[u8],
+        input: Input,
+        batch: &Bytes,
+        frame: Range<usize>,
         rule: u64,
-        by: std::time::Duration,
-        scratch: &mut Scratch,
-    ) -> Result<bool, Fault> {
+        by: Duration,
+    ) -> Result<Option<Input>, Fault> {
         let mut held = Held::default();
-        let config = &self.shared.config;
-        let held_in = self
-            .shared
-            .limits
-            .hold(config, &mut held, frame.len(), frame);
-        held_in.map_err(Fault::Limit)?;
-        let body = Bytes::copy_from_slice(&frame[PREFIX_BYTES..]);
-        let mut reader = Reader::new(&body);
-        let input = if matches!(input, Input::Connect { .. }) {
-            let hello = ConnectRequest::decode(&mut reader).map_err(Fault::Message)?;
-            let conn = self.id;
-            Input::Connect { conn, hello }
-        } else {
-            decode(self.id, &mut reader, &mut scratch.inputs).map_err(Fault::Message)?;
-            self.rebase(&mut scratch.inputs);
-            scratch.inputs.pop().expect("a request is an input")
-        };
+        let Shared { limits, config, .. } = &*self.shared;
+        let memory_bytes = batch.len().max(READ_BYTES);
+        limits
+            .hold(config, &mut held, memory_bytes, &batch[frame.clone()])
+            .map_err(Fault::Limit)?;
         let delayed = Delayed {
             conn: self.id,
             outbox: self.outbox.clone(),
@@ -121,13 +95,13 @@ impl Connection {
             kept: None,
             writer: None,
         };
-        match fault_turn::delay(&self.shared, by, delayed) {
-            Ok(()) => Ok(true),
+        Ok(match fault_turn::delay(&self.shared, by, delayed) {
+            Ok(()) => None,
             Err(mut delayed) => {
-                self.shared.limits.release(&mut delayed.held);
-                Ok(false)
+                limits.release(&mut delayed.held);
+                Some(delayed.input)
             }
-        }
+        })
     }
 
     /// Whether nothing is read or served until a request has been.
@@ -142,6 +116,7 @@ impl Connection {
 
     /// Whether a client inside the process has to wait before it writes more: as much waits
     /// behind a delayed request as one read would take. It is woken when that is served.
+    #[cold]
     pub(crate) fn is_write_delayed(&self, waker: &Waker) -> bool {
         let waiting = self.rest.as_ref().map_or(0, |rest| rest.bytes.len());
         self.is_delayed()
