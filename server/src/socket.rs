@@ -165,9 +165,13 @@ impl SocketTask {
         let outbox = &self.connection.outbox;
         match outbox.register(cx.waker()) {
             Registered::SomethingWaits => self.take_outbox(scratch),
-            // It may be over since it was looked at.
-            Registered::Quiet if outbox.is_delayed() => return Poll::Pending,
-            Registered::Quiet => {}
+            Registered::Quiet => {
+                self.tell_written();
+                // It may be over since it was looked at.
+                if outbox.is_delayed() {
+                    return Poll::Pending;
+                }
+            }
         }
         Poll::Ready(())
     }

@@ -254,6 +254,31 @@ fn event_of_an_expiry_is_in_the_watchers_socket_when_the_future_resolves() {
     });
 }
 
+/// A client that a fault keeps waiting for a reply is told of other things meanwhile, and whoever
+/// waits for that need not wait for the reply.
+#[test]
+fn expiry_does_not_wait_for_a_delayed_request_of_a_watcher() {
+    let server = Server::builder().manual_clock().start().unwrap();
+    let (mut owner, session) = Wire::open(server.addr(), 60_000);
+    owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let (mut watcher, _) = Wire::open(server.addr(), 60_000);
+    watcher.must(&wire::exists("/e", true));
+    // Nothing but the event is to happen when the session ends.
+    drop(owner);
+    wait_until("its connection is gone", || server.connections() == 1);
+    let delay = minikeeper::Fault::delay(SECOND).at("/slow");
+    let delay = server.inject(delay).unwrap();
+    watcher.send(&wire::exists("/slow", false));
+    wait_until("it is delayed", || delay.hits() == 1);
+    let (done, is_done) = std::sync::mpsc::sync_channel(1);
+    thread::scope(|scope| {
+        scope.spawn(|| done.send(server.expire(session.session_id)).unwrap());
+        // Less than `expire` waits at most.
+        assert!(is_done.recv_timeout(PATIENCE / 2).unwrap());
+    });
+    assert_eq!(watcher.event().kind, EventKind::Deleted);
+}
+
 /// A client whose socket is full cannot be told; nobody waits for it.
 #[test]
 fn expiry_does_not_wait_for_a_client_that_does_not_read() {
