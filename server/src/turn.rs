@@ -292,10 +292,12 @@ impl Turns {
         }
     }
 
-    /// When something is due next, in milliseconds since the start; `None` on a broken server.
+    /// When something is due next, in milliseconds since the start; `None` on a server that is
+    /// broken or down.
     pub(crate) fn next_deadline_ms(&self) -> Option<Option<u64>> {
         let mut core = self.core.lock();
-        (!self.is_broken()).then(|| core.engine.next_deadline_ms())
+        let is_up = !self.is_broken() && !self.is_stopped();
+        is_up.then(|| core.engine.next_deadline_ms())
     }
 
     /// Reads the clock between two turns.
