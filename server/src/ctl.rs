@@ -61,7 +61,8 @@ impl CtlArgs {
 
 impl Args for CtlArgs {
     fn augment_args(command: Command) -> Command {
-        command::describe(command)
+        // Whoever starts a server does not pay for a command line for each verb.
+        command.defer(command::describe)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
