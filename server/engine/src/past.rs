@@ -27,7 +27,7 @@ impl Engine {
     /// have seen it would be turned away; nor does time. Nobody is told.
     ///
     /// False, and nothing has happened, if there is no such mark: it was forgotten, or went when
-    /// more than [`Settings::undo_bytes_max`] had changed.
+    /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
     pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         self.state.rewind(mark, now, effects)
