@@ -1,6 +1,6 @@
 //! The verbs of a test over HTTP, on the clients' own port.
 //!
-//! One table says which verbs there are: [`verbs`]. Routing, the description that
+//! One table says which verbs there are: [`verbs()`]. Routing, the description that
 //! `GET /v1/openapi.json` gives and the help of `minikeeper ctl` all come from it. A new verb is an
 //! entry in a file of `control/verbs/`, one file a family.
 //!

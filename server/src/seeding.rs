@@ -297,6 +297,7 @@ pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
 }
 
 /// The paths of ephemerals.
+#[cfg(feature = "control")]
 pub(crate) fn ephemerals(engine: &Engine) -> Vec<String> {
     let image = engine.image();
     let ephemerals = image

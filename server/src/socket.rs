@@ -62,11 +62,15 @@ pub(crate) enum End {
     Lost(io::ErrorKind),
 }
 
-#[cfg(feature = "control")]
+#[cfg(any(feature = "control", feature = "tls"))]
 impl End {
     /// Whether somebody else has to go on with the socket.
     pub(crate) const fn is_http(&self) -> bool {
-        matches!(self, Self::Fault(Fault::Http))
+        #[cfg(feature = "control")]
+        if matches!(self, Self::Fault(Fault::Http)) {
+            return true;
+        }
+        false
     }
 }
 
@@ -122,7 +126,9 @@ impl SocketTask {
             }
             if let Some(end) = self.closing.take() {
                 #[cfg(feature = "tls")]
-                if let Stream::Tls(stream) = &mut self.stream {
+                if let Stream::Tls(stream) = &mut self.stream
+                    && !end.is_http()
+                {
                     stream.close(cx);
                 }
                 return Poll::Ready(*end);

@@ -14,7 +14,7 @@ pub use self::files::TreeFileError;
 
 /// Znodes by path: what [`Universe::seed`](crate::Universe::seed) puts there,
 /// [`Universe::export_tree`](crate::Universe::export_tree) takes out and
-/// [`assert_tree!`](crate::assert_tree) compares with. [`tree!`](crate::tree) writes one down.
+/// [`assert_tree!`](crate::assert_tree!) compares with. [`tree!`](crate::tree!) writes one down.
 ///
 /// Parents need not be named. `/zookeeper` and what is below it belongs to the server.
 ///
@@ -255,8 +255,8 @@ impl fmt::Display for Lifetime {
     }
 }
 
-/// A [`Tree`](crate::Tree), written down: `path => znode`, where a znode is text, bytes, `null`
-/// or a [`Znode`](crate::Znode). A last `..` says that [there may be more](crate::Tree::partial).
+/// A [`Tree`], written down: `path => znode`, where a znode is text, bytes, `null`
+/// or a [`Znode`]. A last `..` says that [there may be more](crate::Tree::partial).
 ///
 /// # Examples
 /// ```

@@ -209,6 +209,17 @@ fn four_letter_words_are_answered_over_tls() {
     assert!(String::from_utf8(wire.rest()).unwrap().contains(&port));
 }
 
+#[test]
+fn control_is_served_over_tls() {
+    let authority = Authority::new("control");
+    let logged = authority.serve(|config| config.control.is_enabled = true);
+    let mut wire = authority.connect(&logged, None);
+    wire.send_raw(b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let answer = String::from_utf8(wire.rest()).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\"elapsed_ms\":"), "{answer}");
+}
+
 /// Reference section 9.12: what is no TLS ends that connection, and is counted.
 #[test]
 fn plain_bytes_on_the_secure_port_close_it() {

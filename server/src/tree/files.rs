@@ -129,6 +129,7 @@ impl Tree {
         text
     }
 
+    #[cfg(feature = "control")]
     pub(crate) fn to_json_value(&self) -> Value {
         let znodes = self.iter();
         let fields: Map<_, _> = znodes

@@ -87,7 +87,7 @@ impl Universe {
     ///
     /// Znodes that it does not name should not be there, unless it is
     /// [partial](Tree::partial). `/zookeeper` is not looked at, and the root only if it is named.
-    /// [`assert_tree!`](crate::assert_tree) is this with a panic.
+    /// [`assert_tree!`](crate::assert_tree!) is this with a panic.
     #[must_use]
     pub fn diff_tree(&self, expected: &Tree) -> Option<TreeDiff> {
         let found = self
@@ -106,7 +106,7 @@ impl Universe {
 
 /// Panics unless a server's tree is this one: every znode, ephemerals too, `/zookeeper` aside.
 ///
-/// The tree is written as in [`tree!`](crate::tree) or given as a [`Tree`](crate::Tree). With a
+/// The tree is written as in [`tree!`](crate::tree!) or given as a [`Tree`]. With a
 /// last `..` there may be more znodes than are named. The panic shows what differs, `-` what
 /// should be and `+` what is.
 ///
