@@ -6,9 +6,6 @@ use crate::{fault_turn, shared::Shared};
 /// When something is due next, in milliseconds since the start; nothing is on a server that is
 /// broken or down.
 fn next_deadline_ms(shared: &Shared) -> Option<u64> {
-    if shared.turns.is_stopped() {
-        return None;
-    }
     let in_engine = shared.turns.next_deadline_ms()?;
     let handshakes = shared.fresh.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
