@@ -11,7 +11,7 @@ from conftest import PATIENCE_S, connected
 from kazoo.client import KazooState
 from kazoo.exceptions import ConnectionLoss, NodeExistsError
 
-from minikeeper import MinikeeperError, WaitTimedOut
+from minikeeper import MinikeeperError, Server, WaitTimedOut
 
 COUNT = int(os.environ.get("MINIKEEPER_EXPIRE_COUNT", "1000"))
 
@@ -341,9 +341,21 @@ def test_reset_takes_all_faults_back(minikeeper, kazoo):
 # Restart.
 
 
+@pytest.fixture
+def own():
+    """A server of one's own: what goes down takes every universe with it."""
+    with Server() as server:
+        yield server
+
+
 @pytest.mark.needs("restart")
 @pytest.mark.parametrize("keep", ["everything", "data", "nothing"])
-def test_restart_keeps_what_it_is_told_to(minikeeper, kazoo, keep):
+def test_restart_keeps_what_it_is_told_to(own, keep):
+    with connected(own) as kazoo:
+        check_restart(own, kazoo, keep)
+
+
+def check_restart(minikeeper, kazoo, keep):
     kazoo.create("/data")
     kazoo.create("/mine", ephemeral=True)
     states = States(kazoo)
@@ -355,12 +367,13 @@ def test_restart_keeps_what_it_is_told_to(minikeeper, kazoo, keep):
 
 
 @pytest.mark.needs("go_down", "come_up")
-def test_server_that_is_down_serves_nobody(minikeeper, kazoo):
-    states = States(kazoo)
-    minikeeper.go_down()
-    states.wait_for(KazooState.SUSPENDED)
-    minikeeper.come_up()
-    states.wait_for(KazooState.SUSPENDED, KazooState.CONNECTED)
+def test_server_that_is_down_serves_nobody(own):
+    with connected(own) as kazoo:
+        states = States(kazoo)
+        own.go_down()
+        states.wait_for(KazooState.SUSPENDED)
+        own.come_up()
+        states.wait_for(KazooState.SUSPENDED, KazooState.CONNECTED)
 
 
 # Universes.
