@@ -13,7 +13,7 @@ impl Engine {
         expiry.into_iter().chain(self.state.cleanup_ms).min()
     }
 
-    /// The time of the next [`Input::Tick`]: never later than [`Engine::next_deadline_ms`], and
+    /// The time of the next [`Input::Tick`](crate::Input::Tick): never later than [`Engine::next_deadline_ms`], and
     /// found without a search. Earlier if a session was heard of since, unless deadlines are
     /// rounded.
     #[must_use]
