@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use minikeeper::DataSource;
-use minikeeper_engine::{Change, ChangeHead, Engine, Lifetime, Restoration, Settings};
+use minikeeper_engine::{Change, ChangeHead, Engine, Life, Restoration, Settings};
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
 /// A name, which is also that of the target and of the folder with its seeds, and the function.
@@ -111,11 +111,11 @@ pub fn replay_changes(data: &[u8]) {
         };
         let (list, number) = (AclList::world_read(), i32::from(*number) - 128);
         let data = (number & 1 == 0).then_some(&b"data"[..]);
-        let lifetime = match what >> 4 & 3 {
-            0 => Lifetime::Persistent,
-            1 => Lifetime::Ephemeral,
-            2 => Lifetime::Container,
-            _ => Lifetime::Ttl(number.into()),
+        let life = match what >> 4 & 3 {
+            0 => Life::Persistent,
+            1 => Life::Session(head.session),
+            2 => Life::Container,
+            _ => Life::Ttl { ms: number.into() },
         };
         let change = match what & 7 {
             0 => Change::Nothing,
@@ -136,7 +136,7 @@ pub fn replay_changes(data: &[u8]) {
                 path,
                 data,
                 acl: &list,
-                lifetime,
+                life,
                 created_children: (number >= 0).then_some(number),
             },
         };

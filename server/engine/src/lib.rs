@@ -93,7 +93,7 @@ pub use crate::{
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,
-    replay::{Change, ChangeHead, Lifetime},
+    replay::{Change, ChangeHead},
     restart::Keep,
     restoration::Restoration,
     session_report::{SessionReport, WatchKind},

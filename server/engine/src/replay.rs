@@ -3,13 +3,13 @@
 //! A snapshot may have been taken while changes were made: then it has some that the log has too.
 //! The rules of the original make the outcome exact all the same, as long as the log is whole.
 //!
-//! Source: reference sections 22.1.5, 22.3; the original's `DataTree.processTxn` and
+//! Source: reference sections 22.1 and 22.3; the original's `DataTree.processTxn` and
 //! `FileTxnSnapLog.processTransaction`.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid, path};
 
 use crate::{
-    image::SessionImage,
+    image::{Life, SessionImage},
     image_error::ImageError,
     keys::{AclId, ZnodeId},
     restoration::{Restoration, has_nulls},
@@ -53,7 +53,7 @@ pub enum Change<'a> {
         /// Its access list; null is that of everybody.
         acl: &'a AclList,
         /// How long it lives.
-        lifetime: Lifetime,
+        life: Life,
         /// How many children its parent has had by now; `None` is one more than before, as in
         /// logs of version 3.3.
         created_children: Option<i32>,
@@ -83,19 +83,6 @@ pub enum Change<'a> {
     },
 }
 
-/// How long a created znode lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lifetime {
-    /// Until it is deleted.
-    Persistent,
-    /// As long as the session that made it.
-    Ephemeral,
-    /// Until it has lost its last child.
-    Container,
-    /// So many milliseconds after the last change of its data.
-    Ttl(i64),
-}
-
 impl Restoration {
     /// Makes a change once more. What the state cannot know of, or knows of already, is left out.
     ///
@@ -117,10 +104,10 @@ impl Restoration {
                 path,
                 data,
                 acl,
-                lifetime,
+                life,
                 created_children,
             } => {
-                let owner = owner(head.session, path, lifetime)?;
+                let owner = owner(path, life)?;
                 let acl = self.list(acl)?;
                 let created = self.create(head, path, data, acl, owner, created_children);
                 if !matches!(created, Ok(true)) {
@@ -296,14 +283,14 @@ impl Restoration {
     }
 }
 
-fn owner(session: SessionId, path: &[u8], lifetime: Lifetime) -> Result<Owner, ImageError> {
-    Ok(match lifetime {
-        Lifetime::Persistent => Owner::PERSISTENT,
-        Lifetime::Ephemeral if Owner::session(session).is_ephemeral() => Owner::session(session),
-        Lifetime::Ephemeral => return Err(ImageError::NoSessionId { id: session }),
-        Lifetime::Container => Owner::CONTAINER,
-        Lifetime::Ttl(ttl_ms) if (1..=TTL_MS_MAX).contains(&ttl_ms) => Owner::ttl(ttl_ms),
-        Lifetime::Ttl(ttl_ms) => {
+fn owner(path: &[u8], life: Life) -> Result<Owner, ImageError> {
+    Ok(match life {
+        Life::Persistent => Owner::PERSISTENT,
+        Life::Session(id) if Owner::session(id).is_ephemeral() => Owner::session(id),
+        Life::Session(id) => return Err(ImageError::NoSessionId { id }),
+        Life::Container => Owner::CONTAINER,
+        Life::Ttl { ms } if (1..=TTL_MS_MAX).contains(&ms) => Owner::ttl(ms),
+        Life::Ttl { ms: ttl_ms } => {
             let path = String::from_utf8_lossy(path).into_owned();
             return Err(ImageError::TtlOutOfRange { path, ttl_ms });
         }

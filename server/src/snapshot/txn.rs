@@ -3,7 +3,7 @@
 //! Source: reference section 22.3; the original's `SerializeUtils.deserializeTxn`.
 
 use bytes::Bytes;
-use minikeeper_engine::{Change, ChangeHead, Lifetime, Restoration};
+use minikeeper_engine::{Change, ChangeHead, Life, Restoration};
 use minikeeper_protocol::{AclList, DecodeError, OpCode, Reader, SessionId, Ustring, Zxid};
 
 use crate::snapshot::error::SnapshotFault as Fault;
@@ -102,9 +102,9 @@ fn change(
             let path = path(reader)?;
             let data = reader.buffer()?;
             let acl = AclList::decode(reader)?;
-            let mut lifetime = Lifetime::Persistent;
+            let mut life = Life::Persistent;
             if matches!(op, OpCode::Create | OpCode::Create2) && reader.bool()? {
-                lifetime = Lifetime::Ephemeral;
+                life = Life::Session(txn.head.session);
             }
             // Not told by version 3.3, and -1 where that was made into what follows.
             let created_children = match reader.int() {
@@ -112,15 +112,15 @@ fn change(
                 told => Some(told?).filter(|told| *told != -1),
             };
             match op {
-                OpCode::CreateContainer => lifetime = Lifetime::Container,
-                OpCode::CreateTtl => lifetime = Lifetime::Ttl(reader.long()?),
+                OpCode::CreateContainer => life = Life::Container,
+                OpCode::CreateTtl => life = Life::Ttl { ms: reader.long()? },
                 _ => {}
             }
             replay(&Change::Create {
                 path: path.as_bytes(),
                 data: data.as_deref(),
                 acl: &acl,
-                lifetime,
+                life,
                 created_children,
             })
         }

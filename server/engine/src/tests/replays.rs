@@ -3,7 +3,7 @@
 use minikeeper_protocol::{Acl, Perms, Ustring};
 
 use super::*;
-use crate::{Change, ChangeHead, ImageError, Lifetime, Restoration, SessionImage, ZnodeImage};
+use crate::{Change, ChangeHead, ImageError, Life, Restoration, SessionImage, ZnodeImage};
 
 fn root() -> ZnodeImage<'static> {
     ZnodeImage {
@@ -42,18 +42,18 @@ const fn head(session: i64, zxid: i64) -> ChangeHead {
 
 static EVERYBODY: AclList = AclList::world_all();
 
-fn created(path: &str, created_children: i32, lifetime: Lifetime) -> Change<'_> {
+fn created(path: &str, created_children: i32, life: Life) -> Change<'_> {
     Change::Create {
         path: path.as_bytes(),
         data: Some(b"new"),
         acl: &EVERYBODY,
-        lifetime,
+        life,
         created_children: Some(created_children),
     }
 }
 
 fn persistent(path: &str, created_children: i32) -> Change<'_> {
-    created(path, created_children, Lifetime::Persistent)
+    created(path, created_children, Life::Persistent)
 }
 
 fn deleted(path: &str) -> Change<'_> {
@@ -97,9 +97,9 @@ fn log_alone_makes_the_state_from_a_fresh_tree() {
         &[
             (head(7, 1), Change::OpenSession { timeout_ms: 5_000 }),
             (head(7, 2), persistent("/a", 1)),
-            (head(7, 3), created("/a/e", 1, Lifetime::Ephemeral)),
-            (head(7, 4), created("/a/c", 2, Lifetime::Container)),
-            (head(7, 5), created("/a/t", 3, Lifetime::Ttl(50))),
+            (head(7, 3), created("/a/e", 1, Life::Session(SessionId(7)))),
+            (head(7, 4), created("/a/c", 2, Life::Container)),
+            (head(7, 5), created("/a/t", 3, Life::Ttl { ms: 50 })),
             (head(7, 6), data_set("/a", 1)),
             (head(7, 7), Change::Nothing),
             (head(7, 8), deleted("/a/c")),
@@ -134,7 +134,7 @@ fn znode_that_is_there_already_keeps_its_data_and_takes_the_list() {
         path: b"/a",
         data: Some(b"old"),
         acl: &list,
-        lifetime: Lifetime::Persistent,
+        life: Life::Persistent,
         created_children: Some(4),
     };
     let ahead = ZnodeImage {
@@ -232,9 +232,9 @@ fn session_that_ended_takes_its_ephemerals_told_or_not() {
         let engine = finished(
             restoration,
             &[
-                (head(5, 1), created("/e", 1, Lifetime::Ephemeral)),
-                (head(5, 2), created("/f", 2, Lifetime::Ephemeral)),
-                (head(6, 3), created("/g", 3, Lifetime::Ephemeral)),
+                (head(5, 1), created("/e", 1, Life::Session(SessionId(5)))),
+                (head(5, 2), created("/f", 2, Life::Session(SessionId(5)))),
+                (head(6, 3), created("/g", 3, Life::Session(SessionId(6)))),
                 (head(5, 4), Change::CloseSession { paths }),
             ],
         );
@@ -253,8 +253,8 @@ fn ephemeral_below_another_one_goes_with_it() {
         restoration,
         &[
             (head(5, 1), Change::OpenSession { timeout_ms: 4_000 }),
-            (head(5, 2), created("/e", 1, Lifetime::Ephemeral)),
-            (head(5, 3), created("/e/f", 1, Lifetime::Ephemeral)),
+            (head(5, 2), created("/e", 1, Life::Session(SessionId(5)))),
+            (head(5, 3), created("/e/f", 1, Life::Session(SessionId(5)))),
             (head(5, 4), Change::CloseSession { paths: &[] }),
         ],
     );
@@ -339,12 +339,12 @@ fn change_that_makes_no_sense_is_refused() {
         ),
         (
             head(1, 1),
-            created("/t", 1, Lifetime::Ttl(0)),
+            created("/t", 1, Life::Ttl { ms: 0 }),
             "znode \"/t\": ttl of 0 ms is not in 1 to 1099511627775",
         ),
         (
             head(0, 1),
-            created("/e", 1, Lifetime::Ephemeral),
+            created("/e", 1, Life::Session(SessionId(0))),
             "session 0x0: no session can have this id",
         ),
         (
@@ -364,7 +364,7 @@ fn change_that_makes_no_sense_is_refused() {
     // Below an ephemeral there is nothing, at the end at least.
     for (zxid, change) in [
         (1, Change::OpenSession { timeout_ms: 1_000 }),
-        (2, created("/e", 1, Lifetime::Ephemeral)),
+        (2, created("/e", 1, Life::Session(SessionId(1)))),
         (3, persistent("/e/x", 1)),
     ] {
         restoration.replay(head(1, zxid), &change).unwrap();
