@@ -17,7 +17,7 @@
 //! | `time` | the clock: frozen, running, moved, and what falls due meanwhile |
 //! | `waiting` | waiting for watches, children, contenders and quiet |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
-//! | `control`, `control_verbs`, `control_universes` | HTTP: who may, limits; what each verb does |
+//! | `control`, `control_verbs`, `control_universes`, `control_restarting` | HTTP: who may, limits; what each verb does |
 //! | `seeding` | trees put there, taken out and compared |
 //! | `moving` | data directories that are imported and exported |
 //! | `restarting` | a server that goes down and comes up on the same port |
@@ -36,6 +36,7 @@
 
 mod bad_input;
 mod control;
+mod control_restarting;
 mod control_universes;
 mod control_verbs;
 mod embedding;

@@ -9,7 +9,7 @@ use crate::{
         schema,
         verb::{Call, Handler, Method, Verb},
     },
-    universe::RestartError,
+    universe::{RestartError, Universe},
 };
 use minikeeper_engine::Keep;
 
@@ -33,7 +33,9 @@ pub(super) const VERBS: &[Verb] = &[
         answer: schema::nothing,
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                let restarted = call.universe.restart(keep(call)?).await;
+                let keep = keep(call)?;
+                let restart = |universe: Universe| async move { universe.restart(keep).await };
+                let restarted = to_the_end(call, restart).await?;
                 restarted.map_err(|error| refused(&error))?;
                 Ok(json!({}))
             })
@@ -78,11 +80,13 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         parameters: &[DIR],
         plain: None,
         answer: schema::nothing,
-        handler: Handler::AtOnce(|call| {
-            let dir = call.arguments.text("dir")?;
-            let imported = call.universe.import_data(dir);
-            imported.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
-            Ok(json!({}))
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let dir = call.arguments.text("dir")?.to_owned();
+                let imported = on_a_thread(call, |universe| universe.import_data(dir)).await?;
+                imported.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
+                Ok(json!({}))
+            })
         }),
     },
     Verb {
@@ -92,14 +96,35 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         parameters: &[DIR],
         plain: None,
         answer: || schema::object(&[("zxid", schema::hex())]),
-        handler: Handler::AtOnce(|call| {
-            let dir = call.arguments.text("dir")?;
-            let zxid = call.universe.export_data(dir);
-            let zxid = zxid.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
-            Ok(json!({"zxid": zxid.to_string()}))
+        handler: Handler::Waits(|call| {
+            Box::pin(async move {
+                let dir = call.arguments.text("dir")?.to_owned();
+                let zxid = on_a_thread(call, |universe| universe.export_data(dir)).await?;
+                let zxid = zxid.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
+                Ok(json!({"zxid": zxid.to_string()}))
+            })
         }),
     },
 ];
+
+/// Even if whoever asked for it goes away: half a restart would be a server that stays down.
+async fn to_the_end<F>(call: &Call, work: impl FnOnce(Universe) -> F) -> Result<F::Output, Fault>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let done = tokio::spawn(work(call.universe.clone())).await;
+    done.map_err(|_| Fault::cannot_now("the server is being stopped"))
+}
+
+/// Files are read and written where that keeps nobody from being served.
+async fn on_a_thread<T: Send + 'static>(
+    call: &Call,
+    work: impl FnOnce(Universe) -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let universe = call.universe.clone();
+    let done = tokio::task::spawn_blocking(move || work(universe)).await;
+    done.map_err(|_| Fault::cannot_now("the server is being stopped"))
+}
 
 fn keep(call: &Call) -> Result<Keep, Fault> {
     Ok(match call.arguments.text("keep")? {
