@@ -5,18 +5,18 @@ use std::{fs, process::Output};
 use crate::program::{Running, open, run, scratch_file, text};
 
 /// A running program with control.
-fn server(more: &[&str]) -> Running {
+pub(crate) fn server(more: &[&str]) -> Running {
     Running::start(&[&["--port", "0", "--control"], more].concat())
 }
 
-fn ctl(server: &Running, args: &[&str]) -> Output {
+pub(crate) fn ctl(server: &Running, args: &[&str]) -> Output {
     let address = server.address().to_string();
     run(&[&["ctl", "--server", &address], args].concat())
 }
 
 /// What a verb prints that succeeds.
 #[track_caller]
-fn done(server: &Running, args: &[&str]) -> String {
+pub(crate) fn done(server: &Running, args: &[&str]) -> String {
     let output = ctl(server, args);
     assert_eq!(text(&output.stderr), "", "{args:?}");
     assert_eq!(output.status.code(), Some(0), "{args:?}");

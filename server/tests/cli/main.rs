@@ -12,6 +12,7 @@
 )]
 
 mod ctl;
+mod ctl_verbs;
 mod data_dir;
 mod moving;
 mod program;

@@ -19,6 +19,8 @@ class Control:
 
     def __init__(self, host: str, port: int, token: Optional[str], universe: Optional[str]) -> None:
         self.host, self.port, self.token, self.universe = host, port, token, universe
+        # A server that is down takes no connection: the one over which it went there is kept until it comes up.
+        self._kept: Optional[http.client.HTTPConnection] = None
 
     def read(self, verb: str, /, **query: Any) -> Dict[str, Any]:
         """Asks a verb that changes nothing."""
@@ -32,19 +34,26 @@ class Control:
 
     def _ask(self, method: str, verb: str, body: Optional[Mapping[str, Any]], within_ms: int) -> Dict[str, Any]:
         scope = f"universes/{quote(self.universe, safe='')}/" if self.universe is not None else ""
-        headers = {"Connection": "close", "Accept": "application/json"}
+        headers = {"Accept": "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
             content = json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_S + within_ms / 1000)
+        timeout = PATIENCE_S + within_ms / 1000
+        connection = self._kept or http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         what = verb.partition("?")[0]
+        stays = what == "go_down" or (self._kept is not None and what != "come_up")
+        if not stays:
+            headers["Connection"] = "close"
+        self._kept = None
         try:
             connection.request(method, f"/v1/{scope}{verb}", content, headers)
             response = connection.getresponse()
             status, text = response.status, response.read()
+            if stays and status == 200:
+                self._kept = connection
         except socket.timeout:
             raise MinikeeperError(f"{what}: the server at {self.host}:{self.port} does not answer") from None
         except (OSError, http.client.HTTPException) as error:
@@ -54,7 +63,8 @@ class Control:
                 "is it running, and with --control?"
             ) from error
         finally:
-            connection.close()
+            if self._kept is None:
+                connection.close()
         try:
             answer = json.loads(text or b"{}")
         except ValueError:

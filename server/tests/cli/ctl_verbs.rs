@@ -1,0 +1,105 @@
+//! Every verb once, on the command line.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    ctl::{ctl, done, server},
+    program::{Running, open, scratch_file, text},
+};
+
+/// The first number in what a verb prints.
+fn number(printed: &str) -> String {
+    let digits = |symbol: &char| symbol.is_ascii_digit();
+    let from = printed.chars().skip_while(|symbol| !digits(symbol));
+    from.take_while(digits).collect()
+}
+
+/// What stands behind `ctl`, in order, with what it prints, up to what differs from run to run.
+fn play(server: &Running) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut ask = |args: &[&str], expected: &str| {
+        seen.insert(args[0].to_owned());
+        let printed = done(server, args);
+        assert!(printed.starts_with(expected), "{args:?}: {printed}");
+        printed
+    };
+    let scratch = |name: &str, content: &str| {
+        let file = scratch_file(name);
+        std::fs::write(&file, content).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let dir = scratch_file("ctl_verbs_data");
+    let _ = std::fs::remove_dir_all(&dir);
+    let dir = dir.to_str().unwrap();
+    ask(&["freeze"], "{}");
+    ask(&["now"], "{\"elapsed_ms\":");
+    ask(&["advance", "5s"], "{}");
+    ask(&["auto-advance", "never"], "{}");
+    ask(&["unfreeze"], "{}");
+    ask(
+        &["seed", &scratch("ctl_verbs.yaml", "/a: x\n")],
+        "{\"changed\":0,\"created\":1}",
+    );
+    ask(&["get", "/a"], "{\"data\":\"x\"");
+    ask(&["children", "/"], "{\"children\":[");
+    ask(&["dump"], "zxid 0x");
+    ask(&["export-tree", "--format", "yaml"], "/a: \"x\"");
+    ask(&["export-data", dir], "{\"zxid\":\"0x");
+    let snapshot = number(&ask(&["snapshot"], "{\"snapshot\":"));
+    ask(
+        &["seed", &scratch("ctl_verbs_2.yaml", "/a: y\n")],
+        "{\"changed\":1,",
+    );
+    ask(&["restore", &snapshot], "{}");
+    ask(&["drop-snapshot", &snapshot], "{}");
+    ask(&["get", "/a"], "{\"data\":\"x\"");
+    ask(&["import-data", dir], "{}");
+    ask(&["save"], "{}");
+    ask(&["fork", "copy"], "127.0.0.1:");
+    ask(&["create-universe", "mine"], "127.0.0.1:");
+    ask(&["universes"], "{\"universes\":[");
+    ask(&["drop-universe", "mine"], "{}");
+    let fault = number(&ask(
+        &["inject", "refuse", "--address", "127.0.0.2"],
+        "{\"fault\":",
+    ));
+    ask(&["faults"], "{\"faults\":[{");
+    ask(&["until-hit", &fault, "--hits", "0"], "{\"hits\":0}");
+    ask(&["remove-fault", &fault], "{}");
+    ask(&["reset-faults"], "{}");
+    let (_stream, session, _) = open(server.address());
+    let id = session.session_id.to_string();
+    ask(&["sessions"], "{\"sessions\":[{");
+    ask(&["silence", &id], "{\"count\":1}");
+    ask(&["unsilence", "/e"], "{\"count\":1}");
+    ask(&["until-children", "/", "3"], "{}");
+    ask(&["until-contenders", "/a", "0"], "{}");
+    ask(&["until-idle", "--quiet", "1ms"], "{}");
+    let late = ctl(server, &["until-watched", "/a", "--within", "1ms"]);
+    seen.insert("until-watched".to_owned());
+    assert_eq!(late.status.code(), Some(1));
+    assert!(text(&late.stderr).contains("/a"));
+    let mut ask = |args: &[&str], expected: &str| {
+        seen.insert(args[0].to_owned());
+        assert!(done(server, args).starts_with(expected), "{args:?}");
+    };
+    ask(&["disconnect", &id], "{\"count\":1}");
+    ask(&["expire", &id], "{\"count\":1}");
+    ask(&["disconnect-all"], "{}");
+    ask(&["restart", "--keep", "data"], "{}");
+    ask(&["get", "/a"], "{\"data\":\"x\"");
+    ask(&["come-up"], "{}");
+    ask(&["go-down"], "{}");
+    assert_eq!(ctl(server, &["now"]).status.code(), Some(1));
+    seen
+}
+
+#[test]
+fn every_verb_is_there_and_does_something() {
+    let saved = scratch_file("ctl_verbs_saved");
+    let _ = std::fs::remove_dir_all(&saved);
+    let seen = play(&server(&["--data-dir", saved.to_str().unwrap()]));
+    let verbs = minikeeper::control::verbs();
+    let all: BTreeSet<_> = verbs.map(|verb| verb.name.replace('_', "-")).collect();
+    assert_eq!(seen, all);
+}
