@@ -10,6 +10,8 @@ use minikeeper_protocol::OpCode;
 
 #[path = "tidy/examples.rs"]
 mod examples;
+#[path = "tidy/guide.rs"]
+mod guide;
 
 /// A file of more lines is a question; `// Long because: reason` near its top is the answer.
 const LINES_MAX: usize = 500;

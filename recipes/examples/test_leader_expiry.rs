@@ -1,0 +1,63 @@
+//! A test: my leader steps down on expiry. `server/GUIDE.md` explains it.
+//!
+//! ```sh
+//! cargo run -p minikeeper-recipes --example test_leader_expiry
+//! ```
+
+use std::time::Duration;
+
+use minikeeper::Server;
+use minikeeper_client::Client;
+use minikeeper_recipes::{LeaderLatch, Leadership, LeadershipChanges};
+use tokio::time::timeout;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A bound for when something is wrong; nothing here takes that long.
+const WITHIN: Duration = Duration::from_secs(10);
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let server = Server::builder().start().await?;
+    let address = server.connect_string();
+    // What is tested: two candidates, each with a client of its own. The first leads.
+    let client = Client::connect(&address).await?;
+    let session = client.session_id().ok_or("connected")?;
+    let first = LeaderLatch::start(client, "/leaders/billing", "anna")?;
+    let first_token = timeout(WITHIN, first.wait()).await??;
+    let mut first_changes = first.changes();
+    assert_eq!(
+        next(&mut first_changes).await?,
+        Leadership::Leader { token: first_token }
+    );
+    let second = LeaderLatch::start(
+        Client::connect(&address).await?,
+        "/leaders/billing",
+        "boris",
+    )?;
+    server
+        .until_contenders("/leaders/billing", 2, WITHIN)
+        .await?;
+    assert!(!second.has_leadership());
+
+    // The leader's session ends on the server, as if nothing had been heard of it for too long.
+    // When this returns its znode is gone.
+    assert!(server.expire(session));
+
+    // It is told, and the next one leads, with a larger token.
+    assert_eq!(next(&mut first_changes).await?, Leadership::Follower);
+    let second_token = timeout(WITHIN, second.wait()).await??;
+    assert!(second_token > first_token);
+
+    // The first queues again, in a new session, and does not take the leadership back.
+    server
+        .until_contenders("/leaders/billing", 2, WITHIN)
+        .await?;
+    assert!(second.has_leadership() && !first.has_leadership());
+    Ok(())
+}
+
+async fn next(changes: &mut LeadershipChanges) -> Result<Leadership, Failure> {
+    let change = timeout(WITHIN, changes.next()).await?;
+    change.ok_or_else(|| "the latch is closed".into())
+}

@@ -1,0 +1,61 @@
+//! A test: my client reconnects. `server/GUIDE.md` explains it.
+//!
+//! ```sh
+//! cargo run -p minikeeper-recipes --example test_reconnect
+//! ```
+
+use std::time::Duration;
+
+use minikeeper::{Keep, Server};
+use minikeeper_client::{Client, ConnectionState, CreateMode, States};
+use minikeeper_recipes::PersistentNode;
+use tokio::time::timeout;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A bound for when something is wrong; nothing here takes that long.
+const WITHIN: Duration = Duration::from_secs(10);
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let session = client.session_id().ok_or("connected")?;
+    // What is tested: something that says "I am here" for as long as it lives.
+    let web = CreateMode::Ephemeral;
+    let here = PersistentNode::start(client.clone(), "/services/web", b"10.0.0.7:80", web)?;
+    here.created().await?;
+    let mut states = client.states();
+
+    // The connection is cut, once. The session lives on, and what it owns with it.
+    server.disconnect(session);
+    reconnected(&mut states).await?;
+    assert_eq!(client.session_id(), Some(session));
+    assert_eq!(server.children("/services"), Some(vec!["web".to_owned()]));
+
+    // The server is away: connecting is refused until it comes up again.
+    server.go_down().await;
+    while client.state().is_connected() {
+        next(&mut states).await?;
+    }
+    server.come_up(Keep::Everything).await?;
+    reconnected(&mut states).await?;
+    assert_eq!(client.session_id(), Some(session));
+
+    // It comes up without sessions: the client is told that its own is gone, and starts over.
+    server.restart(Keep::Data).await?;
+    server.until_children("/services", 1, WITHIN).await?;
+    assert_ne!(client.session_id(), Some(session));
+    Ok(())
+}
+
+/// Waits until the client has a connection again, with whatever session.
+async fn reconnected(states: &mut States) -> Result<(), Failure> {
+    while !matches!(next(states).await?, ConnectionState::Reconnected { .. }) {}
+    Ok(())
+}
+
+async fn next(states: &mut States) -> Result<ConnectionState, Failure> {
+    let state = timeout(WITHIN, states.next()).await?;
+    state.ok_or_else(|| "the client is closed".into())
+}
