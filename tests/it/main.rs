@@ -36,6 +36,7 @@
 
 mod bad_input;
 mod control;
+mod control_faults;
 mod control_restarting;
 mod control_universes;
 mod control_verbs;

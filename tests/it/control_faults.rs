@@ -1,0 +1,130 @@
+//! Faults, silence, frozen time and waiting over HTTP.
+
+use minikeeper_protocol::CreateMode;
+use minikeeper_tests::wire;
+use serde_json::json;
+
+use crate::http::{done, get, post, said, scene};
+
+#[test]
+fn lost_reply_is_injected_counted_and_taken_back() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let fault = json!({
+        "action": "lose-reply", "op": "create", "path": "/lost/*", "skip": 0, "count": 1,
+        "probability": 1, "seed": 7,
+    });
+    let fault = done(post(address, "inject", &fault))["fault"].clone();
+    let mut client = scene.open();
+    client.must(&wire::create("/lost", b"", CreateMode::Persistent));
+    client.send(&wire::create("/lost/a", b"", CreateMode::Persistent));
+    let until = json!({"fault": fault, "within_ms": 10_000});
+    assert_eq!(done(post(address, "until_hit", &until)), json!({"hits": 1}));
+    client.expect_closed();
+    assert!(scene.server.get("/lost/a").is_some());
+    let faults = done(get(address, "faults"));
+    let shown = &faults["faults"][0];
+    assert_eq!(
+        (&shown["action"], &shown["op"], &shown["hits"]),
+        (&json!("lose-reply"), &json!("create"), &json!(1))
+    );
+    let late = json!({"fault": fault, "hits": 2, "within_ms": 1});
+    assert!(said(&post(address, "until_hit", &late), 408).contains('2'));
+    let fault = json!({"fault": fault});
+    assert_eq!(done(post(address, "remove_fault", &fault)), json!({}));
+    said(&post(address, "remove_fault", &fault), 404);
+    said(&post(address, "until_hit", &fault), 404);
+    done(post(address, "inject", &json!({"action": "cut"})));
+    done(post(address, "reset_faults", &json!({})));
+    assert_eq!(done(get(address, "faults")), json!({"faults": []}));
+    scene.end();
+}
+
+#[test]
+fn fault_that_makes_no_sense_is_refused() {
+    let scene = scene(|_| {});
+    for (fault, complaint) in [
+        (json!({"action": "explode"}), "none of refuse"),
+        (json!({"action": "delay"}), "needs a duration"),
+        (json!({"action": "error", "error": "NOSENSE"}), "NOSENSE"),
+        (json!({"action": "cut", "op": "dance"}), "dance"),
+        (
+            json!({"action": "cut", "probability": 2}),
+            "outside of 0 to 1",
+        ),
+        (
+            json!({"action": "cut", "session": "0x1", "address": "127.0.0.1"}),
+            "at most one",
+        ),
+    ] {
+        let refused = post(scene.address(), "inject", &fault);
+        assert!(said(&refused, 400).contains(complaint), "{fault}");
+    }
+}
+
+#[test]
+fn silenced_session_expires_although_it_speaks() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let (mut client, session) = scene.open_session();
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let owner = json!({"owner": "/e"});
+    assert_eq!(done(post(address, "silence", &owner)), json!({"count": 1}));
+    let id = session.session_id.to_string();
+    let sessions = done(get(address, "sessions"));
+    let sessions = sessions["sessions"].as_array().unwrap();
+    let own = sessions.iter().find(|session| session["id"] == id.as_str());
+    assert_eq!(own.unwrap()["is_silenced"], true);
+    assert_eq!(
+        done(post(address, "unsilence", &owner)),
+        json!({"count": 1})
+    );
+    assert_eq!(
+        done(post(address, "unsilence", &owner)),
+        json!({"count": 0})
+    );
+    client.ping();
+    done(post(address, "silence", &owner));
+    client.send(&minikeeper_protocol::Request::Ping);
+    done(post(address, "advance", &json!({"by_ms": 10_000})));
+    client.expect_closed();
+    assert!(scene.server.get("/e").is_none());
+}
+
+#[test]
+fn time_is_set_free_and_frozen() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    done(post(address, "unfreeze", &json!({})));
+    assert_eq!(done(get(address, "now"))["is_frozen"], false);
+    done(post(address, "freeze", &json!({})));
+    assert_eq!(done(get(address, "now"))["is_frozen"], true);
+    for idle in [json!(50), json!(null)] {
+        done(post(address, "auto_advance", &json!({"idle_ms": idle})));
+    }
+}
+
+#[test]
+fn waits_are_over_when_it_is_so_and_say_what_they_saw() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let mut client = scene.open();
+    client.must(&wire::create("/a", b"", CreateMode::Persistent));
+    client.must(&wire::get("/a", true));
+    let watched = json!({"path": "/a"});
+    assert_eq!(done(post(address, "until_watched", &watched)), json!({}));
+    let children = json!({"path": "/", "count": 3});
+    assert_eq!(done(post(address, "until_children", &children)), json!({}));
+    let contenders = json!({"lock": "/a", "count": 0});
+    assert_eq!(
+        done(post(address, "until_contenders", &contenders)),
+        json!({})
+    );
+    assert_eq!(
+        done(post(address, "until_idle", &json!({"quiet_ms": 1}))),
+        json!({})
+    );
+    let late = json!({"path": "/", "count": 9, "within_ms": 1});
+    assert!(said(&post(address, "until_children", &late), 408).contains("has 3"));
+    scene.end();
+}
