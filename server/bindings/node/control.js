@@ -33,8 +33,15 @@ class Control {
   }
 
   /** Asks a verb that changes or waits. */
-  act(verb, body = {}) {
-    return this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
+  async act(verb, body = {}) {
+    // A server that is down takes no connection: the one over which it went there is kept until it comes up.
+    if (verb === 'go_down') this.kept ??= new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
+    if (verb === 'come_up') {
+      this.kept?.destroy();
+      this.kept = undefined;
+    }
+    return answer;
   }
 
   async #ask(method, verb, path, body, withinMs) {
@@ -67,8 +74,9 @@ class Control {
       headers['Content-Length'] = Buffer.byteLength(body);
     }
     return new Promise((resolve, reject) => {
-      // No agent: the connection ends with the answer.
-      const options = { host: this.host, port: this.port, method, path: this.prefix + path, headers, agent: false };
+      // Without an agent the connection ends with the answer.
+      const agent = this.kept ?? false;
+      const options = { host: this.host, port: this.port, method, path: this.prefix + path, headers, agent };
       const request = http.request(options, (response) => {
         const pieces = [];
         response.on('data', (piece) => pieces.push(piece));

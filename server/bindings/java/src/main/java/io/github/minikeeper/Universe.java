@@ -235,17 +235,7 @@ public class Universe {
     act("import_data", Map.of("dir", dir.toAbsolutePath().toString()));
   }
 
-  // Restart, as clients see it: on the same port, without a new process.
-
-  /** Cuts every connection of a client and takes no new one until {@link #comeUp}. */
-  public void goDown() {
-    act("go_down", Map.of());
-  }
-
-  /** Serves again. */
-  public void comeUp(Keep keep) {
-    act("come_up", Map.of("keep", word(keep)));
-  }
+  // Restart, as clients see it: on the same port, without a new process. To be down for a while, stop the process.
 
   /** Goes down and comes up. */
   public void restart(Keep keep) {
