@@ -119,8 +119,7 @@ impl Universe {
     /// let client = Client::connect(&server.connect_string()).await?;
     /// client.create("/lock", b"", CreateMode::Ephemeral).await?;
     /// server.restart(Keep::Everything).await?;
-    /// // The client has come back with the same session, so its ephemeral is still there.
-    /// client.sync("/lock").await?;
+    /// // The session is kept, and its ephemeral with it; the client comes back by itself.
     /// assert!(server.get("/lock").is_some());
     /// # Ok(()) }
     /// ```
