@@ -180,6 +180,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the message ends first.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "two percent of a getData, counted: it has other callers than requests"
+    )]
     pub fn bool(&mut self) -> Result<bool, DecodeError> {
         self.take::<1>().map(|[byte]| byte != 0)
     }

@@ -81,6 +81,7 @@ impl Clock {
     }
 
     /// The time; for turns, and whoever else holds the engine lock.
+    #[inline]
     pub(crate) fn now(&self) -> Now {
         let stand = self.stand.load(Ordering::Relaxed);
         let elapsed_ms = self.elapsed_at(stand);

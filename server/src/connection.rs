@@ -206,6 +206,7 @@ impl Connection {
 
     /// Keeps what was read of HTTP: no more than one read gives, and not for long.
     #[cfg(feature = "control")]
+    #[inline]
     fn keep_http(&mut self, flow: Flow, batch: &Bytes) {
         if flow == Flow::Close(Fault::Http) {
             let mut rest = Box::<Rest>::default();

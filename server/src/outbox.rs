@@ -207,6 +207,7 @@ impl Outbox {
 
     /// Says who is to be woken, unless something waits already. What was drained before has been
     /// written.
+    #[inline]
     pub(crate) fn register(&self, waker: &Waker) -> Registered {
         let mut inner = self.inner.lock();
         inner.is_stuck = false;

@@ -29,6 +29,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    #[inline]
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
