@@ -58,8 +58,6 @@ impl TurnEffects<'_> {
         }
     }
 
-    /// Whether a fault keeps an event from being sent.
-    #[cold]
     /// A path as clients know it.
     fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         if self.prefix.is_empty() {
@@ -69,6 +67,8 @@ impl TurnEffects<'_> {
         }
     }
 
+    /// Whether a fault keeps an event from being sent.
+    #[cold]
     fn is_held_back(&mut self, to: ConnId, event: &Event<'_>) -> bool {
         let member = &self.members[to.0 as usize];
         let who = (member.session, &member.stats.peer);
