@@ -7,6 +7,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use minikeeper::{
     Config, DataDirError, SaveError, Server, StartError, blocking,
     planted::{Planted, PlantedInEngine},
+    tree,
 };
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
 use minikeeper_tests::wire::{self, PATIENCE, Wire};
@@ -351,4 +352,18 @@ fn next_server_in_the_process_goes_on_without_a_file() {
         matches!(refused, Err(StartError::TwoStates { .. })),
         "{refused:?}"
     );
+}
+
+/// What is gone back to is another state than the one that was saved last, and saved too.
+#[test]
+fn state_that_was_gone_back_to_is_saved() {
+    let dir = scratch_dir("gone_back");
+    let server = start(&dir);
+    let before = server.snapshot();
+    server.seed(&tree! { "/later" => "" }).unwrap();
+    server.save().unwrap();
+    server.restore(&before).unwrap();
+    drop(before);
+    server.shutdown().unwrap();
+    assert_eq!(start(&dir).get("/later"), None);
 }

@@ -24,7 +24,7 @@ impl Engine {
     /// Znodes are as they were, stats included; so are the watches of connected sessions. Sessions
     /// that have ended since are back, each with a whole timeout to be taken up again; those opened
     /// since are gone, and their connections close. The zxid does not go back, or clients that
-    /// have seen it would be turned away; nor does time. Nobody is told.
+    /// have seen it would be turned away: going back uses one up. Nor does time. Nobody is told.
     ///
     /// False, and nothing has happened, if there is no such mark: it was forgotten, or went when
     /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.

@@ -63,6 +63,8 @@ impl State {
         for conn in self.take_back(length, now) {
             effects.close(conn, CloseReason::Rewound);
         }
+        // Another state than the one that had the last number, and saved under a name of its own.
+        self.next_zxid();
         self.schedule_cleanup(now);
         self.deadline_moved = true;
         true
