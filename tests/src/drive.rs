@@ -4,15 +4,18 @@
 //! encoded and decoded again before they are applied, replies and events become frames that are
 //! taken apart again. After every input the whole state is checked.
 
+mod recorder;
+
 use bytes::Bytes;
-use minikeeper_engine::{
-    CloseReason, ConnId, Effects, Engine, Event, Input, Limit, Mark, Now, Settings,
-};
+use minikeeper_engine::{CloseReason, ConnId, Engine, Input, Limit, Mark, Now, Settings};
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, DecodeError, ErrorCode, EventKind, MultiResult, OpCode,
-    Reader, Reply, ReplyHeader, ReplyRef, Request, RequestHeader, SessionId, WatcherEvent, Xid,
-    Zxid, event, frame, multi,
+    Reader, Reply, ReplyHeader, Request, RequestHeader, SessionId, WatcherEvent, Xid, Zxid, frame,
+    multi,
 };
+
+use self::recorder::Recorder;
+use crate::kept::Kept;
 
 /// Where the wall clock of a [`Drive`] starts: an arbitrary instant, in milliseconds since 1970.
 pub const WALL_START_MS: i64 = 1_704_067_200_000;
@@ -107,6 +110,8 @@ pub struct Drive {
     ended: Vec<SessionId>,
     /// The limits that the newest input ran into.
     limits: Vec<Limit>,
+    /// Every change since the start.
+    kept: Vec<Kept>,
 }
 
 impl Drive {
@@ -121,6 +126,7 @@ impl Drive {
             },
             ended: Vec::new(),
             limits: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -148,6 +154,12 @@ impl Drive {
         &self.limits
     }
 
+    /// Every change since the start, as a log would have it.
+    #[must_use]
+    pub fn kept(&self) -> &[Kept] {
+        &self.kept
+    }
+
     /// Applies one input and checks the whole state.
     ///
     /// # Errors
@@ -161,6 +173,7 @@ impl Drive {
         let before = self.engine.zxid();
         self.engine.apply(self.now, input, &mut recorder);
         (self.ended, self.limits) = (recorder.ended, recorder.limits);
+        self.kept.append(&mut recorder.kept);
         if let Some(fault) = recorder.fault {
             return Err(fault);
         }
@@ -405,82 +418,4 @@ pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
         return Err(format!("{} bytes behind {sent:?}", reader.remaining()));
     }
     Ok(sent)
-}
-
-/// Notes down effects as the owned values that a client would see.
-struct Recorder {
-    /// The operation of the request being served.
-    op: Option<OpCode>,
-    effects: Vec<Effect>,
-    ended: Vec<SessionId>,
-    limits: Vec<Limit>,
-    fault: Option<String>,
-}
-
-impl Recorder {
-    const fn new(op: Option<OpCode>) -> Self {
-        Self {
-            op,
-            effects: Vec::new(),
-            ended: Vec::new(),
-            limits: Vec::new(),
-            fault: None,
-        }
-    }
-
-    fn frame(&mut self, to: ConnId, out: &[u8]) {
-        let message = message(out);
-        match parse(&message, self.op) {
-            Ok(sent) => self.effects.push(Effect {
-                conn: to.0,
-                sent,
-                message,
-            }),
-            Err(fault) => self.fault = Some(fault),
-        }
-    }
-}
-
-impl Effects for Recorder {
-    fn connected(&mut self, to: ConnId, response: &ConnectResponse) {
-        let mut out = Vec::new();
-        response.encode(&mut out);
-        let message = message(&out);
-        match ConnectResponse::decode(&mut Reader::new(&message)) {
-            Ok(response) => self.effects.push(Effect {
-                conn: to.0,
-                sent: Sent::Connected(response),
-                message,
-            }),
-            Err(error) => self.fault = Some(format!("answer to a handshake: {error}")),
-        }
-    }
-
-    fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
-        let mut out = Vec::new();
-        body.encode(header, &mut out);
-        self.frame(to, &out);
-    }
-
-    fn event(&mut self, to: ConnId, event: &Event<'_>) {
-        let mut out = Vec::new();
-        event::encode(event.kind, event.path, event.zxid, &mut out);
-        self.frame(to, &out);
-    }
-
-    fn close(&mut self, conn: ConnId, why: CloseReason) {
-        self.effects.push(Effect {
-            conn: conn.0,
-            sent: Sent::Close(why),
-            message: Bytes::new(),
-        });
-    }
-
-    fn limit_hit(&mut self, limit: Limit, _: usize) {
-        self.limits.push(limit);
-    }
-
-    fn session_ended(&mut self, session: SessionId, _: bool) {
-        self.ended.push(session);
-    }
 }

@@ -5,6 +5,7 @@
 //! | [`wire`] | a deliberately dumb client over a blocking socket, able to send nonsense |
 //! | [`clock`] | how long something took |
 //! | [`drive`] | an engine with recorded effects and a clock moved by hand |
+//! | [`kept`] | changes as a log has them, to be made once more |
 //! | [`model`] | a naive tree, the reference that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
 //! | [`random`] | numbers from a seed |
@@ -14,6 +15,7 @@
 pub mod clock;
 pub mod differential;
 pub mod drive;
+pub mod kept;
 pub mod model;
 pub mod random;
 pub mod replay;

@@ -11,7 +11,8 @@ const TRACES: u32 = 120;
 /// process: connections, watches, deadlines, timeouts negotiated after the first.
 #[test]
 fn random_states_survive_their_image() {
-    check_final_states(TRACES * effort(), |engine| {
+    check_final_states(TRACES * effort(), |drive| {
+        let engine = drive.engine();
         let restored = restored(engine).map_err(|error| error.to_string())?;
         restored.check().map_err(|broken| broken.to_string())?;
         let (before, after) = (lasting(engine), lasting(&restored));
@@ -39,7 +40,7 @@ fn restored(engine: &Engine) -> Result<Engine, ImageError> {
 }
 
 /// What of a state outlives the process, as text.
-fn lasting(engine: &Engine) -> String {
+pub(crate) fn lasting(engine: &Engine) -> String {
     let dump = engine.dump();
     let lines = dump.lines().filter(|line| !line.starts_with("watch "));
     let mut text: String = lines

@@ -3,6 +3,7 @@
 mod faults;
 mod fuzz;
 mod images;
+mod journal;
 mod linearizable;
 mod model;
 mod ordering;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use minikeeper_engine::{ConnId, Engine, Input, Settings};
+use minikeeper_engine::{ConnId, Input, Settings};
 use minikeeper_protocol::{ConnectRequest, MultiResult, Reply, Request, SessionId, Xid, Zxid};
 use minikeeper_tests::{
     drive::{Drive, Effect, Sent, decode},
@@ -192,14 +192,14 @@ pub(crate) fn run_property(
 /// Runs random traces on the engine, and looks at the state each ends in.
 pub(crate) fn check_final_states(
     traces: u32,
-    check: impl Fn(&Engine) -> Result<(), String>,
+    check: impl Fn(&Drive) -> Result<(), String>,
 ) -> Result<(), String> {
     run_property(traces, true, |steps| {
         let mut run = Run::new(&settings());
         for step in steps {
             run.apply_only(step)?;
         }
-        check(run.drive.engine())
+        check(&run.drive)
     })
 }
 

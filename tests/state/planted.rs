@@ -6,12 +6,12 @@
 use minikeeper::planted::{Planted, PlantedInEngine};
 use minikeeper_engine::Settings;
 
-use crate::{faults, linearizable, model, ordering, rewinding, scenarios, seed};
+use crate::{faults, journal, linearizable, model, ordering, rewinding, scenarios, seed};
 
 /// Rounds of a check whose outcome depends on how threads run, until it must have gone red.
 const ROUNDS: u64 = 400;
 
-const ALL: [Planted; 13] = [
+const ALL: [Planted; 14] = [
     Planted::Engine(PlantedInEngine::SequenceReused),
     Planted::Engine(PlantedInEngine::EphemeralKept),
     Planted::Engine(PlantedInEngine::WatchFiredTwice),
@@ -24,6 +24,7 @@ const ALL: [Planted; 13] = [
     Planted::Engine(PlantedInEngine::EventsUnfiltered),
     Planted::Engine(PlantedInEngine::TtlFromCreation),
     Planted::Engine(PlantedInEngine::AclNotRewound),
+    Planted::Engine(PlantedInEngine::FailedMultiLogged),
     Planted::LostNotApplied,
 ];
 
@@ -47,6 +48,13 @@ fn assert_caught(bug: Planted) {
                         ..model::settings()
                     };
                     return assert_red(rewinding::check_random(&settings, 1_000), bug);
+                }
+                PlantedInEngine::FailedMultiLogged => {
+                    let settings = Settings {
+                        planted: Some(bug),
+                        ..model::settings()
+                    };
+                    return assert_red(journal::check_random(&settings, 1_000), bug);
                 }
                 // Not a wrong answer but none: caught by `fail_stop` of tests/it.
                 PlantedInEngine::SyncPanics => return,
@@ -117,5 +125,6 @@ caught! {
     event_to_who_may_not_read_is_noticed: 9;
     ttl_counted_from_creation_is_noticed: 10;
     access_list_not_rewound_is_noticed: 11;
-    request_lost_with_its_reply_is_noticed: 12;
+    failed_multi_kept_by_a_log_is_noticed: 12;
+    request_lost_with_its_reply_is_noticed: 13;
 }

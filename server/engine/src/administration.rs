@@ -7,6 +7,7 @@ use minikeeper_protocol::{CreateMode, ErrorCode, Request};
 use crate::{
     ConnId, Effects, Engine, Now,
     identities::{Identities, Identity, Scheme},
+    journal,
     keys::SessionKey,
     ops::{create, delete, set},
     state::{Caller, State},
@@ -65,6 +66,7 @@ fn serve(
             }
             let zxid = state.next_zxid();
             let id = create::change(state, caller, zxid, request)?;
+            journal::created(state, caller, zxid, id, effects);
             let path = state.tree[id].path().to_vec();
             let (acl, parent_acl) = state.acls_at(id);
             tell::created(state, &path, acl, parent_acl, zxid, effects);
@@ -77,16 +79,19 @@ fn serve(
             let zxid = state.next_zxid();
             let (path, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
+            journal::data_set(state, caller, zxid, id, effects);
             let acl = state.tree[id].acl;
             tell::data_changed(state, path, acl, zxid, effects);
         }
         Request::SetAcl { path, acl, version } => {
-            state.next_zxid();
-            set::change_acl(state, caller, path.as_ref(), acl, *version)?;
+            let zxid = state.next_zxid();
+            let id = set::change_acl(state, caller, path.as_ref(), acl, *version)?;
+            journal::acl_set(state, caller, zxid, id, effects);
         }
         Request::Delete { path, version } => {
             let zxid = state.next_zxid();
             let id = delete::find(state, caller, path.as_ref(), *version)?;
+            journal::deleting(state, caller, zxid, id, effects);
             delete::delete_and_tell(state, id, zxid, effects);
         }
         _ => return Err(ErrorCode::Unimplemented),

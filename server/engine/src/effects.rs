@@ -2,7 +2,10 @@
 
 use minikeeper_protocol::{ConnectResponse, EventKind, ReplyHeader, ReplyRef, SessionId, Zxid};
 
-use crate::input::ConnId;
+use crate::{
+    input::ConnId,
+    replay::{Change, ChangeHead},
+};
 
 /// A watch event on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -101,4 +104,19 @@ pub trait Effects {
     fn session_opened(&mut self, _session: SessionId, _timeout_ms: u32) {}
     /// A session ended.
     fn session_ended(&mut self, _session: SessionId, _expired: bool) {}
+    /// Whether [`changed`](Effects::changed) is to be called.
+    fn keeps_changes(&self) -> bool {
+        false
+    }
+    /// The state changed in this way. Whoever [makes](crate::Restoration::replay) all that was told
+    /// since some state once more on that state has what is here, but for what ends with the
+    /// process: connections, watches, times. The parts of a multi come one after the other, under
+    /// one zxid.
+    ///
+    /// Not told is what is no change of this kind: [`Engine::rewind`](crate::Engine::rewind),
+    /// [`Engine::restart`](crate::Engine::restart), [`Engine::replace`](crate::Engine::replace) and
+    /// sessions handed over to or from another engine.
+    fn changed(&mut self, _head: ChangeHead, _change: &Change<'_>) {}
+    /// What was told of this zxid has been taken back: its multi has failed.
+    fn taken_back(&mut self, _zxid: Zxid) {}
 }

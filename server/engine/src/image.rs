@@ -84,13 +84,18 @@ impl ZnodeImage<'_> {
     /// How long it lives: what the owner stands for.
     #[must_use]
     pub const fn life(&self) -> Life {
-        let owner = Owner(self.owner);
-        if let Some(ms) = owner.ttl_ms() {
+        Owner(self.owner).life()
+    }
+}
+
+impl Owner {
+    pub(crate) const fn life(self) -> Life {
+        if let Some(ms) = self.ttl_ms() {
             return Life::Ttl { ms };
         }
-        match self.owner {
+        match self.0 {
             0 => Life::Persistent,
-            owner if owner == Owner::CONTAINER.0 => Life::Container,
+            owner if owner == Self::CONTAINER.0 => Life::Container,
             owner => Life::Session(SessionId(owner)),
         }
     }

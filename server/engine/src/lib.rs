@@ -49,6 +49,7 @@ mod image_error;
 mod input;
 mod inspect;
 mod java_text;
+mod journal;
 mod keys;
 mod ops;
 mod past;
@@ -316,7 +317,7 @@ fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
         }
         Input::Expire { session } => {
             if let Some(session) = state.sessions.find(*session) {
-                ops::session::expire(state, session, effects);
+                ops::session::expire(state, session, now, effects);
             }
         }
     }

@@ -21,6 +21,8 @@ pub enum Planted {
     PasswordIgnored,
     /// Going back to a mark leaves access lists as they are.
     AclNotRewound,
+    /// What a failed multi had done before it failed stays among the changes of a log.
+    FailedMultiLogged,
     /// A sync of `/panic` panics.
     SyncPanics,
 }

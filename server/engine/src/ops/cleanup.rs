@@ -2,7 +2,9 @@
 //!
 //! Source: reference sections 10.5 and 15; the original's `ContainerManager`.
 
-use crate::{effects::Effects, input::Now, keys::ZnodeId, ops::delete, state::State, znode::Znode};
+use crate::{
+    effects::Effects, input::Now, journal, keys::ZnodeId, ops::delete, state::State, znode::Znode,
+};
 
 /// Looks at every collectable if it is time to, and deletes those that are due, each with a zxid
 /// of its own.
@@ -23,6 +25,7 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
         .collect();
     for id in due {
         let zxid = state.next_zxid();
+        journal::collecting(state, zxid, id, now, effects);
         delete::delete_and_tell(state, id, zxid, effects);
     }
     state.cleanup_ms = None;

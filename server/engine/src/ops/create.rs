@@ -9,6 +9,7 @@ use minikeeper_protocol::{
 use crate::{
     answer::Answer,
     effects::Effects,
+    journal,
     keys::ZnodeId,
     quota::{self, Growth},
     state::{Caller, State},
@@ -27,6 +28,7 @@ pub(crate) fn create(
     match change(state, caller, zxid, request) {
         Err(error) => answer.refuse(zxid, error),
         Ok(id) => {
+            journal::created(state, caller, zxid, id, answer.effects);
             let mut path = std::mem::take(&mut state.scratch);
             path.clear();
             path.extend_from_slice(state.tree[id].path());

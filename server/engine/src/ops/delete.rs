@@ -7,6 +7,7 @@ use minikeeper_protocol::{ErrorCode, Perms, Ustring, Zxid, path};
 use crate::{
     answer::Answer,
     effects::Effects,
+    journal,
     keys::ZnodeId,
     state::{Caller, State},
     tell,
@@ -21,8 +22,10 @@ pub(crate) fn delete(
     mut answer: Answer<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
-    let outcome = find(state, caller, path, version)
-        .map(|id| delete_and_tell(state, id, zxid, answer.effects));
+    let outcome = find(state, caller, path, version).map(|id| {
+        journal::deleting(state, caller, zxid, id, answer.effects);
+        delete_and_tell(state, id, zxid, answer.effects);
+    });
     answer.done(zxid, outcome);
 }
 

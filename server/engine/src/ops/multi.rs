@@ -11,6 +11,7 @@ use minikeeper_protocol::{
 use crate::{
     answer::Answer,
     effects::Effects,
+    journal,
     keys::AclId,
     ops::{create, delete, set},
     state::{Caller, State},
@@ -56,10 +57,11 @@ pub(crate) fn multi(
     let mut results = Vec::with_capacity(ops.len());
     let mut untold = Vec::new();
     for op in &ops {
-        match apply(state, caller, zxid, op, &mut untold) {
+        match apply(state, caller, zxid, op, &mut untold, answer.effects) {
             Ok(result) => results.push(result),
             Err(error) => {
                 roll_back(state);
+                take_back(state, zxid, answer.effects);
                 // An internal error of the original ends the request, not just the operation.
                 if error == ErrorCode::MarshallingError {
                     return answer.refuse(zxid, error);
@@ -92,12 +94,22 @@ fn roll_back(state: &mut State) {
     state.roll_back();
 }
 
+fn take_back(state: &State, zxid: Zxid, effects: &mut impl Effects) {
+    #[cfg(feature = "planted")]
+    if state.planted(crate::planted::Planted::FailedMultiLogged) {
+        return;
+    }
+    let _ = state;
+    effects.taken_back(zxid);
+}
+
 fn apply(
     state: &mut State,
     caller: Caller,
     zxid: Zxid,
     op: &MultiOp,
     untold: &mut Vec<Untold>,
+    effects: &mut impl Effects,
 ) -> Result<MultiResult, ErrorCode> {
     let mut note = |state: &State, change, id| {
         if !state.watches.is_empty() {
@@ -112,6 +124,7 @@ fn apply(
         MultiOp::Create(request) => {
             let id = create::change(state, caller, zxid, request)?;
             note(state, Change::Created, id);
+            journal::created(state, caller, zxid, id, effects);
             let znode = &state.tree[id];
             let path = Ustring::from(Bytes::copy_from_slice(znode.path()));
             match request.op {
@@ -125,6 +138,7 @@ fn apply(
         MultiOp::Delete { path, version } => {
             let id = delete::find(state, caller, path.as_ref(), *version)?;
             note(state, Change::Deleted, id);
+            journal::deleting(state, caller, zxid, id, effects);
             state.delete(id, zxid);
             MultiResult::Delete
         }
@@ -136,6 +150,7 @@ fn apply(
             let (_, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
             note(state, Change::DataChanged, id);
+            journal::data_set(state, caller, zxid, id, effects);
             let stat = state.tree[id].stat();
             MultiResult::SetData { stat }
         }

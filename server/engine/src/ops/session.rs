@@ -9,8 +9,10 @@ use crate::{
     answer::Answer,
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
+    journal,
     keys::SessionKey,
     ops::delete,
+    replay::ChangeHead,
     sessions,
     state::{Caller, State},
 };
@@ -32,8 +34,11 @@ pub(crate) fn connect(
             effects.limit_hit(Limit::Sessions, state.settings.sessions_max);
             return effects.close(conn, CloseReason::SessionsMax);
         }
-        state.next_zxid();
-        state.open_session(conn, timeout_ms, now)
+        let zxid = state.next_zxid();
+        let session = state.open_session(conn, timeout_ms, now);
+        let head = head(state, session, zxid, now);
+        journal::session_opened(head, timeout_ms, effects);
+        session
     } else {
         let found = state.sessions.find(hello.session_id);
         // The connection that has the session goes first, before the password is looked at.
@@ -89,7 +94,14 @@ pub(crate) fn close_session(
     mut answer: Answer<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
-    end(state, caller.session, zxid, false, answer.effects);
+    end(
+        state,
+        caller.session,
+        zxid,
+        caller.now,
+        false,
+        answer.effects,
+    );
     answer.send(zxid, ReplyRef::Empty);
     answer
         .effects
@@ -99,17 +111,26 @@ pub(crate) fn close_session(
 /// Ends every session whose time is up, each with a zxid of its own.
 pub(crate) fn expire_due(state: &mut State, now: Now, effects: &mut impl Effects) {
     while let Some(session) = state.sessions.first_due(now) {
-        expire(state, session, effects);
+        expire(state, session, now, effects);
     }
 }
 
 /// Ends a session without its client.
-pub(crate) fn expire(state: &mut State, session: SessionKey, effects: &mut impl Effects) {
+pub(crate) fn expire(state: &mut State, session: SessionKey, now: Now, effects: &mut impl Effects) {
     let zxid = state.next_zxid();
     let conn = state.sessions[session].conn;
-    end(state, session, zxid, true, effects);
+    end(state, session, zxid, now, true, effects);
     if let Some(conn) = conn {
         effects.close(conn, CloseReason::SessionExpired);
+    }
+}
+
+/// Of a change that is about a session.
+fn head(state: &State, session: SessionKey, zxid: Zxid, now: Now) -> ChangeHead {
+    ChangeHead {
+        session: state.sessions[session].id,
+        zxid,
+        wall_ms: now.wall_ms,
     }
 }
 
@@ -120,9 +141,11 @@ fn end(
     state: &mut State,
     session: SessionKey,
     zxid: Zxid,
+    now: Now,
     expired: bool,
     effects: &mut impl Effects,
 ) {
+    journal::session_ending(state, head(state, session, zxid, now), session, effects);
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
         #[cfg(feature = "planted")]

@@ -3,11 +3,12 @@
 //! Source: reference sections 8.2, 10.8, 10.10 and 13.2.
 
 use bytes::Bytes;
-use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Stat, Ustring, Zxid, path};
+use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Ustring, Zxid, path};
 
 use crate::{
     answer::Answer,
     effects::Effects,
+    journal,
     keys::ZnodeId,
     quota::{self, Growth},
     state::{Caller, State},
@@ -28,6 +29,7 @@ pub(crate) fn set_data(
     match change_data(state, caller, zxid, path, data, version) {
         Err(error) => answer.refuse(zxid, error),
         Ok((path, id)) => {
+            journal::data_set(state, caller, zxid, id, answer.effects);
             let acl = state.tree[id].acl;
             tell::data_changed(state, path, acl, zxid, answer.effects);
             answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
@@ -100,7 +102,10 @@ pub(crate) fn set_acl(
     let zxid = state.next_zxid();
     match change_acl(state, caller, path, acl, version) {
         Err(error) => answer.refuse(zxid, error),
-        Ok(stat) => answer.send(zxid, ReplyRef::Stat(&stat)),
+        Ok(id) => {
+            journal::acl_set(state, caller, zxid, id, answer.effects);
+            answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
+        }
     }
 }
 
@@ -114,7 +119,7 @@ pub(crate) fn change_acl(
     path: Option<&Ustring>,
     acl: &AclList,
     version: i32,
-) -> Result<Stat, ErrorCode> {
+) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::BadArguments)?.as_bytes();
     if !path::is_valid(path) {
         return Err(ErrorCode::BadArguments);
@@ -127,7 +132,7 @@ pub(crate) fn change_acl(
     }
     let acl = state.acls.acquire(&acl);
     state.set_acl(id, acl);
-    Ok(state.tree[id].stat())
+    Ok(id)
 }
 
 #[inline(always)]

@@ -1,0 +1,103 @@
+//! What an engine says, noted down.
+
+use bytes::Bytes;
+use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
+use minikeeper_protocol::{
+    ConnectResponse, OpCode, Reader, ReplyHeader, ReplyRef, SessionId, Zxid, event,
+};
+
+use super::{Effect, Sent, message, parse};
+use crate::kept::Kept;
+
+/// Notes down effects as the owned values that a client would see.
+pub(super) struct Recorder {
+    /// The operation of the request being served.
+    op: Option<OpCode>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) ended: Vec<SessionId>,
+    pub(super) limits: Vec<Limit>,
+    pub(super) fault: Option<String>,
+    /// What a log of changes would have.
+    pub(super) kept: Vec<Kept>,
+}
+
+impl Recorder {
+    pub(super) const fn new(op: Option<OpCode>) -> Self {
+        Self {
+            op,
+            effects: Vec::new(),
+            ended: Vec::new(),
+            limits: Vec::new(),
+            fault: None,
+            kept: Vec::new(),
+        }
+    }
+
+    fn frame(&mut self, to: ConnId, out: &[u8]) {
+        let message = message(out);
+        match parse(&message, self.op) {
+            Ok(sent) => self.effects.push(Effect {
+                conn: to.0,
+                sent,
+                message,
+            }),
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+}
+
+impl Effects for Recorder {
+    fn connected(&mut self, to: ConnId, response: &ConnectResponse) {
+        let mut out = Vec::new();
+        response.encode(&mut out);
+        let message = message(&out);
+        match ConnectResponse::decode(&mut Reader::new(&message)) {
+            Ok(response) => self.effects.push(Effect {
+                conn: to.0,
+                sent: Sent::Connected(response),
+                message,
+            }),
+            Err(error) => self.fault = Some(format!("answer to a handshake: {error}")),
+        }
+    }
+
+    fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+        let mut out = Vec::new();
+        body.encode(header, &mut out);
+        self.frame(to, &out);
+    }
+
+    fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        let mut out = Vec::new();
+        event::encode(event.kind, event.path, event.zxid, &mut out);
+        self.frame(to, &out);
+    }
+
+    fn close(&mut self, conn: ConnId, why: CloseReason) {
+        self.effects.push(Effect {
+            conn: conn.0,
+            sent: Sent::Close(why),
+            message: Bytes::new(),
+        });
+    }
+
+    fn limit_hit(&mut self, limit: Limit, _: usize) {
+        self.limits.push(limit);
+    }
+
+    fn session_ended(&mut self, session: SessionId, _: bool) {
+        self.ended.push(session);
+    }
+
+    fn keeps_changes(&self) -> bool {
+        true
+    }
+
+    fn changed(&mut self, head: ChangeHead, change: &Change<'_>) {
+        self.kept.push(Kept::new(head, change));
+    }
+
+    fn taken_back(&mut self, zxid: Zxid) {
+        self.kept.retain(|kept| kept.zxid() != zxid);
+    }
+}
