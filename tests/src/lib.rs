@@ -9,6 +9,7 @@
 //! | [`model`] | a naive tree, the reference that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
 //! | [`random`] | numbers from a seed |
+//! | [`sent`] | what a server sends, taken apart |
 //! | [`scenario`] | readable scripts on the level of the wire, and what they run on |
 //! | [`differential`] | scenarios and random histories on two servers at once |
 
@@ -18,6 +19,8 @@ pub mod drive;
 pub mod kept;
 pub mod model;
 pub mod random;
+mod recorder;
 pub mod replay;
 pub mod scenario;
+pub mod sent;
 pub mod wire;

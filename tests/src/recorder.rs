@@ -6,23 +6,25 @@ use minikeeper_protocol::{
     ConnectResponse, OpCode, Reader, ReplyHeader, ReplyRef, SessionId, Zxid, event,
 };
 
-use super::{Effect, Sent, message, parse};
-use crate::kept::Kept;
+use crate::{
+    kept::Kept,
+    sent::{Effect, Sent, message, parse},
+};
 
 /// Notes down effects as the owned values that a client would see.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     /// The operation of the request being served.
     op: Option<OpCode>,
-    pub(super) effects: Vec<Effect>,
-    pub(super) ended: Vec<SessionId>,
-    pub(super) limits: Vec<Limit>,
-    pub(super) fault: Option<String>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) ended: Vec<SessionId>,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) fault: Option<String>,
     /// What a log of changes would have.
-    pub(super) kept: Vec<Kept>,
+    pub(crate) kept: Vec<Kept>,
 }
 
 impl Recorder {
-    pub(super) const fn new(op: Option<OpCode>) -> Self {
+    pub(crate) const fn new(op: Option<OpCode>) -> Self {
         Self {
             op,
             effects: Vec::new(),
