@@ -8,6 +8,7 @@
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
 use crate::{
+    change::Life,
     keys::{AclId, ZnodeId},
     state::State,
     znode::{Owner, Znode},
@@ -64,40 +65,11 @@ pub struct ZnodeImage<'a> {
     pub pzxid: Zxid,
 }
 
-/// How long a znode lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Life {
-    /// Until it is deleted.
-    Persistent,
-    /// As long as a session.
-    Session(SessionId),
-    /// Until some time after its last child has gone.
-    Container,
-    /// Until it has had no child and no new data for so long.
-    Ttl {
-        /// How long, in milliseconds.
-        ms: i64,
-    },
-}
-
 impl ZnodeImage<'_> {
     /// How long it lives: what the owner stands for.
     #[must_use]
     pub const fn life(&self) -> Life {
         Owner(self.owner).life()
-    }
-}
-
-impl Owner {
-    pub(crate) const fn life(self) -> Life {
-        if let Some(ms) = self.ttl_ms() {
-            return Life::Ttl { ms };
-        }
-        match self.0 {
-            0 => Life::Persistent,
-            owner if owner == Self::CONTAINER.0 => Life::Container,
-            owner => Life::Session(SessionId(owner)),
-        }
     }
 }
 

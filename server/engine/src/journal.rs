@@ -6,10 +6,10 @@
 use minikeeper_protocol::{SessionId, Zxid};
 
 use crate::{
+    change::{Change, ChangeHead},
     effects::Effects,
     input::Now,
     keys::{SessionKey, ZnodeId},
-    replay::{Change, ChangeHead},
     state::{Caller, State},
     znode::Znode,
 };

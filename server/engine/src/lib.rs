@@ -33,6 +33,7 @@ mod absent_paths;
 mod acl;
 mod administration;
 mod answer;
+mod change;
 mod check;
 mod conns;
 mod deadlines;
@@ -86,15 +87,15 @@ use crate::{
     state::{Caller, State},
 };
 pub use crate::{
+    change::{Change, ChangeHead, Life},
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
     handover::Handover,
-    image::{Image, Life, SessionImage, ZnodeImage, Znodes},
+    image::{Image, SessionImage, ZnodeImage, Znodes},
     image_error::ImageError,
     input::{ConnId, Input, Now, SaslSettings, Settings},
     inspect::{Group, Listing, WatchSummary},
     quota::QuotaTotals,
-    replay::{Change, ChangeHead},
     restart::Keep,
     restoration::Restoration,
     session_report::{SessionReport, WatchKind},

@@ -7,7 +7,10 @@
 
 use minikeeper_protocol::{SessionId, Stat, Zxid};
 
-use crate::keys::{AclId, WatchId, ZnodeId};
+use crate::{
+    change::Life,
+    keys::{AclId, WatchId, ZnodeId},
+};
 
 /// The longest time to live: 40 bits of milliseconds.
 pub(crate) const TTL_MS_MAX: i64 = (1 << 40) - 1;
@@ -50,6 +53,18 @@ impl Owner {
     /// Whether the server itself deletes the znode some time.
     pub(crate) const fn is_collectable(self) -> bool {
         self.0 == Self::CONTAINER.0 || self.ttl_ms().is_some()
+    }
+
+    /// How long that is, for people and logs.
+    pub(crate) const fn life(self) -> Life {
+        if let Some(ms) = self.ttl_ms() {
+            return Life::Ttl { ms };
+        }
+        match self.0 {
+            0 => Life::Persistent,
+            owner if owner == Self::CONTAINER.0 => Life::Container,
+            owner => Life::Session(SessionId(owner)),
+        }
     }
 
     /// What the stat shows: sessions only, containers and times to live look persistent.

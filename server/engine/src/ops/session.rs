@@ -7,12 +7,12 @@ use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, 
 
 use crate::{
     answer::Answer,
+    change::ChangeHead,
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
     journal,
     keys::SessionKey,
     ops::delete,
-    replay::ChangeHead,
     sessions,
     state::{Caller, State},
 };
