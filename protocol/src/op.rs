@@ -34,8 +34,8 @@ macro_rules! opcodes {
 
             /// The operation with this number.
             #[must_use]
+            // One percent of a getData, counted: it has other callers.
             #[inline(always)]
-            #[expect(clippy::inline_always, reason = "one percent of a getData, counted: it has other callers")]
             pub const fn from_code(code: i32) -> Option<Self> {
                 match code { $($code => Some(Self::$variant),)* _ => None }
             }

@@ -12,9 +12,8 @@ use crate::{
 };
 
 /// What saves a server's state, if it has a data directory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Saving {
-    shared: Arc<Shared>,
     /// `None` without one, and once the server has stopped.
     dir: Mutex<Option<DataDir>>,
     /// What went wrong with the last save that nobody asked for, until somebody takes it.
@@ -23,30 +22,9 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    pub(crate) fn new(shared: Arc<Shared>, dir: Option<DataDir>) -> Arc<Self> {
-        Arc::new(Self {
-            shared,
-            dir: Mutex::new(dir),
-            failure: Mutex::new(None),
-            failed: Notify::new(),
-        })
-    }
-
-    /// Saves when somebody asks.
-    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
-        self.on_a_thread(Self::save_now).await
-    }
-
-    /// Saves for the last time and lets go of the directory.
-    pub(crate) async fn finish(self: &Arc<Self>) -> Result<(), SaveError> {
-        self.on_a_thread(|saving| {
-            let saved = saving.save_now();
-            let Some(mut dir) = saving.dir.lock().take() else {
-                return saved;
-            };
-            saved.and_then(|()| dir.note_saved())
-        })
-        .await
+    /// Into this directory from here on.
+    pub(crate) fn save_to(&self, dir: DataDir) {
+        *self.dir.lock() = Some(dir);
     }
 
     /// Lets go of the directory without saving, unless a save is being written right now: then
@@ -54,30 +32,6 @@ impl Saving {
     pub(crate) fn abandon(&self) {
         if let Some(mut dir) = self.dir.try_lock() {
             dir.take();
-        }
-    }
-
-    /// Saves from time to time, by the server's clock, until dropped.
-    pub(crate) async fn run(self: Arc<Self>, interval: Duration) {
-        let interval_ms = u64::try_from(interval.as_millis())
-            .unwrap_or(u64::MAX)
-            .max(1);
-        let mut has_failed = false;
-        loop {
-            let clock = self.shared.turns.clock();
-            let next_ms = clock.elapsed_ms().saturating_add(interval_ms);
-            clock.wait_until(next_ms).await;
-            match self.save().await {
-                Ok(()) => has_failed = false,
-                Err(error) => {
-                    tracing::error!(err = %error, "not saved; tried again after save_interval");
-                    // Said once, not every time it is tried again.
-                    if !std::mem::replace(&mut has_failed, true) {
-                        *self.failure.lock() = Some(error);
-                        self.failed.notify_one();
-                    }
-                }
-            }
         }
     }
 
@@ -90,17 +44,60 @@ impl Saving {
             }
         }
     }
+}
+
+impl Shared {
+    /// Saves when somebody asks.
+    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.save_on_a_thread(Self::save_now).await
+    }
+
+    /// Saves for the last time and lets go of the directory.
+    pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.save_on_a_thread(|shared| {
+            let saved = shared.save_now();
+            let Some(mut dir) = shared.saving.dir.lock().take() else {
+                return saved;
+            };
+            saved.and_then(|()| dir.note_saved())
+        })
+        .await
+    }
+
+    /// Saves from time to time, by the server's clock, until dropped.
+    pub(crate) async fn save_in_intervals(self: Arc<Self>, interval: Duration) {
+        let interval_ms = u64::try_from(interval.as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        let mut has_failed = false;
+        loop {
+            let clock = self.turns.clock();
+            let next_ms = clock.elapsed_ms().saturating_add(interval_ms);
+            clock.wait_until(next_ms).await;
+            match self.save().await {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    tracing::error!(err = %error, "not saved; tried again after save_interval");
+                    // Said once, not every time it is tried again.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        *self.saving.failure.lock() = Some(error);
+                        self.saving.failed.notify_one();
+                    }
+                }
+            }
+        }
+    }
 
     /// Files are written where waiting for a disk keeps nobody from being served.
-    async fn on_a_thread(
+    async fn save_on_a_thread(
         self: &Arc<Self>,
         save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
     ) -> Result<(), SaveError> {
-        if self.shared.config.data_dir.is_none() {
+        if self.config.data_dir.is_none() {
             return Ok(());
         }
-        let saving = Arc::clone(self);
-        match tokio::task::spawn_blocking(move || save(&saving)).await {
+        let shared = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || save(&shared)).await {
             Ok(saved) => saved,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
@@ -114,11 +111,11 @@ impl Saving {
     /// A serving engine is locked while its state is copied, no longer; a stopped one is written
     /// straight to the file, which spares the copy.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
-        let mut dir = self.dir.lock();
+        let mut dir = self.saving.dir.lock();
         let Some(dir) = &mut *dir else {
             return Ok(());
         };
-        let turns = &self.shared.turns;
+        let turns = &self.turns;
         if turns.is_broken() {
             return Err(SaveError::Broken);
         }

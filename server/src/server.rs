@@ -16,7 +16,6 @@ use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
     listening::Listeners,
-    saving::Saving,
     seeding,
     shared::Shared,
     snapshot::{DataSource, SaveError, State},
@@ -42,7 +41,6 @@ use crate::{
 #[derive(Debug)]
 pub struct Server {
     universe: Universe,
-    saving: Arc<Saving>,
     #[cfg(feature = "control")]
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
@@ -87,13 +85,15 @@ impl Server {
         let shared = Arc::new(Shared::root(config, turns));
         let universe = Universe::root(Arc::clone(&shared));
         universe.seed(&seed)?;
-        let saving = Saving::new(Arc::clone(&shared), data_dir);
+        if let Some(dir) = data_dir {
+            shared.saving.save_to(dir);
+        }
         #[cfg(feature = "control")]
         let controls = shared
             .config
             .control
             .is_enabled
-            .then(|| Arc::new(Controls::new(universe.clone(), Arc::clone(&saving))));
+            .then(|| Arc::new(Controls::new(universe.clone())));
         let spawn = {
             #[cfg(feature = "control")]
             let controls = controls.clone();
@@ -121,11 +121,12 @@ impl Server {
         let mut tasks = Vec::new();
         let interval = shared.config.save_interval;
         if !interval.is_zero() {
-            tasks.push(tokio::spawn(Arc::clone(&saving).run(interval)));
+            tasks.push(tokio::spawn(
+                Arc::clone(&shared).save_in_intervals(interval),
+            ));
         }
         Ok(Self {
             universe,
-            saving,
             #[cfg(feature = "control")]
             controls,
             address,
@@ -176,19 +177,19 @@ impl Server {
     /// # Errors
     /// When the state could not be written; the save before it is untouched.
     pub async fn save(&self) -> Result<(), SaveError> {
-        self.saving.save().await
+        self.shared.save().await
     }
 
     /// As [`Server::save`], on the calling thread.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
-        self.saving.save_now()
+        self.shared.save_now()
     }
 
     /// Waits until a save that [`Config::save_interval`] asked for has failed.
     ///
     /// The server goes on and tries again; it is not told again until a save has succeeded.
     pub async fn save_failed(&self) -> SaveError {
-        self.saving.failed().await
+        self.shared.saving.failed().await
     }
 
     /// Stops listening, closes every connection, saves the state if there is a
@@ -234,7 +235,7 @@ impl Server {
             // Aborted by `close`; waiting makes sure that the port is free again.
             let _ = task.await;
         }
-        self.saving.finish().await
+        self.shared.finish_saving().await
     }
 
     fn close(&self) -> Vec<JoinHandle<()>> {
@@ -268,7 +269,7 @@ impl Deref for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
-        self.saving.abandon();
+        self.shared.saving.abandon();
     }
 }
 

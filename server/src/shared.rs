@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{
     config::Config, door::Door, fresh::Fresh, limits::Limits, live::Live, movers::Movers,
-    scratch::ScratchPool, turn::Turns, universes::Universes,
+    saving::Saving, scratch::ScratchPool, turn::Turns, universes::Universes,
 };
 
 /// What `gtmk` tells until `stmk` sets another.
@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
     pub(crate) movers: Movers,
+    /// Only the server's own universe is saved.
+    pub(crate) saving: Saving,
     /// Those behind the same port; only the server's own universe has some.
     pub(crate) universes: Universes<Self>,
     /// Whether the server can be reached; the server's own universe alone knows.
@@ -63,6 +65,7 @@ impl Shared {
             trace_mask: AtomicI64::new(TRACE_MASK),
             limits: Limits::default(),
             movers: Movers::default(),
+            saving: Saving::default(),
             universes,
             door: Door::default(),
         }

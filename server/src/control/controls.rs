@@ -1,13 +1,10 @@
 //! What requests act on.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
 
 use crate::{
     config::ControlConfig,
     control::{fault::Fault, snapshots::Snapshots},
-    saving::Saving,
     universe::Universe,
 };
 
@@ -16,17 +13,15 @@ use crate::{
 pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
-    pub(crate) saving: Arc<Saving>,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
 
 impl Controls {
-    pub(crate) fn new(own: Universe, saving: Arc<Saving>) -> Self {
+    pub(crate) fn new(own: Universe) -> Self {
         Self {
             own,
             snapshots: Snapshots::default(),
-            saving,
             stopped: watch::Sender::new(false),
         }
     }

@@ -19,12 +19,13 @@ pub(super) const VERBS: &[Verb] = &[Verb {
 }];
 
 async fn save(call: &Call) -> Outcome {
-    if call.universe.shared.config.data_dir.is_none() {
+    let shared = &call.universe.shared;
+    if shared.config.data_dir.is_none() {
         return Err(Fault::cannot_now(
             "there is no data directory; start the server with --data-dir",
         ));
     }
-    let saved = call.controls.saving.save().await;
+    let saved = shared.save().await;
     saved.map_err(|error| Fault::cannot_now(format!("not saved: {error}")))?;
     Ok(json!({}))
 }
