@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use minikeeper::{Config, ControlConfig, DataSource};
+use minikeeper::{Config, ControlConfig, DataSource, TxnLog};
 use tracing_subscriber::filter::Targets;
 
 use crate::ctl::CtlArgs;
@@ -151,6 +151,23 @@ pub(crate) struct ServeArgs {
     /// Save every so many milliseconds too; 0 only when stopped
     #[arg(long, value_name = "MS", default_value_t = 0, requires = "data_dir")]
     save_interval: u64,
+    /// What a crash keeps of the changes since the last save, in a transaction log
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        default_value_t = LogChanges::Off,
+        requires = "data_dir"
+    )]
+    txn_log: LogChanges,
+    /// Save, and begin another transaction log, after so many changes
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 100_000,
+        requires = "data_dir"
+    )]
+    snap_count: u64,
     /// Unit of session timeouts, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     tick_time: u32,
@@ -196,6 +213,27 @@ enum Expiry {
     Exact,
     /// At the first multiple of the tick past it.
     Tick,
+}
+
+/// What a crash keeps of the changes since the last save.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum LogChanges {
+    /// Nothing.
+    Off,
+    /// All that were answered, if the process is killed.
+    Write,
+    /// The same if the machine loses its power: as slow as the disk.
+    Sync,
+}
+
+impl From<LogChanges> for TxnLog {
+    fn from(what: LogChanges) -> Self {
+        match what {
+            LogChanges::Off => Self::Off,
+            LogChanges::Write => Self::Write,
+            LogChanges::Sync => Self::Sync,
+        }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -359,6 +397,8 @@ impl ServeArgs {
             data_dir: self.data_dir.clone(),
             import: self.import_source(),
             save_interval: Duration::from_millis(self.save_interval),
+            txn_log: self.txn_log.into(),
+            snap_count: self.snap_count,
             tick_time_ms: self.tick_time,
             // Who brings the original's settings wants what follows from them there.
             rounds_expiry: match self.expiry {

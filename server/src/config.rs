@@ -3,6 +3,7 @@
 mod checks;
 #[cfg(feature = "control")]
 mod control;
+mod txn_log;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -13,6 +14,7 @@ use std::{
 pub use checks::ConfigError;
 #[cfg(feature = "control")]
 pub use control::ControlConfig;
+pub use txn_log::TxnLog;
 
 use crate::tree::Tree;
 
@@ -193,6 +195,13 @@ pub struct Config {
     /// million znodes, and the copy takes as much memory as the file. While the clock is frozen no
     /// time passes: call [`Server::save`](crate::Server::save). Default: 0.
     pub save_interval: Duration,
+    /// Whether changes are logged until they are saved, so that a crash keeps them. Needs
+    /// `data_dir`. The log is one of the original's, which starts from the directory of a killed
+    /// server too. Default: they are not. Source: reference section 22.3.
+    pub txn_log: TxnLog,
+    /// After how many changes in the log the state is saved, and another log begun. Default:
+    /// 100,000. Source: `snapCount` of the original.
+    pub snap_count: u64,
     /// Where to listen for clients over TLS, beside `listen`. Needs `tls_certificate` and
     /// `tls_key`. Default: nowhere. Source: `secureClientPort` of the original.
     #[cfg(feature = "tls")]
@@ -268,6 +277,8 @@ impl Default for Config {
             data_dir: None,
             import: None,
             save_interval: Duration::ZERO,
+            txn_log: TxnLog::Off,
+            snap_count: txn_log::SNAP_COUNT,
             #[cfg(feature = "tls")]
             secure_listen: None,
             #[cfg(feature = "tls")]

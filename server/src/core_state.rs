@@ -4,7 +4,7 @@ use minikeeper_engine::{ConnId, Engine};
 use minikeeper_protocol::SessionId;
 use slab::Slab;
 
-use crate::{stats::Counters, turn_effects::Member};
+use crate::{snapshot::LogWriter, stats::Counters, turn_effects::Member};
 
 /// The engine, and everything else that only the holder of its lock may touch.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(crate) struct Core {
     /// By connection number.
     pub(crate) members: Slab<Member>,
     pub(crate) counters: Counters,
+    /// Keeps changes until they are saved, if that is wanted.
+    pub(crate) log: Option<Box<LogWriter>>,
 }
 
 /// A session and its connection, if it has one.
@@ -32,7 +34,13 @@ impl Core {
             engine,
             members: Slab::new(),
             counters: Counters::default(),
+            log: None,
         }
+    }
+
+    /// Writes what the log is to have. False when that fails: then nothing of it may be told.
+    pub(crate) fn write_log(&mut self) -> bool {
+        self.log.as_deref_mut().is_none_or(LogWriter::write)
     }
 
     pub(crate) const fn look(&self) -> Look<'_> {

@@ -78,6 +78,7 @@ mod outbox;
 pub mod planted;
 mod rebased;
 mod rest;
+mod saves;
 mod saving;
 mod scratch;
 mod seeding;
@@ -105,7 +106,7 @@ mod who;
 
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, TxnLog};
 pub use faults::{
     FaultInfo,
     action::FaultAction,
@@ -123,6 +124,7 @@ pub use seeding::SeedError;
 pub use server::{Builder, Server};
 pub use session_info::{LastOperation, SessionInfo, WatchInfo};
 pub use snapshot::{DataDirError, DataSource, ExportError, SaveError, SnapshotFault, State};
+pub use standing::Failure;
 pub use start::StartError;
 #[cfg(feature = "tls")]
 pub use tls::TlsError;

@@ -129,9 +129,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
             _ = interrupt.recv() => break Ok(()),
             _ = terminate.recv() => break Ok(()),
             () = ended(stdin_ended.as_mut()) => break Ok(()),
-            () = server.closed() => {
-                break Err("stopped by an internal error; please report it".to_owned().into());
-            }
+            failure = server.closed() => break Err(chain(&failure).into()),
             error = server.save_failed() => {
                 eprintln!("minikeeper: {}; serving on, and trying again", chain(&error));
             }

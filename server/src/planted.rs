@@ -13,4 +13,6 @@ pub enum Planted {
     ReplyAfterUnlock,
     /// A fault that loses a reply loses the request too.
     LostNotApplied,
+    /// Changes are told before they are in the log, and never written.
+    ToldBeforeLogged,
 }

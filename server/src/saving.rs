@@ -1,30 +1,44 @@
-//! When the state is saved: on a polite stop, when asked, and from time to time if wished.
+//! Where a server's state is saved, and what went wrong with that.
 
-use std::{io::Write as _, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use minikeeper_engine::Engine;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    shared::Shared,
-    snapshot::{self, DataDir, SaveError},
+    config::{Config, TxnLog},
+    snapshot::{DataDir, LogSettings, LogWriter, SaveError},
 };
 
-/// What saves a server's state, if it has a data directory.
+/// The data directory of a server, if it has one.
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
     /// `None` without one, and once the server has stopped.
-    dir: Mutex<Option<DataDir>>,
+    pub(crate) dir: Mutex<Option<DataDir>>,
     /// What went wrong with the last save that nobody asked for, until somebody takes it.
-    failure: Mutex<Option<SaveError>>,
-    failed: Notify,
+    pub(crate) failure: Mutex<Option<SaveError>>,
+    pub(crate) failed: Notify,
+    /// Told when the log is long.
+    pub(crate) is_log_long: Arc<Notify>,
 }
 
 impl Saving {
     /// Into this directory from here on.
     pub(crate) fn save_to(&self, dir: DataDir) {
         *self.dir.lock() = Some(dir);
+    }
+
+    /// A log of what changes behind the state that has been saved; `None` if none is wanted.
+    pub(crate) fn log(&self, config: &Config) -> Option<LogWriter> {
+        let settings = LogSettings {
+            syncs: config.txn_log == TxnLog::Sync,
+            changes_max: config.snap_count,
+            #[cfg(feature = "planted")]
+            is_late: config.planted == Some(crate::planted::Planted::ToldBeforeLogged),
+        };
+        let dir = self.dir.lock();
+        let dir = dir.as_ref().filter(|_| config.txn_log != TxnLog::Off)?;
+        Some(dir.log(settings, Arc::clone(&self.is_log_long)))
     }
 
     /// Lets go of the directory without saving, unless a save is being written right now: then
@@ -43,102 +57,5 @@ impl Saving {
                 return error;
             }
         }
-    }
-}
-
-impl Shared {
-    /// Saves when somebody asks.
-    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
-        self.save_on_a_thread(Self::save_now).await
-    }
-
-    /// Saves for the last time and lets go of the directory.
-    pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
-        self.save_on_a_thread(|shared| {
-            let saved = shared.save_now();
-            let Some(mut dir) = shared.saving.dir.lock().take() else {
-                return saved;
-            };
-            saved.and_then(|()| dir.note_saved())
-        })
-        .await
-    }
-
-    /// Saves from time to time, by the server's clock, until dropped.
-    pub(crate) async fn save_in_intervals(self: Arc<Self>, interval: Duration) {
-        let interval_ms = u64::try_from(interval.as_millis())
-            .unwrap_or(u64::MAX)
-            .max(1);
-        let mut has_failed = false;
-        loop {
-            let clock = self.turns.clock();
-            let next_ms = clock.elapsed_ms().saturating_add(interval_ms);
-            clock.wait_until(next_ms).await;
-            match self.save().await {
-                Ok(()) => has_failed = false,
-                Err(error) => {
-                    tracing::error!(err = %error, "not saved; tried again after save_interval");
-                    // Said once, not every time it is tried again.
-                    if !std::mem::replace(&mut has_failed, true) {
-                        *self.saving.failure.lock() = Some(error);
-                        self.saving.failed.notify_one();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Files are written where waiting for a disk keeps nobody from being served.
-    async fn save_on_a_thread(
-        self: &Arc<Self>,
-        save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
-    ) -> Result<(), SaveError> {
-        if self.config.data_dir.is_none() {
-            return Ok(());
-        }
-        let shared = Arc::clone(self);
-        match tokio::task::spawn_blocking(move || save(&shared)).await {
-            Ok(saved) => saved,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(SaveError::NoRuntime),
-            },
-        }
-    }
-
-    /// Saves what has changed since the last save, if anything has.
-    ///
-    /// A serving engine is locked while its state is copied, no longer; a stopped one is written
-    /// straight to the file, which spares the copy.
-    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
-        let mut dir = self.saving.dir.lock();
-        let Some(dir) = &mut *dir else {
-            return Ok(());
-        };
-        let turns = &self.turns;
-        if turns.is_broken() {
-            return Err(SaveError::Broken);
-        }
-        // Every change of what is saved has a zxid of its own.
-        if Some(turns.inspect(Engine::zxid)) == dir.saved() {
-            return Ok(());
-        }
-        let now_ms = || turns.clock().elapsed_ms();
-        let start_ms = now_ms();
-        let (zxid, hold_ms, bytes) = if turns.is_stopped() {
-            turns.inspect(|engine| {
-                let zxid = engine.zxid();
-                let saved = dir.save(zxid, |out| snapshot::write(engine.image(), out));
-                saved.map(|bytes| (zxid, now_ms().saturating_sub(start_ms), bytes))
-            })?
-        } else {
-            let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), snapshot::copy(engine)));
-            let hold_ms = now_ms().saturating_sub(start_ms);
-            let bytes = dir.save(zxid, |out| out.write_all(&copy))?;
-            (zxid, hold_ms, bytes)
-        };
-        let elapsed_ms = now_ms().saturating_sub(start_ms);
-        tracing::info!(%zxid, bytes, hold_ms, elapsed_ms, "saved");
-        Ok(())
     }
 }

@@ -14,12 +14,13 @@ use tokio::task::JoinHandle;
 #[cfg(feature = "control")]
 use crate::control::{Controls, Handover};
 use crate::{
-    config::Config,
+    config::{Config, TxnLog},
     listening::Listeners,
     seeding,
     shared::Shared,
     snapshot::{DataSource, SaveError, State},
     socket::SocketTask,
+    standing::Failure,
     start::{self, StartError},
     tree::Tree,
     turn::Turns,
@@ -83,11 +84,18 @@ impl Server {
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let shared = Arc::new(Shared::root(config, turns));
-        let universe = Universe::root(Arc::clone(&shared));
-        universe.seed(&seed)?;
         if let Some(dir) = data_dir {
             shared.saving.save_to(dir);
         }
+        if shared.config.txn_log != TxnLog::Off {
+            // A log goes on from what is saved.
+            shared.save().await.map_err(StartError::Save)?;
+        }
+        if let Some(log) = shared.saving.log(&shared.config) {
+            shared.turns.log_to(log);
+        }
+        let universe = Universe::root(Arc::clone(&shared));
+        universe.seed(&seed)?;
         #[cfg(feature = "control")]
         let controls = shared
             .config
@@ -119,11 +127,13 @@ impl Server {
             Ok(Box::new(move || serve(listeners)))
         });
         let mut tasks = Vec::new();
-        let interval = shared.config.save_interval;
-        if !interval.is_zero() {
-            tasks.push(tokio::spawn(
-                Arc::clone(&shared).save_in_intervals(interval),
-            ));
+        let Config {
+            save_interval,
+            txn_log,
+            ..
+        } = &shared.config;
+        if !save_interval.is_zero() || *txn_log != TxnLog::Off {
+            tasks.push(tokio::spawn(Arc::clone(&shared).save_by_itself()));
         }
         Ok(Self {
             universe,
@@ -161,12 +171,13 @@ impl Server {
         self.controls.is_some()
     }
 
-    /// Waits until the server has stopped serving because of a bug in it.
+    /// Waits until the server has stopped serving by itself; says why.
     ///
     /// A panic inside the engine closes every connection and refuses new ones: half a change may
-    /// have been made.
-    pub async fn closed(&self) {
-        self.shared.turns.broke().await;
+    /// have been made. So does a change that cannot be [logged](Config::txn_log): nobody is told of
+    /// it.
+    pub async fn closed(&self) -> Failure {
+        self.shared.turns.broke().await
     }
 
     /// Saves the state to the [data directory](Config::data_dir), if there is one and something

@@ -1,13 +1,32 @@
 //! Whether a server still serves, and if not, why.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio::sync::Notify;
 
+use crate::snapshot::SaveError;
+
+/// Why a server has stopped by itself.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A bug in it: half a change may have been made.
+    #[error("stopped by an internal error; please report it")]
+    Bug,
+    /// A change could not be kept as [`Config::txn_log`](crate::Config::txn_log) promises.
+    #[error("stopped, since a change cannot be kept")]
+    Log(#[source] Arc<SaveError>),
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
-    /// Set once, by a panic inside a turn.
+    /// Set once, by what stops the server.
     broken: AtomicBool,
+    /// The first reason for that.
+    failure: OnceLock<Failure>,
     /// Set while the server is down, for now or for ever.
     stopped: AtomicBool,
     /// Wakes who waits in [`Standing::broke`].
@@ -19,7 +38,8 @@ impl Standing {
         self.broken.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_broken(&self) {
+    pub(crate) fn set_broken(&self, failure: Failure) {
+        self.failure.get_or_init(|| failure);
         self.broken.store(true, Ordering::Release);
     }
 
@@ -28,12 +48,13 @@ impl Standing {
         self.broke.notify_waiters();
     }
 
-    /// Waits until a panic inside a turn has stopped the server.
-    pub(crate) async fn broke(&self) {
+    /// Waits until the server has stopped by itself; says why.
+    pub(crate) async fn broke(&self) -> Failure {
         let broke = self.broke.notified();
         if !self.is_broken() {
             broke.await;
         }
+        self.failure.get().cloned().unwrap_or(Failure::Bug)
     }
 
     /// Whether nothing more is served.

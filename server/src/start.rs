@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     config::{Config, ConfigError},
     seeding::SeedError,
-    snapshot::{DataDir, DataDirError, DataSource, SnapshotFault, State},
+    snapshot::{DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
 };
 
 /// How many session ids earlier runs on a frozen clock are believed to have used.
@@ -47,6 +47,9 @@ pub enum StartError {
         /// Why not.
         source: DataDirError,
     },
+    /// What is there at the start could not be saved, for a log to go on from.
+    #[error("cannot begin a transaction log")]
+    Save(#[source] SaveError),
     /// The state to start with does not fit the settings.
     #[error("cannot go on from the state that was given: {0}")]
     State(SnapshotFault),

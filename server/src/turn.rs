@@ -5,6 +5,7 @@
 //! The one rule behind every ordering promise: something for a connection is appended only while
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
+mod failing;
 mod planting;
 mod unasked;
 
@@ -24,6 +25,7 @@ use crate::{
     faults::Faults,
     heed::Heed,
     outbox::{Close, Outbox},
+    snapshot::{LogWriter, SaveError},
     standing::Standing,
     stats::{ConnStats, Counters, Peer, Served},
     trace,
@@ -189,6 +191,7 @@ impl Turns {
             engine,
             members,
             counters,
+            log,
         } = &mut *core;
         if let Some(aftermath) = batch.aftermath {
             let member = members.get(conn.0 as usize);
@@ -210,7 +213,7 @@ impl Turns {
         };
         let own_from = out.len();
         let zxid_before = engine.zxid();
-        let mut effects = self.effects(members, counters, Some(conn), out);
+        let mut effects = self.effects(members, counters, log, Some(conn), out);
         let hello = match batch.inputs.first() {
             Some(Input::Connect { hello, .. }) => Some(hello),
             _ => None,
@@ -233,6 +236,11 @@ impl Turns {
             .checked_sub(1)
             .map(|last| batch.ends[last] - batch.start);
         let moved_bytes = received.unwrap_or(0) + effects.out.len();
+        let is_logged = effects.log.as_deref_mut().is_none_or(LogWriter::write);
+        if !is_logged {
+            effects.out.truncate(own_from);
+            leftover.close = Some(Close::Broken);
+        }
         if let Some(aftermath) = batch.aftermath {
             wakes.extend(aftermath.carry_out(effects.out, own_from));
         }
@@ -270,6 +278,9 @@ impl Turns {
         drop(core);
         #[cfg(feature = "planted")]
         self.append_after_unlocking(core, conn, late, wakes);
+        if !is_logged {
+            self.stop_unlogged();
+        }
         if self.heed.is_wanted() {
             self.heed.tell_served(batch.inputs);
         }
@@ -285,7 +296,11 @@ impl Turns {
         let mut core = self.core.lock();
         let now = self.clock.now();
         let wakes = serve(&mut core, now);
+        let is_logged = core.write_log();
         drop(core);
+        if !is_logged {
+            self.stop_unlogged();
+        }
         wakes.into_iter().for_each(Waker::wake);
         if self.heed.is_wanted() {
             self.heed.tell_turned();
@@ -317,6 +332,7 @@ impl Turns {
         &'a self,
         members: &'a Slab<Member>,
         counters: &'a mut Counters,
+        log: &'a mut Option<Box<LogWriter>>,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -330,6 +346,7 @@ impl Turns {
             wakes: Vec::new(),
             close: None,
             counters,
+            log: log.as_deref_mut(),
             replies: 0,
             own_events: 0,
             timed: Timed::default(),
@@ -406,6 +423,26 @@ impl Turns {
         look(&self.core.lock().engine)
     }
 
+    /// Copies the state between two turns, to save it: what the log has so far is in there.
+    pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
+        let mut core = self.core.lock();
+        if let Some(log) = &mut core.log {
+            log.begin_file();
+        }
+        copy(&core.engine)
+    }
+
+    /// Keeps every change from here on in a log.
+    pub(crate) fn log_to(&self, log: LogWriter) {
+        self.core.lock().log = Some(Box::new(log));
+    }
+
+    /// Why nothing more can be logged.
+    fn take_log_failure(&self) -> Option<SaveError> {
+        let log = &mut self.core.lock().log;
+        log.as_deref_mut().and_then(LogWriter::take_failure)
+    }
+
     /// Looks at everything between two turns.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
         look(self.core.lock().look())
@@ -440,17 +477,5 @@ impl Turns {
 
     pub(crate) fn is_broken(&self) -> bool {
         self.standing.is_broken()
-    }
-
-    fn stop_broken(&self) {
-        self.standing.set_broken();
-        tracing::error!("the engine panicked: every connection is closed");
-        self.close_all(Close::Broken);
-        self.standing.tell_broken();
-    }
-
-    /// Waits until a panic inside a turn has stopped the server.
-    pub(crate) async fn broke(&self) {
-        self.standing.broke().await;
     }
 }

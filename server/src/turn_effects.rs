@@ -2,14 +2,15 @@
 
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
-use minikeeper_engine::{CloseReason, ConnId, Effects, Event, Limit};
-use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid, event};
+use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
+use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event};
 use slab::Slab;
 
 use crate::{
     faults::{EventFate, Faults},
     outbox::{Close, Outbox},
     rebased,
+    snapshot::LogWriter,
     stats::{ConnStats, Counters},
 };
 
@@ -37,6 +38,8 @@ pub(crate) struct TurnEffects<'a> {
     /// Why the own connection must close.
     pub(crate) close: Option<Close>,
     pub(crate) counters: &'a mut Counters,
+    /// Keeps changes, if that is wanted.
+    pub(crate) log: Option<&'a mut LogWriter>,
     /// Replies to the own connection, to handshakes too.
     pub(crate) replies: u64,
     /// Events for the own connection.
@@ -131,6 +134,13 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        // Another connection may send what is told to it before this turn is over.
+        if let Some(log) = &mut self.log
+            && self.own != Some(to)
+            && !log.write()
+        {
+            return;
+        }
         if self.faults.hold_events() && self.is_held_back(to, event) {
             return;
         }
@@ -194,6 +204,25 @@ impl Effects for TurnEffects<'_> {
 
     fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
         tracing::info!(%session, timeout_ms, "session opened");
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one branch of every change")]
+    fn keeps_changes(&self) -> bool {
+        self.log.is_some()
+    }
+
+    #[cold]
+    fn changed(&mut self, head: ChangeHead, change: &Change<'_>) {
+        if let Some(log) = &mut self.log {
+            log.keep(head, change);
+        }
+    }
+
+    fn taken_back(&mut self, zxid: Zxid) {
+        if let Some(log) = &mut self.log {
+            log.take_back(zxid);
+        }
     }
 
     fn session_ended(&mut self, session: SessionId, expired: bool) {

@@ -1,8 +1,9 @@
 //! What the tests over real sockets share.
 
 use std::{
-    io,
+    fs, io,
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::Duration,
@@ -15,6 +16,13 @@ use tokio::sync::oneshot;
 
 /// The session timeout most tests ask for.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
+
+/// An empty place for files, named by the test.
+pub(crate) fn scratch_dir(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
 
 /// A server, and a client who minds their own business: whatever else happens in a test, that
 /// client must notice nothing.

@@ -49,6 +49,7 @@ mod http;
 mod kit;
 mod limits;
 mod local;
+mod logging;
 mod memory;
 mod moving;
 mod pacing;

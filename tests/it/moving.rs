@@ -1,20 +1,12 @@
 //! From one server's data directory to another server, and back. Source: reference section 22.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use minikeeper::{DataDirError, ExportError, StartError, blocking};
 use minikeeper_protocol::{CreateMode, SessionId, Zxid};
 use minikeeper_tests::wire::{self, Wire};
 
-use crate::kit::TIMEOUT_MS;
-
-fn scratch_dir(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join("moving")
-        .join(name);
-    let _ = fs::remove_dir_all(&path);
-    path
-}
+use crate::kit::{TIMEOUT_MS, scratch_dir};
 
 fn builder() -> blocking::BlockingBuilder {
     blocking::Server::builder().manual_clock()
@@ -28,7 +20,7 @@ fn znodes(dump: &str) -> Vec<&str> {
 
 #[test]
 fn exported_directory_starts_another_server_with_the_same_state() {
-    let dir = scratch_dir("exported");
+    let dir = scratch_dir("moving/exported");
     let first = builder().start().unwrap();
     let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/p", b"data", CreateMode::Persistent));
@@ -52,7 +44,7 @@ fn exported_directory_starts_another_server_with_the_same_state() {
 
 #[test]
 fn running_server_goes_on_with_an_imported_state() {
-    let dir = scratch_dir("imported");
+    let dir = scratch_dir("moving/imported");
     let production = builder().start().unwrap();
     let (mut client, _) = Wire::open(production.addr(), TIMEOUT_MS);
     client.must(&wire::create(
@@ -93,14 +85,19 @@ fn import_that_fails_changes_nothing() {
     let server = builder().start().unwrap();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/a", b"", CreateMode::Persistent));
-    let error = server.import_data(scratch_dir("absent")).unwrap_err();
+    let error = server
+        .import_data(scratch_dir("moving/absent"))
+        .unwrap_err();
     assert!(matches!(error, DataDirError::Io { .. }), "{error}");
     client.must(&wire::get("/a", false));
 }
 
 #[test]
 fn import_into_a_data_directory_needs_that_to_be_empty() {
-    let (dir, data_dir) = (scratch_dir("source"), scratch_dir("lives_there"));
+    let (dir, data_dir) = (
+        scratch_dir("moving/source"),
+        scratch_dir("moving/lives_there"),
+    );
     let first = builder().start().unwrap();
     let (mut client, _) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/a", b"", CreateMode::Persistent));

@@ -12,17 +12,9 @@ use minikeeper::{
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
 use minikeeper_tests::wire::{self, PATIENCE, Wire};
 
-use crate::kit::{TIMEOUT_MS, wait_until};
+use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn scratch_dir(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join("saving")
-        .join(name);
-    let _ = fs::remove_dir_all(&path);
-    path
-}
 
 /// A server whose time stands still, on this directory.
 fn start(dir: &PathBuf) -> blocking::Server {
@@ -57,7 +49,7 @@ fn znodes(dump: &str) -> Vec<&str> {
 
 #[test]
 fn next_server_goes_on_where_the_last_one_stopped() {
-    let dir = scratch_dir("goes_on");
+    let dir = scratch_dir("saving/goes_on");
     let first = start(&dir);
     let address = first.addr();
     let (mut client, session) = Wire::open(address, TIMEOUT_MS);
@@ -99,7 +91,7 @@ fn next_server_goes_on_where_the_last_one_stopped() {
 /// Whatever time was left, a session has a whole timeout before it, and then it ends.
 #[test]
 fn session_has_a_whole_timeout_before_it_after_a_start() {
-    let dir = scratch_dir("timeout");
+    let dir = scratch_dir("saving/timeout");
     let mut server = start(&dir);
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -123,7 +115,7 @@ fn session_has_a_whole_timeout_before_it_after_a_start() {
 /// them over: ids and passwords are all that a session is known by.
 #[test]
 fn session_ids_of_earlier_runs_are_not_given_out_again() {
-    let dir = scratch_dir("ids");
+    let dir = scratch_dir("saving/ids");
     let mut ids = Vec::new();
     for _ in 0..3 {
         let server = start(&dir);
@@ -141,7 +133,7 @@ fn session_ids_of_earlier_runs_are_not_given_out_again() {
 
 #[test]
 fn dropped_server_keeps_what_was_saved_before() {
-    let dir = scratch_dir("dropped");
+    let dir = scratch_dir("saving/dropped");
     let first = start(&dir);
     let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/saved", b"", CreateMode::Persistent));
@@ -164,7 +156,7 @@ fn dropped_server_keeps_what_was_saved_before() {
 /// After `stop` the state can still be looked at, and the directory is free.
 #[test]
 fn stopped_server_lets_go_of_its_directory() {
-    let dir = scratch_dir("let_go");
+    let dir = scratch_dir("saving/let_go");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let builder = Server::builder().data_dir(&dir);
     let mut first = runtime.block_on(builder.start()).unwrap();
@@ -192,7 +184,7 @@ fn stopped_server_lets_go_of_its_directory() {
 
 #[test]
 fn save_interval_saves_while_serving() {
-    let dir = scratch_dir("interval");
+    let dir = scratch_dir("saving/interval");
     let config = Config {
         data_dir: Some(dir.clone()),
         save_interval: Duration::from_millis(1),
@@ -212,7 +204,7 @@ fn save_interval_saves_while_serving() {
 /// Half a change must not replace a whole state.
 #[test]
 fn broken_server_saves_nothing() {
-    let dir = scratch_dir("broken");
+    let dir = scratch_dir("saving/broken");
     let first = start(&dir);
     let (mut client, _) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/whole", b"", CreateMode::Persistent));
@@ -243,7 +235,7 @@ fn broken_server_saves_nothing() {
 /// whole, and it has every pair that was made before it began.
 #[test]
 fn save_while_clients_write_is_the_state_of_one_moment() {
-    let dir = scratch_dir("moment");
+    let dir = scratch_dir("saving/moment");
     let server = start(&dir);
     let address = server.addr();
     let (stop, stopped) = std::sync::mpsc::sync_channel::<()>(1);
@@ -268,7 +260,7 @@ fn save_while_clients_write_is_the_state_of_one_moment() {
             server.get(&format!("/b{}", round * 20)).is_some()
         });
         server.save().unwrap();
-        let copy = scratch_dir("moment_copy");
+        let copy = scratch_dir("saving/moment_copy");
         let folder = copy.join("version-2");
         fs::create_dir_all(&folder).unwrap();
         let mut names: Vec<_> = fs::read_dir(dir.join("version-2"))
@@ -292,7 +284,7 @@ fn save_while_clients_write_is_the_state_of_one_moment() {
 /// Connections that do not let go must not keep a server from saving.
 #[test]
 fn stop_within_saves_whoever_hangs_on() {
-    let dir = scratch_dir("hangs_on");
+    let dir = scratch_dir("saving/hangs_on");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -346,7 +338,9 @@ fn next_server_in_the_process_goes_on_without_a_file() {
     assert!(second.get("/l").is_none());
     assert!(second.get("/p").is_some());
     second.check().unwrap();
-    let both = Server::builder().state(state).data_dir(scratch_dir("both"));
+    let both = Server::builder()
+        .state(state)
+        .data_dir(scratch_dir("saving/both"));
     let refused = runtime.block_on(both.start()).map(drop);
     assert!(
         matches!(refused, Err(StartError::TwoStates { .. })),
@@ -357,7 +351,7 @@ fn next_server_in_the_process_goes_on_without_a_file() {
 /// What is gone back to is another state than the one that was saved last, and saved too.
 #[test]
 fn state_that_was_gone_back_to_is_saved() {
-    let dir = scratch_dir("gone_back");
+    let dir = scratch_dir("saving/gone_back");
     let server = start(&dir);
     let before = server.snapshot();
     server.seed(&tree! { "/later" => "" }).unwrap();

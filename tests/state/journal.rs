@@ -2,13 +2,21 @@
 //!
 //! Source: reference section 22.3.
 
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use minikeeper::{Server, TxnLog, planted::Planted};
 use minikeeper_engine::{Engine, Restoration, Settings};
+use minikeeper_protocol::{Create, CreateMode, Request};
 use minikeeper_tests::drive::Drive;
 
 use crate::{
     effort,
     images::lasting,
     model::{Run, run_property, settings},
+    traffic::{Client, runtime},
 };
 
 const TRACES: u32 = 150;
@@ -28,6 +36,49 @@ fn random_histories_under_quotas_can_be_made_once_more() {
         ..settings()
     };
     check_random(&settings, TRACES * effort()).unwrap();
+}
+
+/// Goal: what was answered outlives a crash. Method: one create with a log, then the server is
+/// dropped, as if it were killed, and another one started.
+pub(crate) fn check_crash(planted: Option<Planted>) -> Result<(), String> {
+    let name = if planted.is_some() {
+        "planted"
+    } else {
+        "sound"
+    };
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal");
+    let dir = dir.join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    let start = || async {
+        let builder = Server::builder().manual_clock().data_dir(&dir);
+        let builder = builder.configure(|config| {
+            config.txn_log = TxnLog::Write;
+            config.planted = planted;
+        });
+        builder.start().await.map_err(|error| error.to_string())
+    };
+    runtime().block_on(async {
+        let server = start().await?;
+        let clock = Arc::new(AtomicU64::new(0));
+        let mut client = Client::connect(&server, true, &clock)
+            .await
+            .map_err(|error| error.to_string())?;
+        let create = Create::new("/a", b"", CreateMode::Persistent);
+        client
+            .ask(Request::Create(create))
+            .await
+            .map_err(|error| error.to_string())?;
+        drop(server);
+        match start().await?.get("/a") {
+            Some(_) => Ok(()),
+            None => Err("the change was answered, and is gone".to_owned()),
+        }
+    })
+}
+
+#[test]
+fn change_that_was_answered_outlives_a_crash() {
+    check_crash(None).unwrap();
 }
 
 pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {

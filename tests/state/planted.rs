@@ -11,7 +11,7 @@ use crate::{faults, journal, linearizable, model, ordering, rewinding, scenarios
 /// Rounds of a check whose outcome depends on how threads run, until it must have gone red.
 const ROUNDS: u64 = 400;
 
-const ALL: [Planted; 14] = [
+const ALL: [Planted; 15] = [
     Planted::Engine(PlantedInEngine::SequenceReused),
     Planted::Engine(PlantedInEngine::EphemeralKept),
     Planted::Engine(PlantedInEngine::WatchFiredTwice),
@@ -26,6 +26,7 @@ const ALL: [Planted; 14] = [
     Planted::Engine(PlantedInEngine::AclNotRewound),
     Planted::Engine(PlantedInEngine::FailedMultiLogged),
     Planted::LostNotApplied,
+    Planted::ToldBeforeLogged,
 ];
 
 /// The tests that catch a bug; the first of each list is the one meant for it. A new bug does
@@ -85,6 +86,7 @@ fn assert_caught(bug: Planted) {
                 assert_red(faults::check_lost_reply(Some(bug), over_tcp), bug);
             }
         }
+        Planted::ToldBeforeLogged => assert_red(journal::check_crash(Some(bug)), bug),
     }
 }
 
@@ -127,4 +129,5 @@ caught! {
     access_list_not_rewound_is_noticed: 11;
     failed_multi_kept_by_a_log_is_noticed: 12;
     request_lost_with_its_reply_is_noticed: 13;
+    change_told_before_it_is_logged_is_noticed: 14;
 }

@@ -1,6 +1,6 @@
 //! Which settings make no sense, alone or together.
 
-use super::Config;
+use super::{Config, TxnLog};
 
 /// A setting that makes no sense.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -68,6 +68,7 @@ impl Config {
             ("sessions_max", self.sessions_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),
             ("turn_requests_max", self.turn_requests_max),
+            ("snap_count", usize::from(self.snap_count > 0)),
         ] {
             if value == 0 {
                 return Err(ConfigError::Zero { setting });
@@ -134,6 +135,12 @@ impl Config {
         if !self.save_interval.is_zero() && self.data_dir.is_none() {
             return Err(ConfigError::Alone {
                 setting: "save_interval",
+                needs: "data_dir",
+            });
+        }
+        if self.txn_log != TxnLog::Off && self.data_dir.is_none() {
+            return Err(ConfigError::Alone {
+                setting: "txn_log",
                 needs: "data_dir",
             });
         }

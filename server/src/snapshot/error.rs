@@ -180,6 +180,17 @@ pub enum SaveError {
         /// Why not.
         source: io::Error,
     },
+    /// A change could not be written to the transaction log, and was not answered.
+    #[error(
+        "cannot write the transaction log {path:?}, so no change is answered any more; what was \
+         answered is saved"
+    )]
+    Log {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A bug has stopped the server, and half a change may have been made.
     #[error("the state is not saved after an internal error; the save before it is untouched")]
     Broken,

@@ -20,3 +20,6 @@ pub(crate) const DIGEST_VERSION: i32 = 2;
 
 /// Ends the list of znodes, and follows every checksum.
 pub(crate) const END: &[u8] = b"/";
+
+/// What stands behind every whole entry of a log.
+pub(crate) const ENTRY_END: u8 = b'B';

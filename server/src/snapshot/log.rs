@@ -18,13 +18,10 @@ use minikeeper_protocol::{Reader, Zxid};
 use crate::snapshot::{
     BUFFER_BYTES,
     error::{DataDirError, SnapshotFault as Fault},
-    format::{LOG_MAGIC, VERSION},
+    format::{ENTRY_END, LOG_MAGIC, VERSION},
     source::{Damage, Decoded, Source},
     txn::{self, TxnHead},
 };
-
-/// What stands behind every whole entry.
-const ENTRY_END: u8 = b'B';
 
 /// Makes every change from `first` on once more; `logs` are in the order of their names. Gives
 /// the newest one.

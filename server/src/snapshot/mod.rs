@@ -15,6 +15,7 @@ mod format;
 mod load;
 mod lock;
 mod log;
+mod log_writer;
 mod name;
 mod snappy;
 mod source;
@@ -22,19 +23,23 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod txn;
+mod txn_encode;
 
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Read as _, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use minikeeper_engine::{Engine, Image, Settings};
 use minikeeper_protocol::Zxid;
+use tokio::sync::Notify;
 
 pub use self::data_source::DataSource;
 pub use self::error::{DataDirError, ExportError, SaveError, SnapshotFault};
 pub(crate) use self::export::export;
+pub(crate) use self::log_writer::{LogSettings, LogWriter};
 pub use self::state::State;
 use self::{
     load::{Files, list},
@@ -175,16 +180,31 @@ impl DataDir {
         Ok(bytes)
     }
 
-    /// Deletes saves of ours beyond those that are kept; what an original wrote stays.
+    /// A log of what changes behind the newest snapshot, which is there.
+    pub(crate) fn log(&self, settings: LogSettings, is_long: Arc<Notify>) -> LogWriter {
+        LogWriter::new(self.folder.clone(), settings, is_long)
+    }
+
+    /// Deletes saves of ours beyond those that are kept, and logs of ours that hold nothing behind
+    /// the oldest of them; what an original wrote stays.
     fn delete_old(&self) {
         let Ok(files) = list(&self.folder) else {
             return;
         };
-        let ours = files
+        let (logs, snapshots): (Vec<_>, Vec<_>) = files
             .into_iter()
-            .filter(|(kind, _, path)| *kind == Kind::Snapshot && is_ours(path));
-        for (_, _, path) in ours.skip(KEPT) {
-            if let Err(error) = fs::remove_file(&path) {
+            .filter(|(kind, _, path)| matches!(kind, Kind::Snapshot | Kind::Log) && is_ours(path))
+            .partition(|(kind, ..)| *kind == Kind::Log);
+        let Some((_, oldest, _)) = snapshots.iter().take(KEPT).next_back().cloned() else {
+            return;
+        };
+        // Newest first: the first that begins no later than behind the oldest save is the last
+        // that is needed.
+        let needed = logs.iter().take_while(|(_, zxid, _)| zxid.0 > oldest.0 + 1);
+        let needed = needed.count() + 1;
+        let old = snapshots.iter().skip(KEPT).chain(logs.iter().skip(needed));
+        for (_, _, path) in old {
+            if let Err(error) = fs::remove_file(path) {
                 tracing::warn!(path = %path.display(), %error, "an old save cannot be deleted");
             }
         }

@@ -38,6 +38,11 @@ pub(crate) fn of_snapshot(zxid: Zxid) -> String {
     format!("snapshot.{:x}", zxid.0)
 }
 
+/// The name of the log that begins with this change.
+pub(crate) fn of_log(zxid: Zxid) -> String {
+    format!("log.{:x}", zxid.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +67,6 @@ mod tests {
             assert_eq!(parse(name), expected, "{name}");
         }
         assert_eq!(of_snapshot(Zxid(0x1a2b)), "snapshot.1a2b");
+        assert_eq!(of_log(Zxid(0x1a2b)), "log.1a2b");
     }
 }

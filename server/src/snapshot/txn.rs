@@ -9,7 +9,7 @@ use minikeeper_protocol::{AclList, DecodeError, OpCode, Reader, SessionId, Ustri
 use crate::snapshot::error::SnapshotFault as Fault;
 
 /// A refused request, in a log and in a multi.
-const ERROR: i32 = -1;
+pub(crate) const ERROR: i32 = -1;
 
 /// A digest behind an entry: its version, and the number.
 const DIGEST_BYTES: usize = 4 + 8;

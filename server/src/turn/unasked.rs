@@ -61,8 +61,9 @@ impl Turns {
             engine,
             members,
             counters,
+            log,
         } = core;
-        let mut effects = self.effects(members, counters, None, &mut out);
+        let mut effects = self.effects(members, counters, log, None, &mut out);
         let changed = change(engine, now, &mut effects);
         let wakes = effects.wakes;
         if engine.deadline_moved() {

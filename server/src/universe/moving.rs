@@ -37,11 +37,15 @@ impl Universe {
     /// ```
     pub fn import_data(&self, source: impl Into<DataSource>) -> Result<(), DataDirError> {
         let shared = &self.shared;
-        let turns = &shared.turns;
-        let mut settings = start::settings(&shared.config, turns.clock());
+        let mut settings = start::settings(&shared.config, shared.turns.clock());
         settings.zxid = Zxid(0);
         let imported = source.into().load(settings)?;
-        turns.renew(|engine, now| engine.replace(imported, now));
+        shared.anew(|turns, anew| {
+            turns.renew(|engine, now| {
+                engine.replace(imported, now);
+                anew.save(engine);
+            });
+        });
         Ok(())
     }
 

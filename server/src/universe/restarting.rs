@@ -130,6 +130,11 @@ impl Universe {
 }
 
 fn renew(shared: &Shared, keep: Keep) {
-    shared.turns.renew(|engine, now| engine.restart(keep, now));
+    shared.anew(|turns, anew| {
+        turns.renew(|engine, now| {
+            engine.restart(keep, now);
+            anew.save(engine);
+        });
+    });
     shared.turns.resume();
 }

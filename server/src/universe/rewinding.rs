@@ -79,9 +79,15 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, &snapshot.shared) {
             return Err(RestoreError::OtherUniverse);
         }
-        let turns = &self.shared.turns;
         let mark = snapshot.mark;
-        match turns.alter(|engine, now, effects| engine.rewind(mark, now, effects)) {
+        let restored = self.shared.anew(|turns, anew| {
+            turns.alter(|engine, now, effects| {
+                let is_there = engine.rewind(mark, now, effects);
+                anew.save(engine);
+                is_there
+            })
+        });
+        match restored {
             Some(true) => Ok(()),
             Some(false) | None => Err(RestoreError::Gone),
         }

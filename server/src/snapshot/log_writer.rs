@@ -1,0 +1,185 @@
+//! Writes a transaction log, as the original's of version 3.9 are: change for change, behind the
+//! newest snapshot.
+//!
+//! A file is named by its first change and made with it; each save begins another one. Nothing is
+//! filled with zeros ahead: where an entry is not whole the file ends, for the original too.
+//!
+//! Source: reference section 22.3; the original's `FileTxnLog.append`.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use minikeeper_engine::{Change, ChangeHead};
+use minikeeper_protocol::{Zxid, jute};
+use tokio::sync::Notify;
+
+use crate::snapshot::{
+    error::SaveError,
+    format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+    name, sync_folder,
+    txn_encode::Entry,
+};
+
+/// More than this of a buffer is given back. Unit: bytes.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// How changes are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogSettings {
+    /// Whether they are made durable, and not just given to the system.
+    pub(crate) syncs: bool,
+    /// After how many a save is due.
+    pub(crate) changes_max: u64,
+    #[cfg(feature = "planted")]
+    pub(crate) is_late: bool,
+}
+
+/// A transaction log that is being written.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    folder: PathBuf,
+    settings: LogSettings,
+    /// Made with the first change.
+    file: Option<(File, PathBuf)>,
+    /// The changes of the newest zxid, of which there may be more.
+    entry: Entry,
+    /// Whole entries that are to be written.
+    out: Vec<u8>,
+    /// The first of them.
+    first: Option<Zxid>,
+    /// How many changes the file has.
+    changes: u64,
+    /// Told when it has too many.
+    is_long: Arc<Notify>,
+    failure: Option<SaveError>,
+}
+
+impl LogWriter {
+    /// Writes into this folder, behind a snapshot that is there.
+    pub(crate) fn new(folder: PathBuf, settings: LogSettings, is_long: Arc<Notify>) -> Self {
+        Self {
+            folder,
+            settings,
+            file: None,
+            entry: Entry::default(),
+            out: Vec::new(),
+            first: None,
+            changes: 0,
+            is_long,
+            failure: None,
+        }
+    }
+
+    /// Keeps a change, to be written.
+    pub(crate) fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
+        if self.entry.zxid() != Some(head.zxid) {
+            self.seal();
+        }
+        self.entry.add(head, change);
+    }
+
+    /// Gives up the changes of the newest zxid.
+    pub(crate) fn take_back(&mut self, zxid: Zxid) {
+        if self.entry.zxid() == Some(zxid) {
+            self.entry.clear();
+        }
+    }
+
+    /// Writes all that is kept, and makes it durable if that is wanted. False, from then on for
+    /// ever, when that failed: there is no telling what of it is in the file.
+    pub(crate) fn write(&mut self) -> bool {
+        self.seal();
+        if self.failure.is_some() {
+            return false;
+        }
+        #[cfg(feature = "planted")]
+        if self.settings.is_late {
+            return true;
+        }
+        let Some(first) = self.first.take() else {
+            return true;
+        };
+        if let Err(error) = self.write_from(first) {
+            self.failure = Some(error);
+            return false;
+        }
+        self.out.clear();
+        self.out.shrink_to(BUFFER_BYTES_KEPT);
+        true
+    }
+
+    /// Why nothing more can be written.
+    pub(crate) fn take_failure(&mut self) -> Option<SaveError> {
+        self.failure.take()
+    }
+
+    /// A save has all that was written: the next change begins a file.
+    pub(crate) fn begin_file(&mut self) {
+        self.file = None;
+        self.changes = 0;
+    }
+
+    fn seal(&mut self) {
+        let Some(zxid) = self.entry.zxid() else {
+            return;
+        };
+        self.first.get_or_insert(zxid);
+        let start = self.out.len();
+        // The checksum and the length, once they are known.
+        self.out.extend_from_slice(&[0; 8 + 4]);
+        let body = self.out.len();
+        self.entry.put(&mut self.out);
+        let checksum = adler2::adler32_slice(&self.out[body..]);
+        let mut head = Vec::with_capacity(body - start);
+        jute::put_long(&mut head, i64::from(checksum));
+        jute::put_length(&mut head, self.out.len() - body);
+        self.out[start..body].copy_from_slice(&head);
+        self.out.push(ENTRY_END);
+        self.entry.clear();
+        self.changes += 1;
+        if self.changes == self.settings.changes_max {
+            self.is_long.notify_one();
+        }
+    }
+
+    fn write_from(&mut self, first: Zxid) -> Result<(), SaveError> {
+        let (file, path) = match &mut self.file {
+            Some(open) => open,
+            file => {
+                let path = self.folder.join(name::of_log(first));
+                let made = create(&path, self.settings.syncs.then_some(&self.folder));
+                let made = made.map_err(|source| SaveError::Log {
+                    path: path.clone(),
+                    source,
+                })?;
+                file.insert((made, path))
+            }
+        };
+        let failed = |source| SaveError::Log {
+            path: path.clone(),
+            source,
+        };
+        file.write_all(&self.out).map_err(failed)?;
+        if self.settings.syncs {
+            file.sync_data().map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A log that is there is never written over: it may have what no snapshot has.
+fn create(path: &PathBuf, sync: Option<&PathBuf>) -> io::Result<File> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut header = LOG_MAGIC.to_be_bytes().to_vec();
+    jute::put_int(&mut header, VERSION);
+    header.extend_from_slice(&DB_ID);
+    file.write_all(&header)?;
+    if let Some(folder) = sync {
+        sync_folder(folder)?;
+    }
+    Ok(file)
+}

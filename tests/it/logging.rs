@@ -1,0 +1,299 @@
+//! What a server that logs its changes keeps when it ends without saving.
+//!
+//! Source: reference sections 22.1 and 22.3.
+
+use std::{fs, path::Path};
+
+use minikeeper::{Config, Keep, TxnLog, blocking, tree};
+use minikeeper_protocol::{
+    AclList, ConnectRequest, Create, CreateMode, CreateOp, MultiOp, Request, Zxid,
+};
+use minikeeper_tests::wire::{self, PATIENCE, Wire};
+
+use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
+
+/// A server whose time stands still, and that logs what changes in this directory.
+fn start(dir: &Path) -> blocking::Server {
+    start_with(dir, |_| {})
+}
+
+fn start_with(dir: &Path, configure: impl FnOnce(&mut Config)) -> blocking::Server {
+    blocking::Server::builder()
+        .manual_clock()
+        .data_dir(dir)
+        .configure(|config| {
+            config.txn_log = TxnLog::Write;
+            configure(config);
+        })
+        .start()
+        .unwrap()
+}
+
+/// What lasts of a state, as text: sessions without their deadlines.
+fn lasting(server: &blocking::Server) -> Vec<String> {
+    let dump = server.dump();
+    let lasts = |line: &&str| line.starts_with("znode ") || line.starts_with("session ");
+    let lines = dump.lines().filter(lasts);
+    lines
+        .map(|line| line.split(" timeout ").next().unwrap_or(line).to_owned())
+        .collect()
+}
+
+fn zxid(dump: &str) -> Zxid {
+    let hex = dump
+        .lines()
+        .next()
+        .unwrap()
+        .strip_prefix("zxid 0x")
+        .unwrap();
+    Zxid(i64::from_str_radix(hex, 16).unwrap())
+}
+
+fn files(dir: &Path, prefix: &str) -> Vec<String> {
+    let entries = fs::read_dir(dir.join("version-2")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+    names.sort();
+    names
+}
+
+fn create(path: &str, mode: CreateMode) -> Request {
+    wire::create(path, b"data", mode)
+}
+
+/// Every kind of change, answered, and the server gone without a save.
+#[test]
+fn everything_answered_is_there_after_a_crash() {
+    let dir = scratch_dir("logging/everything");
+    let server = start(&dir);
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    let (mut other, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&create("/a", CreateMode::Persistent));
+    client.must(&create("/a/n-", CreateMode::PersistentSequential));
+    client.must(&create("/a/e", CreateMode::Ephemeral));
+    other.must(&create("/a/gone with its session", CreateMode::Ephemeral));
+    client.must(&create("/deleted", CreateMode::Persistent));
+    client.must(&wire::delete("/deleted"));
+    client.must(&wire::set("/a", b"once more"));
+    client.must(&Request::SetAcl {
+        path: Some("/a".into()),
+        acl: AclList::world_all(),
+        version: -1,
+    });
+    for (op, path, ttl_ms) in [
+        (CreateOp::Container, "/container", 0),
+        (CreateOp::Ttl, "/ttl", 5_000),
+    ] {
+        let mode = if ttl_ms > 0 {
+            CreateMode::PersistentWithTtl
+        } else {
+            CreateMode::Container
+        };
+        client.must(&Request::Create(Create {
+            op,
+            path: Some(path.into()),
+            data: None,
+            acl: AclList::world_all(),
+            flags: mode.flags(),
+            ttl_ms,
+        }));
+    }
+    other.must(&Request::CloseSession);
+    server.seed(&tree! { "/seeded" => "by a test" }).unwrap();
+    let (before, seen) = (lasting(&server), zxid(&server.dump()));
+    drop(server);
+
+    let server = start(&dir);
+    assert_eq!(lasting(&server), before);
+    assert!(zxid(&server.dump()) > seen, "clients have seen that one");
+    let mut again = Wire::connect(server.addr());
+    let password = session.password.as_deref().unwrap();
+    let response = again.resume(session.session_id, password, seen, TIMEOUT_MS);
+    assert_eq!(response.session_id, session.session_id);
+}
+
+/// A multi is in the log whole, and one that failed is not.
+#[test]
+fn multi_is_kept_whole_or_not_at_all() {
+    let dir = scratch_dir("logging/multi");
+    let server = start(&dir);
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let creates = |paths: &[&str]| {
+        let op = |path: &&str| match create(path, CreateMode::Persistent) {
+            Request::Create(create) => MultiOp::Create(create),
+            other => panic!("{other:?} is no create"),
+        };
+        Request::Multi(paths.iter().map(op).collect())
+    };
+    client.must(&creates(&["/a", "/a/b", "/a/c"]));
+    client.call(&creates(&["/x", "/a"])).outcome.unwrap();
+    let before = lasting(&server);
+    drop(server);
+    let server = start(&dir);
+    assert_eq!(lasting(&server), before);
+    assert_eq!(server.children("/a").unwrap(), ["b", "c"]);
+    assert_eq!(server.get("/x"), None);
+}
+
+/// Expiry has no client who asks for it.
+#[test]
+fn what_the_server_does_by_itself_is_kept() {
+    let dir = scratch_dir("logging/by_itself");
+    let server = start(&dir);
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&create("/e", CreateMode::Ephemeral));
+    client.must(&create("/kept", CreateMode::Persistent));
+    server.expire(session.session_id);
+    drop(server);
+    let server = start(&dir);
+    assert_eq!(server.get("/e"), None);
+    assert!(server.get("/kept").is_some());
+    assert!(server.sessions().is_empty());
+}
+
+/// What no log can tell is saved at once: going back, restarts, a state from elsewhere.
+#[test]
+fn what_no_log_can_tell_is_saved_at_once() {
+    let dir = scratch_dir("logging/anew");
+    let server = start(&dir);
+    server.seed(&tree! { "/before" => "" }).unwrap();
+    let before = server.snapshot();
+    server.seed(&tree! { "/later" => "" }).unwrap();
+    server.restore(&before).unwrap();
+    drop(before);
+    server.seed(&tree! { "/behind it" => "" }).unwrap();
+    drop(server);
+
+    let server = start(&dir);
+    assert_eq!(
+        server.children("/").unwrap(),
+        ["zookeeper", "before", "behind it"]
+    );
+    server.restart(Keep::Nothing).unwrap();
+    server.seed(&tree! { "/fresh" => "" }).unwrap();
+    drop(server);
+
+    let server = start(&dir);
+    assert_eq!(server.children("/").unwrap(), ["zookeeper", "fresh"]);
+    let exported = scratch_dir("logging/exported");
+    let other = blocking::Server::builder().start().unwrap();
+    other.seed(&tree! { "/elsewhere" => "" }).unwrap();
+    other.export_data(&exported).unwrap();
+    server.import_data(&exported).unwrap();
+    server.seed(&tree! { "/elsewhere/below" => "" }).unwrap();
+    drop(server);
+    let server = start(&dir);
+    assert_eq!(server.children("/elsewhere").unwrap(), ["below"]);
+    assert_eq!(server.get("/fresh"), None);
+}
+
+/// After `snap_count` changes the state is saved and another log begun; what no save that is kept
+/// needs is deleted.
+#[test]
+fn long_log_is_saved_and_old_ones_are_deleted() {
+    let dir = scratch_dir("logging/long");
+    let server = start_with(&dir, |config| config.snap_count = 10);
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    for round in 0..8 {
+        let newest = files(&dir, "snapshot.");
+        for number in 0..10 {
+            client.must(&create(
+                &format!("/n{round}-{number}"),
+                CreateMode::Persistent,
+            ));
+        }
+        wait_until("the state is saved", || files(&dir, "snapshot.") != newest);
+    }
+    // A save may still be deleting what is old.
+    wait_until("old files are deleted", || {
+        files(&dir, "snapshot.").len() == 3 && files(&dir, "log.").len() <= 4
+    });
+    let before = lasting(&server);
+    drop(server);
+    assert_eq!(lasting(&start(&dir)), before);
+}
+
+/// A log that is not whole at its end is that of a server that was killed while it wrote.
+#[test]
+fn torn_end_of_a_log_is_left_out_and_gone_on_behind() {
+    let dir = scratch_dir("logging/torn");
+    let server = start(&dir);
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    for path in ["/first", "/second"] {
+        client.must(&create(path, CreateMode::Persistent));
+    }
+    drop(server);
+    let [log] = &files(&dir, "log.")[..] else {
+        panic!("one log");
+    };
+    let log = dir.join("version-2").join(log);
+    let whole = fs::read(&log).unwrap();
+    fs::write(&log, &whole[..whole.len() - 3]).unwrap();
+    let server = start(&dir);
+    assert!(server.get("/first").is_some() && server.get("/second").is_none());
+    server.seed(&tree! { "/third" => "" }).unwrap();
+    drop(server);
+    let server = start(&dir);
+    assert_eq!(
+        server.children("/").unwrap(),
+        ["zookeeper", "first", "third"]
+    );
+}
+
+/// Neither the client who asked for it nor one who watches hears of a change that cannot be kept,
+/// and the server stops: who goes on behind a gap would keep nothing that could be believed.
+#[test]
+fn change_that_cannot_be_logged_is_told_to_nobody() {
+    let dir = scratch_dir("logging/full");
+    let server = start(&dir);
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    watcher.refused(&wire::exists("/a", true));
+    server.save().unwrap();
+    // The next log would have the name of a folder.
+    let next = zxid(&server.dump()).0 + 1;
+    let log = dir.join(format!("version-2/log.{next:x}"));
+    fs::create_dir(&log).unwrap();
+    client.send(&create("/a", CreateMode::Persistent));
+    client.expect_closed();
+    watcher.expect_closed();
+    drop(server);
+    fs::remove_dir(log).unwrap();
+    assert_eq!(start(&dir).get("/a"), None);
+}
+
+/// As it is for [`broken`](super::fail_stop) servers: says why, and saves nothing over what is there.
+#[test]
+fn server_says_why_it_has_stopped() {
+    let dir = scratch_dir("logging/says_why");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let builder = minikeeper::Server::builder().manual_clock().data_dir(&dir);
+    let builder = builder.configure(|config| config.txn_log = TxnLog::Sync);
+    let server = runtime.block_on(builder.start()).unwrap();
+    let log = format!("log.{:x}", zxid(&server.dump()).0 + 1);
+    fs::create_dir(dir.join("version-2").join(&log)).unwrap();
+    let mut hello = Vec::new();
+    ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
+    Wire::connect(server.addr()).send_raw(&hello);
+    let failure = runtime
+        .block_on(async { tokio::time::timeout(PATIENCE, server.closed()).await })
+        .unwrap();
+    let minikeeper::Failure::Log(error) = failure else {
+        panic!("{failure:?}");
+    };
+    assert!(error.to_string().contains(&log), "{error}");
+}
+
+#[test]
+fn log_needs_a_directory() {
+    let builder = blocking::Server::builder().configure(|config| config.txn_log = TxnLog::Write);
+    let error = builder.start().unwrap_err();
+    assert_eq!(
+        std::error::Error::source(&error).unwrap().to_string(),
+        "txn_log is set without data_dir"
+    );
+}
