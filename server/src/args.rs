@@ -133,7 +133,7 @@ pub(crate) struct ServeArgs {
     /// Save the state here when stopped, load it when started [default: keep nothing]
     ///
     /// The files are those of an original's dataDir: snapshots are exchangeable with Apache
-    /// ZooKeeper. What a killed process keeps is the last save.
+    /// ZooKeeper. What a killed process keeps is the last save, and what --txn-log has.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Start with the state in a ZooKeeper data directory, without writing there

@@ -180,8 +180,8 @@ pub struct Config {
     ///
     /// After a start every session has a whole timeout before it, and clients reattach by id and
     /// password; `initial_zxid` counts only where nothing was saved. What is kept is the last
-    /// save: a process that is killed, and a server that is dropped, save nothing. One server a
-    /// directory. On Unix only, for the lock.
+    /// save, and behind it what [`txn_log`](Config::txn_log) promises: a process that is killed, and
+    /// a server that is dropped, save nothing. One server a directory. On Unix only, for the lock.
     ///
     /// The directory is laid out as `dataDir` of the original, and each reads the snapshots of the
     /// other. The three newest saves are kept; files of an original are never deleted.

@@ -1,6 +1,6 @@
 //! What a turn works on: the engine, the connections it knows, and the numbers.
 
-use minikeeper_engine::{ConnId, Engine};
+use minikeeper_engine::{ConnId, Engine, Now};
 use minikeeper_protocol::SessionId;
 use slab::Slab;
 
@@ -39,8 +39,19 @@ impl Core {
     }
 
     /// Writes what the log is to have. False when that fails: then nothing of it may be told.
-    pub(crate) fn write_log(&mut self) -> bool {
-        self.log.as_deref_mut().is_none_or(LogWriter::write)
+    pub(crate) fn write_log(&mut self, now: Now) -> bool {
+        let Some(log) = &mut self.log else {
+            return true;
+        };
+        log.keep_up(self.engine.zxid(), now.wall_ms);
+        log.write()
+    }
+
+    /// The state is another one, and saved if there is a log.
+    pub(crate) fn note_anew(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.go_on_from(self.engine.zxid());
+        }
     }
 
     pub(crate) const fn look(&self) -> Look<'_> {

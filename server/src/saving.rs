@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use minikeeper_protocol::Zxid;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -29,7 +30,7 @@ impl Saving {
     }
 
     /// A log of what changes behind the state that has been saved; `None` if none is wanted.
-    pub(crate) fn log(&self, config: &Config) -> Option<LogWriter> {
+    pub(crate) fn log(&self, from: Zxid, config: &Config) -> Option<LogWriter> {
         let settings = LogSettings {
             syncs: config.txn_log == TxnLog::Sync,
             changes_max: config.snap_count,
@@ -38,7 +39,7 @@ impl Saving {
         };
         let dir = self.dir.lock();
         let dir = dir.as_ref().filter(|_| config.txn_log != TxnLog::Off)?;
-        Some(dir.log(settings, Arc::clone(&self.is_log_long)))
+        Some(dir.log(from, settings, Arc::clone(&self.is_log_long)))
     }
 
     /// Lets go of the directory without saving, unless a save is being written right now: then

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use minikeeper_engine::Engine;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -91,7 +92,8 @@ impl Server {
             // A log goes on from what is saved.
             shared.save().await.map_err(StartError::Save)?;
         }
-        if let Some(log) = shared.saving.log(&shared.config) {
+        let zxid = shared.turns.inspect(Engine::zxid);
+        if let Some(log) = shared.saving.log(zxid, &shared.config) {
             shared.turns.log_to(log);
         }
         let universe = Universe::root(Arc::clone(&shared));

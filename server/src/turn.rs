@@ -236,7 +236,10 @@ impl Turns {
             .checked_sub(1)
             .map(|last| batch.ends[last] - batch.start);
         let moved_bytes = received.unwrap_or(0) + effects.out.len();
-        let is_logged = effects.log.as_deref_mut().is_none_or(LogWriter::write);
+        let is_logged = effects.log.as_deref_mut().is_none_or(|log| {
+            log.keep_up(engine.zxid(), now.wall_ms);
+            log.write()
+        });
         if !is_logged {
             effects.out.truncate(own_from);
             leftover.close = Some(Close::Broken);
@@ -296,7 +299,7 @@ impl Turns {
         let mut core = self.core.lock();
         let now = self.clock.now();
         let wakes = serve(&mut core, now);
-        let is_logged = core.write_log();
+        let is_logged = core.write_log(now);
         drop(core);
         if !is_logged {
             self.stop_unlogged();
@@ -405,6 +408,7 @@ impl Turns {
                 .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
                 .collect();
             change(&mut core.engine, now);
+            core.note_anew();
             core.counters = Counters::default();
             if core.engine.deadline_moved() {
                 self.alarm.rearm_for(core.engine.next_deadline_ms());
@@ -426,9 +430,7 @@ impl Turns {
     /// Copies the state between two turns, to save it: what the log has so far is in there.
     pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
         let mut core = self.core.lock();
-        if let Some(log) = &mut core.log {
-            log.begin_file();
-        }
+        core.note_anew();
         copy(&core.engine)
     }
 

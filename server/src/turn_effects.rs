@@ -61,6 +61,13 @@ impl TurnEffects<'_> {
         }
     }
 
+    /// The state is another one, with this number, and saved if there is a log.
+    pub(crate) fn note_anew(&mut self, zxid: Zxid) {
+        if let Some(log) = &mut self.log {
+            log.go_on_from(zxid);
+        }
+    }
+
     /// A path as clients know it.
     fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         if self.prefix.is_empty() {

@@ -137,7 +137,7 @@ pub(crate) fn alone_with_memory() -> MutexGuard<'static, ()> {
 
 /// How much memory this process holds. Unit: KiB.
 pub(crate) fn memory_kib() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells about us");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux tells about us");
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))

@@ -14,7 +14,7 @@ use std::{
 };
 
 use minikeeper_engine::{Change, ChangeHead};
-use minikeeper_protocol::{Zxid, jute};
+use minikeeper_protocol::{SessionId, Zxid, jute};
 use tokio::sync::Notify;
 
 use crate::snapshot::{
@@ -51,6 +51,8 @@ pub(crate) struct LogWriter {
     out: Vec<u8>,
     /// The first of them.
     first: Option<Zxid>,
+    /// The newest number that has an entry, or that the state had which the log goes on from.
+    last: Zxid,
     /// How many changes the file has.
     changes: u64,
     /// Told when it has too many.
@@ -59,8 +61,13 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Writes into this folder, behind a snapshot that is there.
-    pub(crate) fn new(folder: PathBuf, settings: LogSettings, is_long: Arc<Notify>) -> Self {
+    /// Writes into this folder, behind the snapshot of this state.
+    pub(crate) fn new(
+        folder: PathBuf,
+        last: Zxid,
+        settings: LogSettings,
+        is_long: Arc<Notify>,
+    ) -> Self {
         Self {
             folder,
             settings,
@@ -68,6 +75,7 @@ impl LogWriter {
             entry: Entry::default(),
             out: Vec::new(),
             first: None,
+            last,
             changes: 0,
             is_long,
             failure: None,
@@ -78,8 +86,29 @@ impl LogWriter {
     pub(crate) fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
         if self.entry.zxid() != Some(head.zxid) {
             self.seal();
+            self.fill(head.zxid, head.wall_ms);
         }
         self.entry.add(head, change);
+    }
+
+    /// The state has this number now: what was between is of requests that were refused.
+    ///
+    /// The original does not start from a log in which a number is missing.
+    pub(crate) fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
+        self.seal();
+        self.fill(Zxid(zxid.0 + 1), wall_ms);
+    }
+
+    fn fill(&mut self, before: Zxid, wall_ms: i64) {
+        while self.last.0 + 1 < before.0 {
+            let head = ChangeHead {
+                session: SessionId::NONE,
+                zxid: Zxid(self.last.0 + 1),
+                wall_ms,
+            };
+            self.entry.add(head, &Change::Nothing);
+            self.seal();
+        }
     }
 
     /// Gives up the changes of the newest zxid.
@@ -117,10 +146,11 @@ impl LogWriter {
         self.failure.take()
     }
 
-    /// A save has all that was written: the next change begins a file.
-    pub(crate) fn begin_file(&mut self) {
+    /// What was saved has all that was written, and this number: the next change begins a file.
+    pub(crate) fn go_on_from(&mut self, zxid: Zxid) {
         self.file = None;
         self.changes = 0;
+        self.last = zxid;
     }
 
     fn seal(&mut self) {
@@ -128,6 +158,7 @@ impl LogWriter {
             return;
         };
         self.first.get_or_insert(zxid);
+        self.last = zxid;
         let start = self.out.len();
         // The checksum and the length, once they are known.
         self.out.extend_from_slice(&[0; 8 + 4]);

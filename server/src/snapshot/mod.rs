@@ -180,9 +180,9 @@ impl DataDir {
         Ok(bytes)
     }
 
-    /// A log of what changes behind the newest snapshot, which is there.
-    pub(crate) fn log(&self, settings: LogSettings, is_long: Arc<Notify>) -> LogWriter {
-        LogWriter::new(self.folder.clone(), settings, is_long)
+    /// A log of what changes behind this state, which is saved.
+    pub(crate) fn log(&self, from: Zxid, settings: LogSettings, is_long: Arc<Notify>) -> LogWriter {
+        LogWriter::new(self.folder.clone(), from, settings, is_long)
     }
 
     /// Deletes saves of ours beyond those that are kept, and logs of ours that hold nothing behind

@@ -84,6 +84,7 @@ impl Universe {
             turns.alter(|engine, now, effects| {
                 let is_there = engine.rewind(mark, now, effects);
                 anew.save(engine);
+                effects.note_anew(engine.zxid());
                 is_there
             })
         });
