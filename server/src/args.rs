@@ -242,6 +242,9 @@ struct ControlArgs {
     /// Answer HTTP on the same port, from this machine: what `minikeeper ctl` needs
     #[arg(long)]
     control: bool,
+    /// Answer it on a port of its own, also while the server is down
+    #[arg(long, value_name = "IP:PORT")]
+    control_listen: Option<SocketAddr>,
     /// The same for whoever shows this token, from any machine
     #[arg(long, value_name = "TOKEN")]
     control_token: Option<String>,
@@ -390,7 +393,9 @@ impl ServeArgs {
         let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
         let mut control = ControlConfig::default();
         control.token.clone_from(&self.control.control_token);
-        control.is_enabled = self.control.control || control.token.is_some();
+        control.listen = self.control.control_listen;
+        let is_meant = control.token.is_some() && control.listen.is_none();
+        control.is_enabled = self.control.control || is_meant;
         Config {
             control,
             listen: SocketAddr::new(self.listen, self.port),

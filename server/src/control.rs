@@ -1,4 +1,4 @@
-//! The verbs of a test over HTTP, on the clients' own port.
+//! The verbs of a test over HTTP, on the clients' own port or another.
 //!
 //! One table says which verbs there are: [`verbs()`]. Routing, the description that
 //! `GET /v1/openapi.json` gives and the help of `minikeeper ctl` all come from it. A new verb is an
@@ -12,10 +12,12 @@ mod controls;
 mod door;
 mod fault;
 pub(crate) mod first_bytes;
+mod going_down;
 mod handover;
 mod http;
 mod json;
 mod openapi;
+pub(crate) mod own_port;
 mod parameter;
 mod query;
 mod routing;

@@ -1,6 +1,6 @@
 //! Whether a server can be reached: its listening tasks, and how there come to be some again.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -25,15 +25,30 @@ struct Inner {
     bind: Option<Bind>,
 }
 
-#[derive(Default)]
 enum State {
     /// Reachable, by these tasks.
     Up(Vec<JoinHandle<()>>),
-    /// Not reachable for now.
-    #[default]
-    Down,
+    /// Not reachable for now, but by who opens it again, at a side entrance.
+    Down(Option<Side>),
     /// Never again.
     Stopped,
+}
+
+/// A side entrance.
+#[cfg_attr(
+    not(feature = "control"),
+    expect(dead_code, reason = "only control opens one")
+)]
+struct Side {
+    address: SocketAddr,
+    /// Listens there.
+    task: JoinHandle<()>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Down(None)
+    }
 }
 
 /// What a door was found to be.
@@ -57,37 +72,69 @@ impl Door {
         let inner = self.inner.lock();
         match (&inner.state, &inner.bind) {
             (State::Up(_), _) => Found::Up,
-            (State::Down, Some(bind)) => Found::Down(Arc::clone(bind)),
-            (State::Down, None) | (State::Stopped, _) => Found::Stopped,
+            (State::Down(_), Some(bind)) => Found::Down(Arc::clone(bind)),
+            (State::Down(_), None) | (State::Stopped, _) => Found::Stopped,
         }
     }
 
-    /// Is up by these tasks; they end if there is no way back.
-    pub(crate) fn set_up(&self, tasks: Vec<JoinHandle<()>>) {
+    /// Is up by these tasks; they end if there is no way back. The side entrance ends, which is
+    /// given to be waited for.
+    pub(crate) fn set_up(&self, tasks: Vec<JoinHandle<()>>) -> Vec<JoinHandle<()>> {
         let mut inner = self.inner.lock();
         if matches!(inner.state, State::Stopped) {
-            return abort(&tasks);
+            abort(&tasks);
+            return Vec::new();
         }
-        inner.state = State::Up(tasks);
+        std::mem::replace(&mut inner.state, State::Up(tasks)).end()
+    }
+
+    /// While it is down, this task listens there, unless there is one that does: where it is.
+    /// Nowhere if it is not down; the task has ended then.
+    #[cfg(feature = "control")]
+    pub(crate) fn set_side(&self, address: SocketAddr, task: JoinHandle<()>) -> Option<SocketAddr> {
+        let mut inner = self.inner.lock();
+        match &mut inner.state {
+            State::Down(side @ None) => {
+                *side = Some(Side { address, task });
+                Some(address)
+            }
+            State::Down(Some(Side { address, .. })) => {
+                task.abort();
+                Some(*address)
+            }
+            State::Up(_) | State::Stopped => {
+                task.abort();
+                None
+            }
+        }
     }
 
     /// Ends the tasks, which are given to be waited for; `for_ever` if it never comes up again.
     pub(crate) fn close(&self, for_ever: bool) -> Vec<JoinHandle<()>> {
         let mut inner = self.inner.lock();
-        let next = if for_ever || matches!(inner.state, State::Stopped) {
+        if for_ever {
             // It holds what holds the door.
             inner.bind = None;
-            State::Stopped
-        } else {
-            State::Down
-        };
-        match std::mem::replace(&mut inner.state, next) {
-            State::Up(tasks) => {
-                abort(&tasks);
-                tasks
-            }
-            State::Down | State::Stopped => Vec::new(),
+            return std::mem::replace(&mut inner.state, State::Stopped).end();
         }
+        match inner.state {
+            State::Up(_) => std::mem::take(&mut inner.state).end(),
+            // Nothing to close; the side entrance stays.
+            State::Down(_) | State::Stopped => Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Ends the tasks, which are given to be waited for.
+    fn end(self) -> Vec<JoinHandle<()>> {
+        let tasks = match self {
+            Self::Up(tasks) => tasks,
+            Self::Down(side) => side.into_iter().map(|side| side.task).collect(),
+            Self::Stopped => Vec::new(),
+        };
+        abort(&tasks);
+        tasks
     }
 }
 
@@ -95,7 +142,7 @@ impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.inner.lock().state {
             State::Up(_) => "up",
-            State::Down => "down",
+            State::Down(_) => "down",
             State::Stopped => "stopped",
         };
         f.debug_tuple("Door").field(&state).finish()

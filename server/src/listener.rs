@@ -11,7 +11,7 @@ use std::{
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{shared::Shared, socket::SocketTask, stats::Peer, stream::Stream};
+use crate::{live::Slot, shared::Shared, socket::SocketTask, stats::Peer, stream::Stream};
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -30,16 +30,25 @@ pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener>
     socket.listen(backlog)
 }
 
-/// Accepts until dropped; `wrap` says what a connection's bytes travel on, `spawn` starts its task.
+/// Accepts clients until dropped; `wrap` says what a connection's bytes travel on, `spawn` starts
+/// its task.
 pub(crate) async fn accept(
     listener: TcpListener,
     shared: Arc<Shared>,
     wrap: impl Fn(TcpStream) -> Stream,
     spawn: impl Fn(SocketTask, IpAddr),
 ) {
+    each(listener, move |stream, peer| {
+        open(&shared, stream, peer, &wrap, &spawn);
+    })
+    .await;
+}
+
+/// Gives away every connection that is accepted, until dropped.
+pub(crate) async fn each(listener: TcpListener, open: impl Fn(TcpStream, SocketAddr)) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => open(&shared, stream, peer, &wrap, &spawn),
+            Ok((stream, peer)) => open(stream, peer),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept; is the limit of open files reached?");
@@ -62,19 +71,28 @@ fn open(
         return;
     }
     let address = peer.ip();
-    let slot = match shared.live.enter(&shared.config, address) {
-        Ok(slot) => slot,
+    let Some(slot) = enter(shared, &stream, address) else {
+        return;
+    };
+    let task = SocketTask::new(shared, wrap(stream), peer, slot);
+    spawn(task, address);
+}
+
+/// Counts a connection in, and readies its socket; nothing if a limit forbids it.
+pub(crate) fn enter(shared: &Shared, stream: &TcpStream, address: IpAddr) -> Option<Slot> {
+    match shared.live.enter(&shared.config, address) {
+        Ok(slot) => {
+            // Fails only on a socket that is gone already, which reading will notice.
+            let _ = stream.set_nodelay(true);
+            Some(slot)
+        }
         Err((setting, max)) => {
             shared.limits.refused(setting, max, address);
             // As the original refuses: a reset, no byte.
             let _ = stream.set_zero_linger();
-            return;
+            None
         }
-    };
-    // Fails only on a socket that is gone already, which reading will notice.
-    let _ = stream.set_nodelay(true);
-    let task = SocketTask::new(shared, wrap(stream), peer, slot);
-    spawn(task, address);
+    }
 }
 
 /// Whether the failure concerns only the connection that was about to be accepted.

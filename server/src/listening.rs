@@ -74,7 +74,10 @@ impl Listeners {
 }
 
 /// Listens; says where, the real port included.
-fn bind(address: SocketAddr, config: &Config) -> Result<(TcpListener, SocketAddr), StartError> {
+pub(crate) fn bind(
+    address: SocketAddr,
+    config: &Config,
+) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |source| StartError::Listen { address, source };
     let listener = listener::bind(address, config.listen_backlog).map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;

@@ -218,7 +218,7 @@ fn announce(server: &Server) {
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
          shell          zkCli.sh -server {address}"
     );
-    if server.has_control() {
+    if let Some(address) = server.control_addr() {
         let _ = writeln!(io::stdout(), "control on http://{address}/v1/openapi.json");
     }
     #[cfg(feature = "tls")]

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 #[cfg(feature = "control")]
-use crate::control::{Controls, Handover};
+use crate::control::{Controls, Handover, own_port};
 use crate::{
     config::{Config, TxnLog},
     listening::Listeners,
@@ -46,7 +46,7 @@ pub struct Server {
     #[cfg(feature = "control")]
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
-    /// What saves from time to time.
+    /// What saves from time to time, and what listens whether the server is down or not.
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -75,6 +75,8 @@ impl Server {
         let seed = std::mem::take(&mut config.seed);
         seeding::check(&seed, config.frame_bytes_max)?;
         let listeners = Listeners::bind(&mut config)?;
+        #[cfg(feature = "control")]
+        let own_port = own_port::bind(&mut config)?;
         let address = config.listen;
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, data_dir) = start::load(&config, settings, state).await?;
@@ -99,14 +101,14 @@ impl Server {
         let universe = Universe::root(Arc::clone(&shared));
         universe.seed(&seed)?;
         #[cfg(feature = "control")]
-        let controls = shared
-            .config
-            .control
-            .is_enabled
-            .then(|| Arc::new(Controls::new(universe.clone())));
+        let control = &shared.config.control;
+        #[cfg(feature = "control")]
+        let controls = (control.is_enabled || control.listen.is_some())
+            .then(|| Controls::new(universe.clone(), own_port::serve))
+            .map(Arc::new);
         let spawn = {
             #[cfg(feature = "control")]
-            let controls = controls.clone();
+            let controls = controls.clone().filter(|_| control.is_enabled);
             move |task: SocketTask, peer: IpAddr| {
                 #[cfg(feature = "control")]
                 if let Some(controls) = &controls {
@@ -129,6 +131,10 @@ impl Server {
             Ok(Box::new(move || serve(listeners)))
         });
         let mut tasks = Vec::new();
+        #[cfg(feature = "control")]
+        if let (Some(listener), Some(controls)) = (own_port, &controls) {
+            tasks.push(own_port::serve(listener, Arc::clone(controls)));
+        }
         let Config {
             save_interval,
             txn_log,
@@ -164,13 +170,6 @@ impl Server {
     #[must_use]
     pub fn secure_addr(&self) -> Option<SocketAddr> {
         self.shared.config.secure_listen
-    }
-
-    /// Whether there is control over HTTP.
-    #[cfg(feature = "control")]
-    #[must_use]
-    pub const fn has_control(&self) -> bool {
-        self.controls.is_some()
     }
 
     /// Waits until the server has stopped serving by itself; says why.

@@ -4,6 +4,8 @@
 //!
 //! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
 
+#[cfg(feature = "control")]
+use std::net::SocketAddr;
 use std::{
     future::Future,
     io,
@@ -60,6 +62,16 @@ impl Stream {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.poll_flush(cx),
+        }
+    }
+
+    /// This side's address, of plain TCP.
+    #[cfg(feature = "control")]
+    pub(crate) fn plain_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Plain(stream) => stream.local_addr().ok(),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => None,
         }
     }
 

@@ -61,14 +61,17 @@ impl Universe {
     /// The address as ZooKeeper clients take it, with the chroot that names the universe.
     #[must_use]
     pub fn connect_string(&self) -> String {
-        let address = self.root.config.listen;
-        let ip = match address.ip() {
-            ip if !ip.is_unspecified() => ip,
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        let address = SocketAddr::new(ip, address.port());
+        let address = reachable(self.root.config.listen);
         format!("{address}{}", self.shared.turns.prefix())
+    }
+
+    /// Where control over HTTP is, if there is any: at an address of its own, or at the clients'.
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub fn control_addr(&self) -> Option<SocketAddr> {
+        let config = &self.root.config;
+        let clients = config.control.is_enabled.then_some(config.listen);
+        config.control.listen.or(clients).map(reachable)
     }
 
     /// A connection inside the process: the same bytes and the same turns, no socket.
@@ -107,4 +110,14 @@ impl Universe {
         let hits = self.shared.turns.look(|look| look.counters.limit_hits);
         self.shared.limits.counts(hits)
     }
+}
+
+/// An address to connect to, where a server listens at this one.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        ip if !ip.is_unspecified() => return listen,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, listen.port())
 }

@@ -1,8 +1,8 @@
 //! Restarts and data that moves, over HTTP.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
+    io::{ErrorKind, Write as _},
+    net::{SocketAddr, TcpStream},
     path::PathBuf,
 };
 
@@ -10,7 +10,10 @@ use minikeeper_protocol::CreateMode;
 use minikeeper_tests::wire::{self, Wire};
 use serde_json::json;
 
-use crate::http::{done, post, said, scene};
+use crate::{
+    http::{connect, done, get, post, raw, request, said, scene},
+    kit::wait_until,
+};
 
 fn scratch_dir(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -45,28 +48,120 @@ fn server_is_restarted_with_what_is_kept() {
     assert!(said(&answer, 400).starts_with("parameter keep: "));
 }
 
-/// The connection that took the server down can bring it up.
+/// Nobody listens there: no listener that accepts and closes, which some clients tell apart.
+#[track_caller]
+fn assert_refused(address: SocketAddr) {
+    let refused = TcpStream::connect(address).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{address}");
+}
+
+/// Takes a server down; gives where control is meanwhile.
+#[track_caller]
+fn go_down(address: SocketAddr) -> SocketAddr {
+    let answer = done(post(address, "go_down", &json!({})));
+    answer["control"].as_str().unwrap().parse().unwrap()
+}
+
 #[test]
-fn control_stays_while_the_server_is_down() {
+fn server_that_is_down_is_brought_up_by_somebody_else() {
     let scene = scene(|_| {});
     let address = scene.address();
-    let mut control = TcpStream::connect(address).unwrap();
-    let mut call = |verb: &str| {
-        let head = format!("POST /v1/{verb} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n");
-        control
-            .write_all(format!("{head}\r\n{{}}").as_bytes())
-            .unwrap();
-        let mut answer = [0; 12];
-        control.read_exact(&mut answer).unwrap();
-        let mut rest = [0; 4_096];
-        // What is left of the answer comes at once.
-        let _ = control.read(&mut rest).unwrap();
-        String::from_utf8(answer.to_vec()).unwrap()
-    };
-    assert_eq!(call("go_down"), "HTTP/1.1 200");
-    assert!(TcpStream::connect(address).is_err());
-    assert_eq!(call("come_up"), "HTTP/1.1 200");
-    TcpStream::connect(address).unwrap();
+    let (mut client, session) = scene.open_session();
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let side = go_down(address);
+    client.expect_closed();
+    assert_refused(address);
+    assert_eq!(side.ip(), address.ip());
+    // Every verb is there, each over a connection of its own; whoever takes it down again is told
+    // the same.
+    assert_eq!(done(get(side, "get?path=/e"))["data"], json!(""));
+    assert_eq!(go_down(side), side);
+    // It is no place for clients.
+    assert!(raw(side, &[0, 0, 0, 44]).starts_with(b"HTTP/1.1 400 "));
+    assert_eq!(done(post(side, "come_up", &json!({}))), json!({}));
+    assert_refused(side);
+    let password = session.password.as_deref().unwrap();
+    let mut client = Wire::connect(address);
+    client.resume(session.session_id, password, minikeeper::Zxid(0), 10_000);
+    client.must(&wire::get("/e", false));
+    done(get(address, "now"));
+    // Once more, and up with less; a restart brings it up too.
+    let side = go_down(address);
+    done(post(side, "come_up", &json!({"keep": "data"})));
+    assert!(scene.server.get("/e").is_none());
+    let side = go_down(address);
+    done(post(side, "restart", &json!({})));
+    assert_refused(side);
+    done(get(address, "now"));
+}
+
+/// However the server comes up or ends, the port of control alone goes with its being down.
+#[test]
+fn side_entrance_goes_whoever_brings_the_server_up_or_stops_it() {
+    let scene = scene(|_| {});
+    let side = go_down(scene.address());
+    scene.server.come_up(minikeeper::Keep::Everything).unwrap();
+    assert_refused(side);
+    let side = go_down(scene.address());
+    scene.server.shutdown().unwrap();
+    assert_refused(side);
+}
+
+/// What keeps strangers from control keeps them from it there too.
+#[test]
+fn side_entrance_asks_for_the_token() {
+    let scene = scene(|config| config.control.token = Some("s3cret".to_owned()));
+    let token = "Host: localhost\r\nAuthorization: Bearer s3cret\r\n";
+    let answer = request(scene.address(), "POST /v1/go_down", token, "{}");
+    let side = done(answer)["control"].as_str().unwrap().parse().unwrap();
+    said(&post(side, "come_up", &json!({})), 401);
+    assert_refused(scene.address());
+    done(request(side, "POST /v1/come_up", token, "{}"));
+    TcpStream::connect(scene.address()).unwrap();
+}
+
+/// Half a way down would be a server that nobody can bring up.
+#[test]
+fn server_goes_down_even_if_whoever_asked_goes_away() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let (mut client, _) = scene.open_session();
+    let mut control = connect(address);
+    let head = "POST /v1/go_down HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+    control.write_all(head.as_bytes()).unwrap();
+    drop(control);
+    client.expect_closed();
+    wait_until("the port is closed", || {
+        TcpStream::connect(address).is_err()
+    });
+}
+
+/// A port that control has for itself is there before, meanwhile and afterwards.
+#[test]
+fn own_port_of_control_stays() {
+    for is_on_both in [false, true] {
+        let scene = scene(|config| {
+            config.control.is_enabled = is_on_both;
+            config.control.listen = Some(([127, 0, 0, 1], 0).into());
+        });
+        let address = scene.address();
+        let control = scene.server.control_addr().unwrap();
+        assert_ne!(control, address);
+        let asked = raw(
+            address,
+            b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        );
+        assert_eq!(!asked.is_empty(), is_on_both);
+        assert_eq!(go_down(control), control);
+        assert_refused(address);
+        done(get(control, "now"));
+        done(post(control, "come_up", &json!({})));
+        TcpStream::connect(address).unwrap();
+        done(post(control, "restart", &json!({})));
+        done(get(control, "now"));
+        scene.server.shutdown().unwrap();
+        assert_refused(control);
+    }
 }
 
 /// A universe of its own goes down alone; the server's own takes all with it.

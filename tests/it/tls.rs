@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     sync::Arc,
     thread,
@@ -15,6 +15,7 @@ use minikeeper_tests::wire::{self, Wire};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
 };
+use serde_json::json;
 use tokio_rustls::{
     TlsConnector,
     rustls::{
@@ -24,7 +25,10 @@ use tokio_rustls::{
     },
 };
 
-use crate::kit::{Logged, TIMEOUT_MS, wait_until};
+use crate::{
+    http::{answer, done, post},
+    kit::{Logged, TIMEOUT_MS, wait_until},
+};
 
 /// A certificate authority, and a folder with what it has made for a server.
 struct Authority {
@@ -218,6 +222,21 @@ fn control_is_served_over_tls() {
     let answer = String::from_utf8(wire.rest()).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("\"elapsed_ms\":"), "{answer}");
+}
+
+/// The way up leads over this machine alone, where nothing goes over a network in clear.
+#[test]
+fn server_taken_down_over_tls_is_brought_up_on_the_same_machine() {
+    let authority = Authority::new("down");
+    let logged = authority.serve(|config| config.control.is_enabled = true);
+    let mut wire = authority.connect(&logged, None);
+    wire.send_raw(b"POST /v1/go_down HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let gone = answer(&wire.rest());
+    assert!(TcpStream::connect(secure(&logged)).is_err());
+    let side: SocketAddr = done(gone)["control"].as_str().unwrap().parse().unwrap();
+    assert!(side.ip().is_loopback());
+    done(post(side, "come_up", &json!({})));
+    authority.open(&logged, None).ping();
 }
 
 /// Reference section 9.12: what is no TLS ends that connection, and is counted.

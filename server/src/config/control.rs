@@ -1,5 +1,7 @@
 //! Settings of control over HTTP.
 
+use std::net::SocketAddr;
+
 /// Whether and for whom there is control over HTTP.
 ///
 /// A request is served only from this machine, and only if it names the server by an address or
@@ -11,6 +13,11 @@ pub struct ControlConfig {
     /// Whether HTTP requests on the clients' port are answered. Default: no, their bytes are what
     /// they always were: the start of a frame that is too long.
     pub is_enabled: bool,
+    /// An address of control's own, where HTTP alone is answered, also while the server is
+    /// [down](crate::Universe::go_down); the clients' port may answer too. Port 0 takes a free one.
+    /// Default: none. A server that a request takes down opens one then, at the address the request
+    /// came to, until it comes up.
+    pub listen: Option<SocketAddr>,
     /// What a request has to show as `Authorization: Bearer TOKEN`. Default: nothing, only this
     /// machine is served.
     pub token: Option<String>,
@@ -22,6 +29,7 @@ impl Default for ControlConfig {
     fn default() -> Self {
         Self {
             is_enabled: false,
+            listen: None,
             token: None,
             body_bytes_max: 64 << 20,
         }

@@ -1,33 +1,56 @@
 //! What requests act on.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     config::ControlConfig,
     control::{fault::Fault, snapshots::Snapshots},
+    shared::Shared,
     universe::Universe,
 };
+
+/// Accepts connections and serves them, on the calling runtime.
+pub(crate) type Serve = fn(TcpListener, Arc<Controls>) -> JoinHandle<()>;
 
 /// Everything that a verb may need of the server.
 #[derive(Debug)]
 pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
+    /// What serves control alone. Verbs ask for it, and it serves verbs.
+    serve: Serve,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
 
 impl Controls {
-    pub(crate) fn new(own: Universe) -> Self {
+    pub(crate) fn new(own: Universe, serve: Serve) -> Self {
         Self {
             own,
             snapshots: Snapshots::default(),
+            serve,
             stopped: watch::Sender::new(false),
         }
     }
 
     pub(crate) fn config(&self) -> &ControlConfig {
-        &self.own.shared.config.control
+        &self.shared().config.control
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.own.shared
+    }
+
+    /// Serves control alone here, from now on.
+    pub(crate) fn serve(self: &Arc<Self>, listener: TcpListener) -> JoinHandle<()> {
+        (self.serve)(listener, Arc::clone(self))
+    }
+
+    /// Takes the server down.
+    pub(crate) async fn go_down(&self) {
+        self.own.go_down().await;
     }
 
     /// The universe that a request means; without a name the server's own.

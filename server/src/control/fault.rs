@@ -36,3 +36,14 @@ impl Fault {
         Self::new(StatusCode::REQUEST_TIMEOUT, sentence)
     }
 }
+
+/// An error and what is behind it, in one sentence.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}

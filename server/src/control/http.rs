@@ -1,6 +1,12 @@
 //! One connection that speaks HTTP: heads, bodies, limits, answers.
 
-use std::{convert::Infallible, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -41,7 +47,11 @@ pub(crate) async fn serve(
 ) {
     // Going down does not wait for whoever asks for it.
     let _aside = slot.set_aside();
-    let service = service_fn(|request| answer(&controls, peer, request));
+    let ends = Ends {
+        peer,
+        own: own_end(&stream),
+    };
+    let service = service_fn(|request| answer(&controls, ends, request));
     let connection = http1::Builder::new()
         .timer(Timer)
         .header_read_timeout(HEAD_PATIENCE)
@@ -62,9 +72,24 @@ pub(crate) async fn serve(
     }
 }
 
+/// The server's end of a connection, as others on its machine can name it. Of one over TLS the
+/// loopback address: nobody is to send over the network in clear what came over it in secret.
+fn own_end(stream: &Stream) -> SocketAddr {
+    stream
+        .plain_addr()
+        .unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
+}
+
+/// Between whom a connection is.
+#[derive(Clone, Copy)]
+struct Ends {
+    peer: IpAddr,
+    own: SocketAddr,
+}
+
 async fn answer(
     controls: &Arc<Controls>,
-    peer: IpAddr,
+    Ends { peer, own }: Ends,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
@@ -78,7 +103,7 @@ async fn answer(
             return Ok(refusal);
         }
         Ok(route) => match whole(body, controls.config().body_bytes_max).await {
-            Ok(body) => route.serve(controls, head.uri.query(), &body).await,
+            Ok(body) => route.serve(controls, own, head.uri.query(), &body).await,
             Err(fault) => Err(fault),
         },
         Err(fault) => Err(fault),

@@ -1,6 +1,6 @@
 //! From a method and a path to an answer.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use hyper::{Method as HttpMethod, StatusCode, Uri};
 use serde_json::Value;
@@ -67,10 +67,11 @@ impl Route {
         self.methods().split(", ").any(|known| method == known)
     }
 
-    /// Does what is asked for.
+    /// Does what is asked for, at this address.
     pub(crate) async fn serve(
         &self,
         controls: &Arc<Controls>,
+        asked_at: SocketAddr,
         query: Option<&str>,
         body: &[u8],
     ) -> Result<Value, Fault> {
@@ -84,6 +85,7 @@ impl Route {
         let call = Call {
             universe: controls.universe(universe.as_deref())?,
             controls: Arc::clone(controls),
+            asked_at,
             arguments,
         };
         let is_over = call.universe.shared.turns.is_broken();

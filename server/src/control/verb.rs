@@ -1,6 +1,6 @@
 //! One verb: how it is called, what it takes, what it does.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
 use serde_json::Value;
 
@@ -55,7 +55,9 @@ pub(crate) type Waiting<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>
 pub(crate) struct Call {
     /// The one it is about.
     pub(crate) universe: Universe,
-    pub(crate) controls: std::sync::Arc<Controls>,
+    pub(crate) controls: Arc<Controls>,
+    /// The server's end of the connection it came over.
+    pub(crate) asked_at: SocketAddr,
     pub(crate) arguments: Arguments,
 }
 

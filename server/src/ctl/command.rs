@@ -38,6 +38,7 @@ pub(crate) fn describe(command: Command) -> Command {
   minikeeper ctl advance 5s
   minikeeper ctl expire 0x1000a2b3c0001
   minikeeper ctl --server 127.0.0.1:4711 get /a
+  minikeeper ctl go-down        prints where to ask for come-up
 
 Prints the server's answer, JSON or text.
 Exit codes: 0 done, 1 not done, with the reason on stderr, 2 wrong usage.",

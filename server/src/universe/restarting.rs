@@ -31,7 +31,7 @@ impl Universe {
     /// behind the port of the server's own go down with it; another one refuses its clients alone.
     ///
     /// Waits until the connections are closed, two seconds at most. A server that is down already
-    /// stays so.
+    /// stays so. Over HTTP the answer says where [`come_up`](Universe::come_up) can be asked for.
     ///
     /// # Examples
     /// ```
@@ -94,13 +94,19 @@ impl Universe {
             Found::Stopped => return Err(RestartError::Stopped),
             Found::Down(bind) => bind,
         };
-        let _on_its_runtime = root.universes.runtime().map(Handle::enter);
-        let serve = bind()?;
-        for universe in root.universes.all() {
-            renew(&universe, keep);
+        let ended = {
+            let _on_its_runtime = root.universes.runtime().map(Handle::enter);
+            let serve = bind()?;
+            for universe in root.universes.all() {
+                renew(&universe, keep);
+            }
+            renew(root, keep);
+            root.door.set_up(serve())
+        };
+        for task in ended {
+            // Waiting makes sure that the port it had meanwhile is closed.
+            let _ = task.await;
         }
-        renew(root, keep);
-        root.door.set_up(serve());
         Ok(())
     }
 

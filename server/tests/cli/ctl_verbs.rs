@@ -1,10 +1,10 @@
 //! Every verb once, on the command line.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::TcpStream};
 
 use crate::{
     ctl::{ctl, done, server},
-    program::{Running, open, scratch_file, text},
+    program::{Running, open, run, scratch_file, text},
 };
 
 /// The first number in what a verb prints.
@@ -89,9 +89,49 @@ fn play(server: &Running) -> BTreeSet<String> {
     ask(&["restart", "--keep", "data"], "{}");
     ask(&["get", "/a"], "{\"data\":\"x\"");
     ask(&["come-up"], "{}");
-    ask(&["go-down"], "{}");
+    ask(&["go-down"], "127.0.0.1:");
     assert_eq!(ctl(server, &["now"]).status.code(), Some(1));
     seen
+}
+
+/// Two processes that know nothing of each other but what the first one prints.
+#[test]
+fn server_goes_down_and_comes_up_from_a_shell() {
+    let server = server(&[]);
+    let side = done(&server, &["go-down"]);
+    assert!(TcpStream::connect(server.address()).is_err());
+    let output = run(&["ctl", "--server", side.trim_end(), "come-up"]);
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        ("{}\n".into(), "".into())
+    );
+    TcpStream::connect(server.address()).unwrap();
+    let output = run(&["ctl", "--server", side.trim_end(), "now"]);
+    assert_eq!(output.status.code(), Some(1));
+    // A server that is down stops as one that is up does.
+    done(&server, &["go-down"]);
+    assert_eq!(server.terminate().0.code(), Some(0));
+}
+
+/// A port of its own is where control always is, and nothing else.
+#[test]
+fn control_has_a_port_of_its_own() {
+    let mut server = Running::start(&["--port", "0", "--control-listen", "127.0.0.1:0"]);
+    let url = server.line_after("control on http://");
+    let control = url.split('/').next().unwrap();
+    assert_ne!(control, server.address().to_string());
+    assert_eq!(ctl(&server, &["now"]).status.code(), Some(1));
+    for (verb, printed) in [
+        ("go-down", format!("{control}\n")),
+        ("come-up", "{}\n".to_owned()),
+    ] {
+        let output = run(&["ctl", "--server", control, verb]);
+        assert_eq!(
+            (text(&output.stdout), text(&output.stderr)),
+            (printed, "".into())
+        );
+    }
+    TcpStream::connect(server.address()).unwrap();
 }
 
 #[test]

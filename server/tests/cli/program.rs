@@ -78,6 +78,19 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
     }
 
+    /// Waits for a line on stdout that begins so, and gives what follows.
+    #[track_caller]
+    pub(crate) fn line_after(&mut self, beginning: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.stdout.read_line(&mut line).expect("text on stdout");
+            assert_ne!(count, 0, "no line begins with {beginning:?}");
+            if let Some(rest) = line.strip_prefix(beginning) {
+                return rest.trim_end().to_owned();
+            }
+        }
+    }
+
     /// Waits for one line on stderr.
     #[track_caller]
     pub(crate) fn error_line(&mut self) -> String {

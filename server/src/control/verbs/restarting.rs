@@ -1,10 +1,13 @@
 //! Down, up, and data directories.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::{
     control::{
-        fault::Fault,
+        fault::{Fault, with_causes},
+        going_down::go_down,
         parameter::{Kind, Parameter},
         schema,
         verb::{Call, Handler, Method, Verb},
@@ -34,8 +37,8 @@ pub(super) const VERBS: &[Verb] = &[
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let keep = keep(call)?;
-                let restart = |universe: Universe| async move { universe.restart(keep).await };
-                let restarted = to_the_end(call, restart).await?;
+                let universe = call.universe.clone();
+                let restarted = to_the_end(async move { universe.restart(keep).await }).await?;
                 restarted.map_err(|error| refused(&error))?;
                 Ok(json!({}))
             })
@@ -44,14 +47,15 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "go_down",
         method: Method::Post,
-        summary: "Cut every client and refuse all connections; only this one stays, to come up over",
+        summary: "Cut every client and refuse all connections; says where to ask it to come up",
         parameters: &[],
-        plain: None,
-        answer: schema::nothing,
+        plain: Some("control"),
+        answer: || schema::object(&[("control", schema::text())]),
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                call.universe.go_down().await;
-                Ok(json!({}))
+                let gone = go_down(Arc::clone(&call.controls), call.asked_at);
+                let control = to_the_end(gone).await??;
+                Ok(json!({"control": control.to_string()}))
             })
         }),
     },
@@ -107,12 +111,12 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     },
 ];
 
-/// Even if whoever asked for it goes away: half a restart would be a server that stays down.
-async fn to_the_end<F>(call: &Call, work: impl FnOnce(Universe) -> F) -> Result<F::Output, Fault>
+/// Even if whoever asked for it goes away: half of it would be a server that stays down.
+async fn to_the_end<F>(work: F) -> Result<F::Output, Fault>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let done = tokio::spawn(work(call.universe.clone())).await;
+    let done = tokio::spawn(work).await;
     done.map_err(|_| Fault::cannot_now("the server is being stopped"))
 }
 
@@ -136,15 +140,4 @@ fn keep(call: &Call) -> Result<Keep, Fault> {
 
 fn refused(error: &RestartError) -> Fault {
     Fault::cannot_now(with_causes(error))
-}
-
-/// An error and what is behind it, in one sentence.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
