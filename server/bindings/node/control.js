@@ -21,6 +21,9 @@ class MinikeeperError extends Error {
 
 /** Asks one server; each question has a connection of its own, and none is asked twice. */
 class Control {
+  /** Where control is while the server is down, as it says when it goes there. */
+  #side;
+
   constructor(host, port, token, universe) {
     Object.assign(this, { host, port, token, universe });
     this.prefix = universe === undefined ? '/v1/' : `/v1/universes/${encodeURIComponent(universe)}/`;
@@ -34,13 +37,9 @@ class Control {
 
   /** Asks a verb that changes or waits. */
   async act(verb, body = {}) {
-    // A server that is down takes no connection: the one over which it went there is kept until it comes up.
-    if (verb === 'go_down') this.kept ??= new http.Agent({ keepAlive: true, maxSockets: 1 });
     const answer = await this.#ask('POST', verb, verb, JSON.stringify(body), body.within_ms ?? 0);
-    if (verb === 'come_up') {
-      this.kept?.destroy();
-      this.kept = undefined;
-    }
+    if (verb === 'go_down' && answer.control !== undefined) this.#side = splitAddress(answer.control);
+    if (verb === 'come_up' || verb === 'restart') this.#side = undefined;
     return answer;
   }
 
@@ -49,7 +48,7 @@ class Control {
     let status;
     let text;
     try {
-      ({ status, text } = await this.#exchange(method, path, body, PATIENCE_MS + withinMs));
+      ({ status, text } = await this.#exchangeSomewhere(method, path, body, PATIENCE_MS + withinMs));
     } catch (error) {
       throw new MinikeeperError(
         `${verb}: no answer from the control API at ${where} (${error.message}); is it running, and with --control?`,
@@ -66,7 +65,21 @@ class Control {
     throw new MinikeeperError(answer?.error ?? `${verb}: status ${status}: ${text.slice(0, 200)}`, { status });
   }
 
-  #exchange(method, path, body, timeout) {
+  async #exchangeSomewhere(...request) {
+    const side = this.#side;
+    if (side !== undefined) {
+      try {
+        return await this.#exchange(side, ...request);
+      } catch (error) {
+        if (error.code !== 'ECONNREFUSED') throw error;
+        // Somebody else has brought the server up.
+        this.#side = undefined;
+      }
+    }
+    return this.#exchange(this, ...request);
+  }
+
+  #exchange({ host, port }, method, path, body, timeout) {
     const headers = { Accept: 'application/json' };
     if (this.token !== undefined) headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) {
@@ -75,8 +88,7 @@ class Control {
     }
     return new Promise((resolve, reject) => {
       // Without an agent the connection ends with the answer.
-      const agent = this.kept ?? false;
-      const options = { host: this.host, port: this.port, method, path: this.prefix + path, headers, agent };
+      const options = { host, port, method, path: this.prefix + path, headers, agent: false };
       const request = http.request(options, (response) => {
         const pieces = [];
         response.on('data', (piece) => pieces.push(piece));
@@ -90,4 +102,10 @@ class Control {
   }
 }
 
-module.exports = { Control, MinikeeperError };
+/** The host and port of HOST:PORT, neither of them known if it is none. */
+function splitAddress(address) {
+  const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address) ?? [];
+  return { host, port: Number(port) };
+}
+
+module.exports = { Control, MinikeeperError, splitAddress };

@@ -146,8 +146,11 @@ export class Universe {
   /** Loads the data directory of an Apache ZooKeeper 3.4 to 3.9, instead of what is here. */
   importData(dir: string): Promise<Record<string, unknown>>;
 
-  /** Cuts every connection of a client and takes no new one until `comeUp`. */
-  goDown(): Promise<void>;
+  /**
+   * Cuts every connection of a client and refuses new ones until `comeUp`. The verbs of this object work meanwhile; others
+   * reach the server at the HOST:PORT this resolves to: `new Universe(await server.goDown()).comeUp()`.
+   */
+  goDown(): Promise<string>;
   /** Serves again; keeps everything by default. */
   comeUp(options?: { keep?: Keep }): Promise<void>;
   /** Goes down and comes up, on the same port; keeps everything by default. */

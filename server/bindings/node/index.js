@@ -5,7 +5,7 @@
 
 const { resolve } = require('node:path');
 
-const { Control, MinikeeperError } = require('./control.js');
+const { Control, MinikeeperError, splitAddress } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
 
 const WITHIN_MS = 10_000;
@@ -42,11 +42,11 @@ class Universe {
 
   _connect(connectString, token) {
     const address = connectString.split('/', 1)[0];
-    const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address) ?? [];
+    const { host, port } = splitAddress(address);
     if (host === undefined) throw new TypeError(`no address "${address}"; write it as HOST:PORT`);
     this.address = address;
     this.connectString = connectString;
-    this.port = Number(port);
+    this.port = port;
     this.#control = new Control(host, this.port, token, this.name);
   }
 
@@ -181,7 +181,7 @@ class Universe {
   // Restart, as clients see it.
 
   async goDown() {
-    await this._api.act('go_down');
+    return (await this._api.act('go_down')).control;
   }
 
   async comeUp({ keep = 'everything' } = {}) {

@@ -262,9 +262,14 @@ withServer('restart keeps what it is told to', ['restart', 'go_down', 'come_up']
   await server.restart();
   await server.restart({ keep: 'data' });
   assert.ok((await server.children('/')).includes('data'));
-  await server.goDown();
+  const down = await server.goDown();
+  assert.equal(await listens(server.port), false);
+  assert.ok((await server.children('/')).includes('data'));
   await server.comeUp({ keep: 'nothing' });
   assert.ok(!(await server.children('/')).includes('data'));
+  await assert.rejects(new Universe(down).now(), MinikeeperError);
+  await new Universe(await server.goDown()).comeUp();
+  await server.now();
 });
 
 // Universes.

@@ -135,7 +135,7 @@ CASES = [
     (lambda u: u.save(), ("POST", "/v1/save", {}), {}, None),
     (lambda u: u.export_data("/d"), ("POST", "/v1/export_data", {"dir": "/d"}), {}, {}),
     (lambda u: u.import_data("/d"), ("POST", "/v1/import_data", {"dir": "/d"}), {}, {}),
-    (lambda u: u.go_down(), ("POST", "/v1/go_down", {}), {}, None),
+    (lambda u: u.go_down(), ("POST", "/v1/go_down", {}), {"control": "h:1"}, "h:1"),
     (lambda u: u.come_up(keep="data"), ("POST", "/v1/come_up", {"keep": "data"}), {}, None),
     (lambda u: u.restart(), ("POST", "/v1/restart", {"keep": "everything"}), {}, None),
     (

@@ -11,7 +11,7 @@ from conftest import PATIENCE_S, connected
 from kazoo.client import KazooState
 from kazoo.exceptions import ConnectionLoss, NodeExistsError
 
-from minikeeper import MinikeeperError, Server, WaitTimedOut
+from minikeeper import MinikeeperError, Server, Universe, WaitTimedOut
 
 COUNT = int(os.environ.get("MINIKEEPER_EXPIRE_COUNT", "1000"))
 
@@ -372,8 +372,22 @@ def test_server_that_is_down_serves_nobody(own):
         states = States(kazoo)
         own.go_down()
         states.wait_for(KazooState.SUSPENDED)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(own.address.rpartition(":")[2])))
+        assert "zookeeper" in own.children("/")
         own.come_up()
         states.wait_for(KazooState.SUSPENDED, KazooState.CONNECTED)
+
+
+@pytest.mark.needs("go_down", "come_up")
+def test_server_that_is_down_is_brought_up_by_somebody_else(own):
+    control = own.go_down()
+    with pytest.raises(MinikeeperError, match="no answer from the control API"):
+        Universe(own.address).now()
+    Universe(control).come_up()
+    own.now()
+    with pytest.raises(MinikeeperError, match="no answer from the control API"):
+        Universe(control).now()
 
 
 # Universes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from ._errors import MinikeeperError, WaitTimedOut
@@ -19,8 +19,8 @@ class Control:
 
     def __init__(self, host: str, port: int, token: Optional[str], universe: Optional[str]) -> None:
         self.host, self.port, self.token, self.universe = host, port, token, universe
-        # A server that is down takes no connection: the one over which it went there is kept until it comes up.
-        self._kept: Optional[http.client.HTTPConnection] = None
+        # Where control is while the server is down, as it says when it goes there.
+        self._side: Optional[Tuple[str, int]] = None
 
     def read(self, verb: str, /, **query: Any) -> Dict[str, Any]:
         """Asks a verb that changes nothing."""
@@ -41,19 +41,14 @@ class Control:
         if body is not None:
             headers["Content-Type"] = "application/json"
             content = json.dumps(body).encode()
-        timeout = PATIENCE_S + within_ms / 1000
-        connection = self._kept or http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        headers["Connection"] = "close"
         what = verb.partition("?")[0]
-        stays = what == "go_down" or (self._kept is not None and what != "come_up")
-        if not stays:
-            headers["Connection"] = "close"
-        self._kept = None
+        connection: Optional[http.client.HTTPConnection] = None
         try:
+            connection = self._connect(PATIENCE_S + within_ms / 1000)
             connection.request(method, f"/v1/{scope}{verb}", content, headers)
             response = connection.getresponse()
             status, text = response.status, response.read()
-            if stays and status == 200:
-                self._kept = connection
         except socket.timeout:
             raise MinikeeperError(f"{what}: the server at {self.host}:{self.port} does not answer") from None
         except (OSError, http.client.HTTPException) as error:
@@ -63,14 +58,36 @@ class Control:
                 "is it running, and with --control?"
             ) from error
         finally:
-            if self._kept is None:
+            if connection is not None:
                 connection.close()
         try:
             answer = json.loads(text or b"{}")
         except ValueError:
             answer = None
         if status == 200 and isinstance(answer, dict):
+            self._note(what, answer)
             return answer
         sentence = answer.get("error") if isinstance(answer, dict) else None
         sentence = sentence or f"{what}: status {status}: {text[:200]!r}"
         raise (WaitTimedOut if status == 408 else MinikeeperError)(sentence, status)
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        side = self._side
+        if side is not None:
+            connection = http.client.HTTPConnection(*side, timeout=timeout)
+            try:
+                connection.connect()
+                return connection
+            except ConnectionRefusedError:
+                # Somebody else has brought the server up.
+                self._side = None
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        connection.connect()
+        return connection
+
+    def _note(self, verb: str, answer: Mapping[str, Any]) -> None:
+        if verb == "go_down" and "control" in answer:
+            host, _, port = answer["control"].rpartition(":")
+            self._side = host.strip("[]"), int(port)
+        elif verb in ("come_up", "restart"):
+            self._side = None

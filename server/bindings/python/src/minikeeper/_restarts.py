@@ -13,9 +13,13 @@ class Restarts:
 
     _control: Control
 
-    def go_down(self) -> None:
-        """Cuts every connection of a client and takes no new one until `come_up`."""
-        self._control.do("go_down")
+    def go_down(self) -> str:
+        """Cuts every connection of a client and refuses new ones until `come_up`.
+
+        The verbs of this object work meanwhile. Others reach the server at the HOST:PORT that is returned:
+        `Universe(server.go_down()).come_up()`.
+        """
+        return self._control.do("go_down")["control"]
 
     def come_up(self, *, keep: str = "everything") -> None:
         """Serves again."""

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.minikeeper.Keep;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Session;
@@ -41,6 +42,24 @@ class UniverseTest {
     MinikeeperException error = assertThrows(MinikeeperException.class, () -> universe.get("/none"));
     assertEquals(404, error.status());
     assertEquals("no znode \"/none\"", error.getMessage());
+  }
+
+  @Test
+  void serverThatIsDownComesUpAgain() throws Exception {
+    try (MinikeeperServer server = MinikeeperServer.builder().start()) {
+      Verbs.need(server.connectString(), "go_down", "come_up");
+      server.seed(Map.of("/a", "x"));
+      String down = server.goDown();
+      assertThrows(ConnectException.class, () -> new Socket("127.0.0.1", server.port()).close());
+      assertEquals("x", server.get("/a").text());
+      server.comeUp(Keep.EVERYTHING);
+      new Socket("127.0.0.1", server.port()).close();
+      assertEquals("x", server.get("/a").text());
+      assertThrows(MinikeeperException.class, () -> Universe.at(down, null).now());
+      // By somebody else.
+      Universe.at(server.goDown(), null).comeUp(Keep.NOTHING);
+      assertEquals(List.of("zookeeper"), server.children("/"));
+    }
   }
 
   @Test

@@ -2,6 +2,7 @@ package io.github.minikeeper;
 
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
@@ -21,6 +22,8 @@ final class Control {
   final int port;
   final String token;
   private final String prefix;
+  /** Where control is while the server is down, as it says when it goes there; null while it is up. */
+  private volatile InetSocketAddress side;
 
   Control(String host, int port, String token, String universe) {
     this.host = host;
@@ -57,8 +60,7 @@ final class Control {
     head.append("Content-Length: ").append(content.length).append("\r\n\r\n");
 
     byte[] answer;
-    try (Socket socket = new Socket()) {
-      socket.connect(new InetSocketAddress(host, port), PATIENCE_MS);
+    try (Socket socket = connect()) {
       socket.setSoTimeout(PATIENCE_MS + withinMs);
       OutputStream out = socket.getOutputStream();
       byte[] start = head.toString().getBytes(StandardCharsets.ISO_8859_1);
@@ -73,7 +75,44 @@ final class Control {
     } catch (IOException error) {
       throw noAnswer(verb, error.toString(), error);
     }
-    return judge(verb, answer);
+    Map<String, Object> result = judge(verb, answer);
+    if (verb.equals("go_down") && result.get("control") != null) {
+      side = address((String) result.get("control"));
+    } else if (verb.equals("come_up") || verb.equals("restart")) {
+      side = null;
+    }
+    return result;
+  }
+
+  private Socket connect() throws IOException {
+    InetSocketAddress down = side;
+    if (down != null) {
+      try {
+        return connect(down);
+      } catch (ConnectException error) {
+        // Somebody else has brought the server up.
+        side = null;
+      }
+    }
+    return connect(new InetSocketAddress(host, port));
+  }
+
+  private static Socket connect(InetSocketAddress address) throws IOException {
+    Socket socket = new Socket();
+    try {
+      socket.connect(address, PATIENCE_MS);
+      return socket;
+    } catch (IOException error) {
+      socket.close();
+      throw error;
+    }
+  }
+
+  /** Of HOST:PORT. */
+  static InetSocketAddress address(String text) {
+    int colon = text.lastIndexOf(':');
+    if (colon <= 0) throw new IllegalArgumentException("no address \"" + text + "\"; write it as HOST:PORT");
+    return new InetSocketAddress(text.substring(0, colon), Integer.parseInt(text.substring(colon + 1)));
   }
 
   private MinikeeperException noAnswer(String verb, String reason, Throwable cause) {

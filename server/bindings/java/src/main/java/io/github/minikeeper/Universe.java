@@ -1,5 +1,6 @@
 package io.github.minikeeper;
 
+import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -32,11 +33,9 @@ public class Universe {
 
   final void connect(String connectString, String token) {
     String address = connectString.split("/", 2)[0];
-    int colon = address.lastIndexOf(':');
-    if (colon <= 0) throw new IllegalArgumentException("no address \"" + address + "\"; write it as HOST:PORT");
-    int port = Integer.parseInt(address.substring(colon + 1));
+    InetSocketAddress socket = Control.address(address);
     this.connectString = connectString;
-    this.control = new Control(address.substring(0, colon), port, token, name);
+    this.control = new Control(socket.getHostString(), socket.getPort(), token, name);
   }
 
   private Control control() {
@@ -235,7 +234,22 @@ public class Universe {
     act("import_data", Map.of("dir", dir.toAbsolutePath().toString()));
   }
 
-  // Restart, as clients see it: on the same port, without a new process. To be down for a while, stop the process.
+  // Restart, as clients see it: on the same port, without a new process.
+
+  /**
+   * Cuts every connection of a client and refuses new ones until {@link #comeUp}. The verbs of this object work meanwhile;
+   * others reach the server at the address that is returned.
+   *
+   * @return HOST:PORT, as {@link #at} takes it
+   */
+  public String goDown() {
+    return (String) act("go_down", Map.of()).get("control");
+  }
+
+  /** Listens again. */
+  public void comeUp(Keep keep) {
+    act("come_up", Map.of("keep", word(keep)));
+  }
 
   /** Goes down and comes up. */
   public void restart(Keep keep) {
