@@ -76,6 +76,11 @@ address_argument() {
   export host port
 }
 
+# Whether the jars of ZooKeeper 3.9.5 and Curator 5.9.0 are on this machine.
+has_jars_of_3_9() {
+  [[ ${MINIKEEPER_ORIGINAL_JARS-} || -f $target/differential/jars-3.9.5/complete-with-curator ]]
+}
+
 # The folder of the jars of ZooKeeper 3.9.5 and Curator 5.9.0 and what both need: downloaded once, unless
 # MINIKEEPER_ORIGINAL_JARS names another. The last file made says that all are there, by the name of their list.
 jars_of_3_9() {
