@@ -316,7 +316,8 @@ impl Connection {
                 .serve(self.id, requests, out, out_bytes_max, wakes);
             arrived_ms.get_or_insert(leftover.began_ms);
             if is_too_late {
-                self.count_throttled(&inputs[..leftover.applied]);
+                let Shared { limits, config, .. } = &*self.shared;
+                limits.throttled(config, &inputs[..leftover.applied]);
             }
             let all_applied = leftover.applied == inputs.len();
             inputs.clear();
@@ -336,13 +337,6 @@ impl Connection {
                 return (Flow::Full, served);
             }
         }
-    }
-
-    fn count_throttled(&self, applied: &[Input]) {
-        let is_throttled = |input: &&Input| matches!(input, Input::Refused { .. });
-        let throttled = applied.iter().filter(is_throttled).count();
-        let Shared { limits, config, .. } = &*self.shared;
-        limits.throttled(config, throttled);
     }
 
     /// Decodes the frame at `start` into the turn's inputs, if it is whole; says where the next

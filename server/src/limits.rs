@@ -241,8 +241,20 @@ impl Limits {
         Breach::UnservedBytes
     }
 
-    /// Requests were answered with THROTTLEDOP.
-    pub(crate) fn throttled(&self, config: &Config, requests: usize) {
+    /// Counts those of these inputs, which have been served, that were answered with THROTTLEDOP.
+    ///
+    /// What is refused for another reason is none of them: a path outside of its universe.
+    pub(crate) fn throttled(&self, config: &Config, served: &[Input]) {
+        let is_throttled = |input: &&Input| {
+            matches!(
+                input,
+                Input::Refused {
+                    error: ErrorCode::ThrottledOp,
+                    ..
+                }
+            )
+        };
+        let requests = served.iter().filter(is_throttled).count();
         if requests > 0 && count(&self.throttled_ops, requests as u64) {
             let max_ms = config.throttled_op_wait_time.as_millis();
             tracing::warn!(
@@ -338,6 +350,9 @@ fn frames(input: &[u8]) -> impl Iterator<Item = Frame> {
 
 #[cfg(test)]
 mod tests {
+    use minikeeper_engine::ConnId;
+    use minikeeper_protocol::Xid;
+
     use super::*;
 
     #[test]
@@ -347,6 +362,21 @@ mod tests {
         assert_eq!(due, [1, 2, 4, 8, 16]);
         assert!(count(&counter, 100));
         assert!(!count(&counter, 1));
+    }
+
+    /// A request that came too late and names a path outside of its universe is answered with
+    /// NONODE, which is no throttling.
+    #[test]
+    fn requests_refused_for_another_reason_are_not_throttled() {
+        let refused = |error| Input::Refused {
+            conn: ConnId(0),
+            xid: Xid(1),
+            error,
+        };
+        let (limits, config) = (Limits::default(), Config::default());
+        let served = [ErrorCode::NoNode, ErrorCode::ThrottledOp].map(refused);
+        limits.throttled(&config, &served);
+        assert_eq!(limits.counts(LimitHits::default()).throttled_ops, 1);
     }
 
     #[test]

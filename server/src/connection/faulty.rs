@@ -49,7 +49,8 @@ impl Connection {
         }
         if verdict.is_none() && self.is_too_late(read_ms) {
             limits::throttle(std::slice::from_mut(&mut input));
-            self.count_throttled(std::slice::from_ref(&input));
+            let Shared { limits, config, .. } = &*self.shared;
+            limits.throttled(config, std::slice::from_ref(&input));
         }
         let request = Request {
             conn: self.id,
