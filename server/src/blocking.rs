@@ -95,7 +95,6 @@ impl Server {
     /// The same.
     pub fn come_up(&self, keep: Keep) -> Result<(), RestartError> {
         self.on_its_thread(move |universe| async move { universe.come_up(keep).await })
-            .unwrap_or(Err(RestartError::Stopped))
     }
 
     /// As [`Universe::restart`](crate::Universe::restart).
@@ -112,23 +111,6 @@ impl Server {
     /// ```
     pub fn restart(&self, keep: Keep) -> Result<(), RestartError> {
         self.on_its_thread(move |universe| async move { universe.restart(keep).await })
-            .unwrap_or(Err(RestartError::Stopped))
-    }
-
-    /// Waits for something that is done where the server's tasks run; `None` if that has ended.
-    fn on_its_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> Option<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let universe = self.server.universe().clone();
-        let runtime = universe.shared.universes.runtime()?.clone();
-        let (done, outcome) = std::sync::mpsc::sync_channel(1);
-        let work = work(universe);
-        runtime.spawn(async move {
-            // Fails if nobody waits any more.
-            let _ = done.send(work.await);
-        });
-        outcome.recv().ok()
     }
 
     fn wait(&mut self) -> Result<(), SaveError> {
@@ -167,8 +149,8 @@ impl Server {
     /// When this returns, every watcher's events are in its socket, as with
     /// [`crate::Universe::expire_told`].
     pub fn expire(&self, who: impl Into<Who>) -> bool {
-        let (universe, who) = (self.universe().clone(), who.into());
-        self.wait_for(async move { universe.expire_told(who).await }) > 0
+        let who = who.into();
+        self.on_its_thread(|universe| async move { universe.expire_told(who).await }) > 0
     }
 
     /// As [`crate::Universe::until_watched`].
@@ -176,8 +158,8 @@ impl Server {
     /// # Errors
     /// [`WaitError`] if nobody does within that time.
     pub fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
-        let (universe, path) = (self.universe().clone(), path.to_owned());
-        self.wait_for(async move { universe.until_watched(&path, within).await })
+        let path = path.to_owned();
+        self.on_its_thread(|universe| async move { universe.until_watched(&path, within).await })
     }
 
     /// As [`crate::Universe::until_children`].
@@ -190,8 +172,10 @@ impl Server {
         count: usize,
         within: Duration,
     ) -> Result<(), WaitError> {
-        let (universe, path) = (self.universe().clone(), path.to_owned());
-        self.wait_for(async move { universe.until_children(&path, count, within).await })
+        let path = path.to_owned();
+        self.on_its_thread(
+            |universe| async move { universe.until_children(&path, count, within).await },
+        )
     }
 
     /// As [`crate::Universe::until_contenders`].
@@ -204,8 +188,10 @@ impl Server {
         count: usize,
         within: Duration,
     ) -> Result<(), WaitError> {
-        let (universe, lock) = (self.universe().clone(), lock.to_owned());
-        self.wait_for(async move { universe.until_contenders(&lock, count, within).await })
+        let lock = lock.to_owned();
+        self.on_its_thread(|universe| async move {
+            universe.until_contenders(&lock, count, within).await
+        })
     }
 
     /// As [`crate::Universe::until_idle`].
@@ -213,16 +199,19 @@ impl Server {
     /// # Errors
     /// [`WaitError`] if somebody goes on asking all that time.
     pub fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
-        let universe = self.universe().clone();
-        self.wait_for(async move { universe.until_idle(quiet, within).await })
+        self.on_its_thread(|universe| async move { universe.until_idle(quiet, within).await })
     }
 
     /// Lets the server's thread do something, and waits for it. Works inside a runtime too.
-    fn wait_for<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> T {
+    fn on_its_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> F::Output
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
         let (done, outcome) = std::sync::mpsc::sync_channel(1);
+        let work = work(self.universe().clone());
         self.runtime.spawn(async move {
             // Nobody but the caller waits for it, and that is right below.
-            let _ = done.send(what.await);
+            let _ = done.send(work.await);
         });
         let outcome = outcome.recv();
         outcome.expect("the server's thread lives as long as its handle")
