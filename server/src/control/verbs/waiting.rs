@@ -1,5 +1,7 @@
 //! Waiting for something to happen, without sleeping.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
@@ -7,7 +9,7 @@ use crate::{
         fault::Fault,
         parameter::{Kind, Parameter},
         schema,
-        verb::{Handler, Method, Outcome, Verb},
+        verb::{Call, Handler, Method, Outcome, Verb, Waiting},
     },
     universe::WaitError,
 };
@@ -22,87 +24,94 @@ pub(super) const WITHIN: Parameter = Parameter::required(
 const COUNT: Parameter = Parameter::required("count", Kind::Count(u32::MAX as u64), "How many");
 
 pub(super) const VERBS: &[Verb] = &[
-    Verb {
-        name: "until_watched",
-        method: Method::Post,
-        summary: "Wait until somebody watches a path",
-        parameters: &[
+    waits(
+        "until_watched",
+        "Wait until somebody watches a path",
+        &[
             Parameter::required("path", Kind::Path, "The path, watched in any way"),
             WITHIN,
         ],
-        plain: None,
-        answer: schema::nothing,
-        handler: Handler::Waits(|call| {
+        |call| {
             Box::pin(async move {
-                let within = call.arguments.duration("within_ms")?;
                 let path = call.arguments.text("path")?;
-                told(call.universe.until_watched(path, within).await)
+                told(call.universe.until_watched(path, within(call)?).await)
             })
-        }),
-    },
-    Verb {
-        name: "until_children",
-        method: Method::Post,
-        summary: "Wait until a znode has so many children",
-        parameters: &[
+        },
+    ),
+    waits(
+        "until_children",
+        "Wait until a znode has so many children",
+        &[
             Parameter::required("path", Kind::Path, "The znode"),
             COUNT,
             WITHIN,
         ],
-        plain: None,
-        answer: schema::nothing,
-        handler: Handler::Waits(|call| {
+        |call| {
             Box::pin(async move {
-                let within = call.arguments.duration("within_ms")?;
-                let path = call.arguments.text("path")?;
-                let count = number(call.arguments.count("count")?);
-                told(call.universe.until_children(path, count, within).await)
+                let (path, count) = (call.arguments.text("path")?, count(call)?);
+                let children = call.universe.until_children(path, count, within(call)?);
+                told(children.await)
             })
-        }),
-    },
-    Verb {
-        name: "until_contenders",
-        method: Method::Post,
-        summary: "Wait until so many hold a lock or queue for it",
-        parameters: &[
+        },
+    ),
+    waits(
+        "until_contenders",
+        "Wait until so many hold a lock or queue for it",
+        &[
             Parameter::required("lock", Kind::Path, "The path of the lock"),
             COUNT,
             WITHIN,
         ],
-        plain: None,
-        answer: schema::nothing,
-        handler: Handler::Waits(|call| {
+        |call| {
             Box::pin(async move {
-                let within = call.arguments.duration("within_ms")?;
-                let lock = call.arguments.text("lock")?;
-                let count = number(call.arguments.count("count")?);
-                told(call.universe.until_contenders(lock, count, within).await)
+                let (lock, count) = (call.arguments.text("lock")?, count(call)?);
+                let contenders = call.universe.until_contenders(lock, count, within(call)?);
+                told(contenders.await)
             })
-        }),
-    },
-    Verb {
-        name: "until_idle",
-        method: Method::Post,
-        summary: "Wait until no client has asked for anything for a while",
-        parameters: &[
+        },
+    ),
+    waits(
+        "until_idle",
+        "Wait until no client has asked for anything for a while",
+        &[
             Parameter::required("quiet_ms", Kind::DurationMs, "For how long, in real time")
                 .with_default("50"),
             WITHIN,
         ],
-        plain: None,
-        answer: schema::nothing,
-        handler: Handler::Waits(|call| {
+        |call| {
             Box::pin(async move {
-                let within = call.arguments.duration("within_ms")?;
                 let quiet = call.arguments.duration("quiet_ms")?;
-                told(call.universe.until_idle(quiet, within).await)
+                told(call.universe.until_idle(quiet, within(call)?).await)
             })
-        }),
-    },
+        },
+    ),
 ];
 
-fn number(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
+/// A verb that has nothing to say but that it is so.
+const fn waits(
+    name: &'static str,
+    summary: &'static str,
+    parameters: &'static [Parameter],
+    handler: for<'a> fn(&'a Call) -> Waiting<'a>,
+) -> Verb {
+    Verb {
+        name,
+        method: Method::Post,
+        summary,
+        parameters,
+        plain: None,
+        answer: schema::nothing,
+        handler: Handler::Waits(handler),
+    }
+}
+
+fn within(call: &Call) -> Result<Duration, Fault> {
+    call.arguments.duration("within_ms")
+}
+
+fn count(call: &Call) -> Result<usize, Fault> {
+    let count = call.arguments.count("count")?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 fn told(outcome: Result<(), WaitError>) -> Outcome {
