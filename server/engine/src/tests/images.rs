@@ -2,39 +2,11 @@
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 
-use super::*;
-use crate::{ImageError, Restoration, SessionImage, ZnodeImage};
-
-const ROOT: ZnodeImage<'static> = ZnodeImage {
-    path: b"/",
-    data: Some(b""),
-    acl: -1,
-    czxid: Zxid(0),
-    mzxid: Zxid(0),
-    ctime_ms: 0,
-    mtime_ms: 0,
-    version: 0,
-    created_children: 0,
-    aversion: 0,
-    owner: 0,
-    pzxid: Zxid(9),
+use super::{
+    records::{ROOT, session, znode},
+    *,
 };
-
-fn znode(path: &str) -> ZnodeImage<'_> {
-    let path = path.as_bytes();
-    let (czxid, pzxid) = (Zxid(3), Zxid(3));
-    ZnodeImage {
-        path,
-        czxid,
-        pzxid,
-        ..ROOT
-    }
-}
-
-fn session(id: i64, timeout_ms: i32) -> SessionImage {
-    let id = SessionId(id);
-    SessionImage { id, timeout_ms }
-}
+use crate::{ImageError, Restoration, ZnodeImage};
 
 /// A copy by way of the image.
 fn restored(engine: &Engine) -> Engine {
@@ -74,7 +46,7 @@ fn fresh_state_comes_back() {
 #[test]
 fn config_that_is_missing_stays_missing() {
     let mut restoration = Restoration::new(Settings::default());
-    for image in [ROOT, znode("/zookeeper"), znode("/zookeeper/quota")] {
+    for image in [ROOT, znode("/zookeeper", 3), znode("/zookeeper/quota", 3)] {
         restoration.znode(&image).unwrap();
     }
     let mut engine = Engine::restore(restoration, Zxid(9)).unwrap();
@@ -158,7 +130,7 @@ fn ephemeral_of_unknown_session_goes_without_a_zxid() {
     for (path, owner) in [("/mine", 5), ("/lost", 6)] {
         let znode = ZnodeImage {
             owner,
-            ..znode(path)
+            ..znode(path, 3)
         };
         restoration.znode(&znode).unwrap();
     }
@@ -207,35 +179,41 @@ fn znode_that_makes_no_sense_is_refused() {
         ..Settings::default()
     };
     let mut restoration = Restoration::new(settings);
-    assert_eq!(restoration.znode(&znode("/a")), Err(ImageError::NoRoot));
+    assert_eq!(restoration.znode(&znode("/a", 3)), Err(ImageError::NoRoot));
     restoration.znode(&ROOT).unwrap();
-    restoration.znode(&znode("/a")).unwrap();
+    restoration.znode(&znode("/a", 3)).unwrap();
     let owner = 5;
     let ephemeral = ZnodeImage {
         owner,
-        ..znode("/e")
+        ..znode("/e", 3)
     };
     restoration.znode(&ephemeral).unwrap();
     let data = vec![0; 9_700];
     let too_high = Zxid(i64::MAX - 1);
     for (znode, fault) in [
-        (znode("/a//b"), "path \"/a//b\": empty component at byte 3"),
-        (znode("a"), "path \"a\": does not start with a slash"),
-        (znode("/a"), "znode \"/a\" is there twice"),
-        (znode("/"), "znode \"/\" is there twice"),
-        (znode("/b/c"), "znode \"/b/c\": no parent comes before it"),
-        (znode("/e/c"), "znode \"/e/c\": its parent is ephemeral"),
+        (
+            znode("/a//b", 3),
+            "path \"/a//b\": empty component at byte 3",
+        ),
+        (znode("a", 3), "path \"a\": does not start with a slash"),
+        (znode("/a", 3), "znode \"/a\" is there twice"),
+        (znode("/", 3), "znode \"/\" is there twice"),
+        (
+            znode("/b/c", 3),
+            "znode \"/b/c\": no parent comes before it",
+        ),
+        (znode("/e/c", 3), "znode \"/e/c\": its parent is ephemeral"),
         (
             ZnodeImage {
                 mzxid: too_high,
-                ..znode("/b")
+                ..znode("/b", 3)
             },
             "zxid 0x7ffffffffffffffe exceeds the limit of 0x7ffffeffffffffff",
         ),
         (
             ZnodeImage {
                 data: Some(&data),
-                ..znode("/b")
+                ..znode("/b", 3)
             },
             "the tree exceeds tree_bytes_max of 10000 bytes",
         ),
@@ -313,7 +291,7 @@ fn restored_containers_and_times_to_live_are_cleaned_up_again() {
             let znode = ZnodeImage {
                 owner,
                 created_children,
-                ..znode(path)
+                ..znode(path, 3)
             };
             restoration.znode(&znode).unwrap();
         }
@@ -362,7 +340,7 @@ fn restored_quotas_are_counted_anew() {
             data,
             owner,
             pzxid: Zxid(9),
-            ..znode(path)
+            ..znode(path, 3)
         };
         restoration.znode(&znode).unwrap();
     }

@@ -9,6 +9,7 @@ mod images;
 mod limits;
 mod past;
 mod quotas;
+mod records;
 mod replays;
 mod reports;
 mod restarts;

@@ -2,35 +2,11 @@
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 
-use super::*;
-use crate::{Change, ChangeHead, ImageError, Life, Restoration, SessionImage, ZnodeImage};
-
-fn root() -> ZnodeImage<'static> {
-    ZnodeImage {
-        path: b"/",
-        data: Some(b""),
-        acl: -1,
-        czxid: Zxid(0),
-        mzxid: Zxid(0),
-        ctime_ms: 0,
-        mtime_ms: 0,
-        version: 0,
-        created_children: 0,
-        aversion: 0,
-        owner: 0,
-        pzxid: Zxid(0),
-    }
-}
-
-fn znode(path: &str, zxid: i64) -> ZnodeImage<'_> {
-    ZnodeImage {
-        path: path.as_bytes(),
-        czxid: Zxid(zxid),
-        mzxid: Zxid(zxid),
-        pzxid: Zxid(zxid),
-        ..root()
-    }
-}
+use super::{
+    records::{ROOT, session, znode},
+    *,
+};
+use crate::{Change, ChangeHead, ImageError, Life, Restoration, ZnodeImage};
 
 const fn head(session: i64, zxid: i64) -> ChangeHead {
     ChangeHead {
@@ -142,7 +118,7 @@ fn znode_that_is_there_already_keeps_its_data_and_takes_the_list() {
         version: 3,
         ..znode("/a", 12)
     };
-    let engine = replayed(&[root(), ahead], &[(head(1, 11), change)]);
+    let engine = replayed(&[ROOT, ahead], &[(head(1, 11), change)]);
     let (data, stat) = engine.get("/a").unwrap();
     assert_eq!(data, Some(&b"from the future"[..]));
     assert_eq!((stat.version, stat.czxid), (3, Zxid(12)));
@@ -157,7 +133,7 @@ fn what_is_not_there_is_left_alone_but_the_parent_knows() {
         ..znode("/p", 9)
     };
     let engine = replayed(
-        &[root(), parent],
+        &[ROOT, parent],
         &[
             (head(1, 10), deleted("/p/gone")),
             (head(1, 11), data_set("/p/gone", 2)),
@@ -183,7 +159,7 @@ fn counters_of_a_parent_never_go_back() {
         ..znode("/p", 3)
     };
     let engine = replayed(
-        &[root(), parent],
+        &[ROOT, parent],
         &[
             (head(1, 10), persistent("/p/x", 4)),
             (head(1, 11), deleted("/p/x")),
@@ -198,7 +174,7 @@ fn counters_of_a_parent_never_go_back() {
 fn deleted_znode_takes_what_a_fuzzy_snapshot_has_below_it() {
     let engine = replayed(
         &[
-            root(),
+            ROOT,
             znode("/a", 12),
             znode("/a/b", 13),
             znode("/a/b/c", 14),
@@ -224,10 +200,7 @@ fn session_that_ended_takes_its_ephemerals_told_or_not() {
     ] {
         let mut restoration = Restoration::fresh(Settings::default());
         for id in [5, 6] {
-            let (id, timeout_ms) = (SessionId(id), 4_000);
-            restoration
-                .session(SessionImage { id, timeout_ms })
-                .unwrap();
+            restoration.session(session(id, 4_000)).unwrap();
         }
         let engine = finished(
             restoration,
@@ -284,7 +257,7 @@ fn list_that_the_snapshot_lacks_may_come_from_the_log() {
     };
     let snapshot = || {
         let mut restoration = Restoration::new(Settings::default());
-        restoration.znode(&root()).unwrap();
+        restoration.znode(&ROOT).unwrap();
         restoration.znode(&znode).unwrap();
         restoration
     };
@@ -309,7 +282,7 @@ fn list_that_the_snapshot_lacks_may_come_from_the_log() {
 /// A snapshot whose log is missing can say so; nothing else is known then.
 #[test]
 fn parent_that_is_older_than_its_child_is_raised() {
-    let engine = replayed(&[root(), znode("/a", 3), znode("/a/b", 9)], &[]);
+    let engine = replayed(&[ROOT, znode("/a", 3), znode("/a/b", 9)], &[]);
     assert_eq!(engine.get("/a").unwrap().1.pzxid, Zxid(9));
 }
 
