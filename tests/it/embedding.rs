@@ -7,11 +7,9 @@ use minikeeper::{Server, StartError, blocking};
 use minikeeper_protocol::{CreateMode, EventKind, SessionId, Zxid};
 use minikeeper_tests::wire::{self, PATIENCE, Wire};
 
-use crate::kit::{TIMEOUT_MS, alone_with_memory, raise_open_files_limit, stuck_reader, wait_until};
-
-fn start() -> blocking::Server {
-    blocking::Server::builder().manual_clock().start().unwrap()
-}
+use crate::kit::{
+    TIMEOUT_MS, alone_with_memory, raise_open_files_limit, start, stuck_reader, wait_until,
+};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()

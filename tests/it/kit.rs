@@ -10,7 +10,7 @@ use std::{
 };
 
 use minikeeper::{Config, Server as AsyncServer, blocking::Server};
-use minikeeper_protocol::{ConnectResponse, CreateMode, MultiReadOp, Reply, Request, Xid};
+use minikeeper_protocol::{ConnectResponse, CreateMode, MultiReadOp, Reply, Request, Xid, Zxid};
 use minikeeper_tests::wire::{self, PATIENCE, Wire};
 use tokio::sync::oneshot;
 
@@ -113,6 +113,21 @@ impl Scene {
             .check()
             .unwrap_or_else(|broken| panic!("{broken}"));
     }
+}
+
+/// A server whose time stands still, for tests without a bystander.
+pub(crate) fn start() -> Server {
+    let server = Server::builder().manual_clock().start();
+    server.expect("a free port")
+}
+
+/// Goes on with a session over a new connection, as a client that has seen nothing yet.
+#[track_caller]
+pub(crate) fn resume(server: &Server, session: &ConnectResponse) -> (Wire, ConnectResponse) {
+    let mut wire = Wire::connect(server.addr());
+    let password = session.password.as_deref().expect("a session has one");
+    let response = wire.resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
+    (wire, response)
 }
 
 /// Waits for a condition that another thread brings about, with a bound.

@@ -1,26 +1,12 @@
 //! Snapshots in memory, and going back to them, as clients see it.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
-use minikeeper::{RestoreError, blocking};
-use minikeeper_protocol::{ConnectResponse, CreateMode, ErrorCode, EventKind, Zxid};
+use minikeeper::RestoreError;
+use minikeeper_protocol::{CreateMode, ErrorCode, EventKind};
 use minikeeper_tests::wire::{self, Wire};
 
-use crate::kit::wait_until;
-
-const TIMEOUT_MS: i32 = 30_000;
-
-fn start() -> blocking::Server {
-    blocking::Server::builder().manual_clock().start().unwrap()
-}
-
-/// Goes on with a session over a new connection.
-fn resume(address: SocketAddr, session: &ConnectResponse) -> (Wire, ConnectResponse) {
-    let mut wire = Wire::connect(address);
-    let password = session.password.as_deref().unwrap();
-    let response = wire.resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
-    (wire, response)
-}
+use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 
 /// Source: the promise of [`minikeeper::Universe::restore`].
 #[test]
@@ -50,7 +36,7 @@ fn session_opened_since_is_cut_off_and_unknown() {
     server.restore(&before).unwrap();
     new.expect_closed();
     wait_until("its connection is gone", || server.connections() == 1);
-    let (_, refused) = resume(server.addr(), &session);
+    let (_, refused) = resume(&server, &session);
     assert_eq!(refused.timeout_ms, 0);
     old.ping();
 }
@@ -65,7 +51,7 @@ fn session_that_has_ended_since_can_be_taken_up() {
     assert!(server.expire(session.session_id));
     owner.expect_closed();
     server.restore(&before).unwrap();
-    let (mut owner, resumed) = resume(server.addr(), &session);
+    let (mut owner, resumed) = resume(&server, &session);
     assert_eq!(resumed.session_id, session.session_id);
     owner.must(&wire::get("/e", false));
     // Nobody takes up another's: a whole timeout is left to it, no more.

@@ -9,13 +9,9 @@ use minikeeper_tests::{
     wire::{self, Wire},
 };
 
-use crate::kit::Scene;
+use crate::kit::{Scene, start};
 
 const ROUNDS: u64 = 200;
-
-fn start() -> blocking::Server {
-    blocking::Server::builder().manual_clock().start().unwrap()
-}
 
 #[test]
 fn what_is_missing_is_created_and_what_differs_is_set() {

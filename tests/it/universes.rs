@@ -1,28 +1,14 @@
 //! Several trees behind one port.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use minikeeper::{UniverseError, blocking};
 use minikeeper_protocol::{
-    ConnectResponse, CreateMode, ErrorCode, EventKind, MultiOp, MultiResult, OpCode, Reply,
-    Request, Zxid,
+    CreateMode, ErrorCode, EventKind, MultiOp, MultiResult, OpCode, Reply, Request, Zxid,
 };
 use minikeeper_tests::wire::{self, Wire};
 
-use crate::kit::wait_until;
-
-const TIMEOUT_MS: i32 = 30_000;
-
-fn start() -> blocking::Server {
-    blocking::Server::builder().manual_clock().start().unwrap()
-}
-
-fn resume(address: SocketAddr, session: &ConnectResponse) -> (Wire, ConnectResponse) {
-    let mut wire = Wire::connect(address);
-    let password = session.password.as_deref().unwrap();
-    let response = wire.resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
-    (wire, response)
-}
+use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 
 /// Everything that carries a path carries the universe's prefix, both ways.
 #[test]
@@ -115,7 +101,7 @@ fn session_moves_with_its_first_path() {
     // Over another connection it is known by its id.
     drop(client);
     wait_until("the connection is gone", || mine.connections() == 0);
-    let (mut client, resumed) = resume(server.addr(), &session);
+    let (mut client, resumed) = resume(&server, &session);
     assert_eq!(resumed.session_id, session.session_id);
     client.must(&wire::get("/mine/a", false));
     assert!(mine.get("/a").is_some());
@@ -135,7 +121,7 @@ fn config_is_answered_everywhere_and_says_nothing_about_the_universe() {
     assert_eq!(mine.children("/").unwrap(), ["zookeeper", "a"]);
     client.must(&config);
     drop(client);
-    let (mut client, _) = resume(server.addr(), &session);
+    let (mut client, _) = resume(&server, &session);
     client.must(&config);
     client.must(&wire::get("/mine/a", false));
 }
@@ -169,7 +155,7 @@ fn universe_is_gone_with_its_guard() {
     client.must(&wire::create("/mine/a", b"", CreateMode::Persistent));
     drop(mine);
     client.expect_closed();
-    let (_, refused) = resume(server.addr(), &session);
+    let (_, refused) = resume(&server, &session);
     assert_eq!(refused.timeout_ms, 0);
     assert_eq!(server.universes(), [""; 0]);
     // The name is free, and the next one begins with nothing.

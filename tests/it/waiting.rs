@@ -7,14 +7,10 @@ use minikeeper::{Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{CreateMode, Request};
 use minikeeper_tests::wire::{self, PATIENCE, Wire};
 
-use crate::kit::TIMEOUT_MS;
+use crate::kit::{TIMEOUT_MS, start};
 
 const NOW: Duration = Duration::ZERO;
 const MS: Duration = Duration::from_millis(1);
-
-fn start() -> Server {
-    Server::builder().manual_clock().start().unwrap()
-}
 
 fn create(client: &mut Wire, path: &str) {
     client.must(&wire::create(path, b"", CreateMode::Persistent));
