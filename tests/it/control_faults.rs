@@ -1,10 +1,12 @@
 //! Faults, silence, frozen time and waiting over HTTP.
 
+use std::thread;
+
 use minikeeper_protocol::CreateMode;
 use minikeeper_tests::wire;
 use serde_json::json;
 
-use crate::http::{done, get, post, said, scene};
+use crate::http::{Kept, done, get, post, said, scene};
 
 #[test]
 fn lost_reply_is_injected_counted_and_taken_back() {
@@ -99,9 +101,28 @@ fn time_is_set_free_and_frozen() {
     assert_eq!(done(get(address, "now"))["is_frozen"], false);
     done(post(address, "freeze", &json!({})));
     assert_eq!(done(get(address, "now"))["is_frozen"], true);
-    for idle in [json!(50), json!(null)] {
-        done(post(address, "auto_advance", &json!({"idle_ms": idle})));
-    }
+}
+
+#[test]
+fn time_moves_by_itself_until_that_is_switched_off() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let mut client = scene.open();
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    // Whoever connects meanwhile has to be as quick as that; this connection is there before.
+    let mut control = Kept::open(address);
+    let on = control.post("auto_advance", &json!({"idle_ms": 1}));
+    assert_eq!(done(on), json!({}));
+    client.expect_closed();
+    assert!(scene.server.get("/e").is_none());
+    done(control.post("auto_advance", &json!({"idle_ms": null})));
+    let mut client = scene.open();
+    client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
+    let before = done(get(address, "now"));
+    assert_eq!(before["is_frozen"], true);
+    done(post(address, "until_idle", &json!({"quiet_ms": 20})));
+    assert_eq!(done(get(address, "now")), before);
+    client.must(&wire::get("/e", false));
 }
 
 #[test]
@@ -115,15 +136,28 @@ fn waits_are_over_when_it_is_so_and_say_what_they_saw() {
     assert_eq!(done(post(address, "until_watched", &watched)), json!({}));
     let children = json!({"path": "/", "count": 3});
     assert_eq!(done(post(address, "until_children", &children)), json!({}));
-    let contenders = json!({"lock": "/a", "count": 0});
-    assert_eq!(
-        done(post(address, "until_contenders", &contenders)),
-        json!({})
+    let mut contenders = json!({"lock": "/a", "count": 1, "within_ms": 1});
+    let early = post(address, "until_contenders", &contenders);
+    assert!(
+        said(&early, 408).ends_with("it has no children"),
+        "{}",
+        early.body
     );
+    contenders["within_ms"] = json!(10_000);
+    let waited = thread::scope(|threads| {
+        let waiting = threads.spawn(|| post(address, "until_contenders", &contenders));
+        let contender = wire::create("/a/lock-", b"", CreateMode::EphemeralSequential);
+        client.must(&contender);
+        waiting.join().unwrap()
+    });
+    assert_eq!(done(waited), json!({}));
     assert_eq!(
         done(post(address, "until_idle", &json!({"quiet_ms": 1}))),
         json!({})
     );
+    let late = json!({"quiet_ms": 10_000, "within_ms": 1});
+    let late = post(address, "until_idle", &late);
+    assert!(said(&late, 408).contains("10s"), "{}", late.body);
     let late = json!({"path": "/", "count": 9, "within_ms": 1});
     assert!(said(&post(address, "until_children", &late), 408).contains("has 3"));
     scene.end();

@@ -3,25 +3,17 @@
 use std::{
     io::{ErrorKind, Write as _},
     net::{SocketAddr, TcpStream},
-    path::PathBuf,
 };
 
+use minikeeper::blocking;
 use minikeeper_protocol::CreateMode;
 use minikeeper_tests::wire::{self, Wire};
 use serde_json::json;
 
 use crate::{
     http::{connect, done, get, post, raw, request, said, scene},
-    kit::wait_until,
+    kit::{scratch_dir, wait_until},
 };
-
-fn scratch_dir(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join("control_restarting")
-        .join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    path
-}
 
 #[test]
 fn server_is_restarted_with_what_is_kept() {
@@ -194,8 +186,20 @@ fn universes_go_down_alone_and_together() {
 }
 
 #[test]
+fn state_is_saved_as_it_is_at_that_moment() {
+    let dir = scratch_dir("control_restarting/saved");
+    let scene = scene(|config| config.data_dir = Some(dir.clone()));
+    let (mut client, _) = scene.open_session();
+    client.must(&wire::create("/saved", b"", CreateMode::Persistent));
+    assert_eq!(done(post(scene.address(), "save", &json!({}))), json!({}));
+    client.must(&wire::create("/later", b"", CreateMode::Persistent));
+    let copy = blocking::Server::builder().data_from(dir).start().unwrap();
+    assert!(copy.get("/saved").is_some() && copy.get("/later").is_none());
+}
+
+#[test]
 fn data_is_exported_and_imported() {
-    let dir = scratch_dir("exported");
+    let dir = scratch_dir("control_restarting/exported");
     let dir = dir.to_str().unwrap();
     let scene = scene(|_| {});
     let address = scene.address();

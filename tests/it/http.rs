@@ -1,7 +1,7 @@
 //! HTTP as control speaks it, a connection for each request; no assertion on a feature.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
 };
 
@@ -83,6 +83,40 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
 pub(crate) fn post(address: SocketAddr, verb: &str, body: &Value) -> Answer {
     let line = format!("POST /v1/{verb}");
     request(address, &line, "Host: localhost\r\n", &body.to_string())
+}
+
+/// A connection that stays, for one request after the other.
+pub(crate) struct Kept(BufReader<TcpStream>);
+
+impl Kept {
+    pub(crate) fn open(address: SocketAddr) -> Self {
+        Self(BufReader::new(connect(address)))
+    }
+
+    #[track_caller]
+    pub(crate) fn post(&mut self, verb: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let length = body.len();
+        let head = format!(
+            "POST /v1/{verb} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let sent = self.0.get_mut().write_all((head + &body).as_bytes());
+        sent.expect("the server reads");
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            let read = self.0.read_until(b'\n', &mut bytes);
+            assert_ne!(read.expect("the server answers"), 0, "closed in a head");
+        }
+        let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .and_then(|length| length.parse::<u64>().ok())
+            .expect("the length of a body");
+        let body = self.0.by_ref().take(length).read_to_end(&mut bytes);
+        body.expect("the server sends what it announces");
+        answer(&bytes)
+    }
 }
 
 /// What a verb that succeeds answers.

@@ -118,6 +118,33 @@ fn session_that_is_heard_again_lives_on() {
     });
 }
 
+/// The verbs of [`minikeeper::Universe`]: as above, for whoever is named.
+#[test]
+fn silence_of_a_named_session_is_taken_back() {
+    both(async |scene| {
+        let mut client = scene.open().await;
+        client
+            .must(&wire::create("/e", b"", CreateMode::Ephemeral))
+            .await;
+        assert_eq!(scene.server.silence("/e"), Ok(1));
+        client.send(&[wire::delete("/e")]).await;
+        assert!(client.is_silent().await);
+        assert_eq!(scene.server.unsilence("/e"), 1);
+        assert_eq!(scene.server.unsilence("/e"), 0);
+        client.check_quiet().await;
+        assert!(scene.server.get("/e").is_some());
+        assert_eq!(scene.server.silence("/e"), Ok(1));
+        assert_eq!(scene.server.silence("/nobody"), Ok(0));
+        scene.server.advance(Duration::from_secs(9));
+        client.send(&[Request::Ping]).await;
+        assert!(client.is_silent().await);
+        scene.server.advance(Duration::from_secs(1));
+        assert!(scene.server.get("/e").is_none());
+        client.expect_end().await;
+        scene.end();
+    });
+}
+
 /// An error is an answer: the server has heard of the session. A dropped request is not.
 #[test]
 fn refused_heartbeats_keep_a_session_and_dropped_ones_do_not() {
