@@ -145,9 +145,15 @@ withServer('frozen clock is advanced', ['freeze', 'unfreeze', 'advance'], async 
   await server.unfreeze();
 });
 
-withServer('auto advance is switched on and off', ['auto_advance'], async (server) => {
-  await server.autoAdvance({ idleMs: 5 });
+withServer('auto advance moves time when nobody asks', ['auto_advance', 'freeze'], async (server, client) => {
+  await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
+  await server.freeze();
+  const { elapsedMs } = await server.now();
+  await server.autoAdvance({ idleMs: 100 });
+  await server.untilChildren('/', 1);
   await server.autoAdvance({ idleMs: null });
+  // Its clock stood still: without being moved the session would be there for ever.
+  assert.ok((await server.now()).elapsedMs >= elapsedMs + 9_000);
 });
 
 // Sessions.
@@ -251,8 +257,21 @@ withServer('lost reply leaves what was created', FAULTS, async (server, client) 
   assert.equal(await fault.hits(), 1);
   assert.ok((await server.children('/')).includes('orphan'));
   await fault.remove();
+  assert.deepEqual(await server.faults(), []);
+});
+
+withServer('faults are taken back one by one or together', FAULTS, async (server, client) => {
+  const refuse = () => server.inject({ action: 'error', error: 'NODEEXISTS', op: 'create' });
+  const fault = await refuse();
+  await assert.rejects(client.make('/a'), /NODE_EXISTS/);
+  assert.deepEqual((await server.faults()).map(({ hits }) => hits), [1]);
+  await server.removeFault(fault);
+  await client.make('/a');
+  await refuse();
+  await refuse();
   await server.resetFaults();
   assert.deepEqual(await server.faults(), []);
+  await client.make('/b');
 });
 
 // Restart.
@@ -280,10 +299,12 @@ withServer('universes share nothing', UNIVERSES, async (server, client) => {
   await client.make('/here');
   const other = await server.createUniverse('other');
   const copy = await server.fork('copy');
+  assert.deepEqual((await server.universes()).sort(), ['copy', 'other']);
   assert.ok(!(await other.children('/')).includes('here'));
   assert.ok((await copy.children('/')).includes('here'));
   await other.dropUniverse();
   await server.dropUniverse('copy');
+  assert.deepEqual(await server.universes(), []);
 });
 
 // Waiting.

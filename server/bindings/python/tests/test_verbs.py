@@ -69,13 +69,16 @@ def test_advance_of_a_clock_that_runs_is_refused_or_done(minikeeper):
         assert minikeeper.now().elapsed_ms >= before + 60_000
 
 
-@pytest.mark.needs("auto_advance", "silence")
+@pytest.mark.needs("auto_advance", "freeze")
 def test_auto_advance_moves_time_when_nobody_asks(minikeeper, kazoo):
     kazoo.create("/mine", ephemeral=True)
-    minikeeper.silence(kazoo)
-    minikeeper.auto_advance(idle_ms=5)
+    minikeeper.freeze()
+    before = minikeeper.now().elapsed_ms
+    minikeeper.auto_advance(idle_ms=100)
     minikeeper.until_children("/", 1)
     minikeeper.auto_advance(idle_ms=None)
+    # Its clock stood still: without being moved the session would be there for ever.
+    assert minikeeper.now().elapsed_ms >= before + 9_000
 
 
 # Sessions.
@@ -336,6 +339,22 @@ def test_reset_takes_all_faults_back(minikeeper, kazoo):
         kazoo.create("/a")
     minikeeper.reset_faults()
     kazoo.create("/a")
+
+
+@pytest.mark.needs("inject", "faults", "remove_fault")
+def test_one_fault_of_two_is_removed(minikeeper, kazoo):
+    first = minikeeper.inject(action="error", error="NOAUTH", op="exists")
+    second = minikeeper.inject(action="error", error="NODEEXISTS", op="create")
+    minikeeper.remove_fault(first)
+    assert [fault["fault"] for fault in minikeeper.faults()] == [second.id]
+    kazoo.exists("/")
+    with pytest.raises(NodeExistsError):
+        kazoo.create("/a")
+    minikeeper.remove_fault(second.id)
+    kazoo.create("/a")
+    with pytest.raises(MinikeeperError) as gone:
+        minikeeper.remove_fault(first)
+    assert gone.value.status == 404
 
 
 # Restart.

@@ -39,6 +39,8 @@ public final class Suite {
         .selectors(
             selectClass(JsonTest.class),
             selectClass(UniverseTest.class),
+            selectClass(SessionVerbsTest.class),
+            selectClass(StateVerbsTest.class),
             selectClass(ExtensionTest.class),
             selectClass(TestingServerTest.class),
             selectClass(TestingServerClientsTest.class),
