@@ -1,6 +1,6 @@
 //! `minikeeper ctl` against a running program.
 
-use std::{fs, process::Output};
+use std::{fs, io::Read as _, process::Output};
 
 use crate::program::{Running, open, run, scratch_file, text};
 
@@ -52,6 +52,28 @@ fn verbs_print_what_the_server_answers() {
     // Text as it is, for whoever pipes it on.
     assert!(done(&server, &["dump"]).starts_with("zxid 0x"));
     assert!(done(&server, &["now"]).starts_with("{\"elapsed_ms\":"));
+}
+
+#[test]
+fn frozen_time_moves_as_told_and_by_itself() {
+    let server = server(&[]);
+    let (mut client, ..) = open(server.address());
+    let elapsed_ms = || -> u64 {
+        let now = done(&server, &["now"]);
+        let rest = now.strip_prefix("{\"elapsed_ms\":").unwrap();
+        rest.split_once(',').unwrap().0.parse().unwrap()
+    };
+    done(&server, &["freeze"]);
+    let before = elapsed_ms();
+    done(&server, &["advance", "100ms"]);
+    assert_eq!(elapsed_ms(), before + 100);
+    done(&server, &["unfreeze"]);
+    assert!(done(&server, &["now"]).contains("\"is_frozen\":false"));
+    done(&server, &["freeze"]);
+    assert!(done(&server, &["now"]).contains("\"is_frozen\":true"));
+    // To the end of the session. Whoever connects from here on has to be as quick as that.
+    done(&server, &["auto-advance", "1ms"]);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]
