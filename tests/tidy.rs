@@ -14,6 +14,8 @@ mod examples;
 mod guide;
 #[path = "tidy/scripts.rs"]
 mod scripts;
+#[path = "tidy/verbs.rs"]
+mod verbs;
 
 /// A file of more lines is a question; `// Long because: reason` near its top is the answer.
 const LINES_MAX: usize = 500;
