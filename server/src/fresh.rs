@@ -67,6 +67,12 @@ impl Fresh {
         }
     }
 
+    /// Whether somebody has connected and said nothing yet.
+    pub(crate) fn is_any(&self) -> bool {
+        let queue = &self.waiting.lock().queue;
+        queue.iter().any(|(_, outbox)| owes_handshake(outbox))
+    }
+
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
         self.waiting
             .lock()

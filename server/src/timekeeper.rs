@@ -5,6 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{expiry, shared::Shared};
 
+/// How long the first word of a connection is waited for before time moves on without it.
+const GREETING: Duration = Duration::from_secs(1);
+
 /// Runs until dropped.
 pub(crate) async fn run(shared: Arc<Shared>) {
     tokio::join!(expiry::run(&shared), auto_advance(&shared));
@@ -36,6 +39,13 @@ async fn advance_when_idle(shared: &Shared, quiet: Duration) {
             biased;
             () = turned => continue,
             () = tokio::time::sleep(quiet) => {}
+        }
+        // Who has just connected is about to ask for something.
+        if shared.fresh.is_any() {
+            let turned = waiting.turned();
+            if tokio::time::timeout(GREETING, turned).await.is_ok() {
+                continue;
+            }
         }
         let (turned, clock) = (waiting.turned(), shared.turns.clock());
         let changed = clock.changed();

@@ -265,6 +265,22 @@ async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     server.check().unwrap();
 }
 
+/// A client that takes its time between connecting and its handshake is not closed for that, as long
+/// as it is not for ever.
+#[tokio::test(start_paused = true)]
+async fn time_that_moves_by_itself_waits_for_who_has_just_connected() {
+    let builder = AsyncServer::builder().manual_clock();
+    let server = builder.start().await.unwrap();
+    server.auto_advance(Some(10 * MS));
+    let late = server.local();
+    tokio::time::sleep(900 * MS).await;
+    assert_eq!(server.now().elapsed, Duration::ZERO);
+    tokio::time::sleep(200 * MS).await;
+    // It was the only one who had to do something by some time.
+    assert_eq!(server.now().elapsed, 10 * SECOND);
+    drop(late);
+}
+
 /// Intervals of saves follow the server's clock: none while it is frozen, one after a jump.
 #[test]
 fn interval_of_saves_is_that_of_the_servers_clock() {

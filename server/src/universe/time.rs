@@ -116,8 +116,9 @@ impl Universe {
     /// Moves frozen time ahead by itself: whenever no client has asked for anything for so long, in
     /// real time, time jumps to the next deadline. `None` stops that.
     ///
-    /// Pings do not count, so a client that does nothing but ping runs into its timeout. While
-    /// time runs, nothing is moved. Default: `None`.
+    /// Pings do not count, so a client that does nothing but ping runs into its timeout. Who has
+    /// just connected has a second to say something. While time runs, nothing is moved. Default:
+    /// `None`.
     ///
     /// # Examples
     /// ```
