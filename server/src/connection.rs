@@ -129,7 +129,9 @@ impl Connection {
         let read_ms = self.read_ms();
         let (mut flow, served) = self.serve(&batch, read_ms, scratch);
         #[cfg(feature = "control")]
-        self.keep_http(flow, &batch);
+        if matches!(flow, Flow::Close(Fault::Http)) {
+            self.keep_http(&batch);
+        }
         let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
         if has_more && !matches!(flow, Flow::Close(_)) {
             let mut rest = Box::<Rest>::default();
@@ -171,7 +173,9 @@ impl Connection {
         rest.read_ms = rest.read_ms.or_else(|| self.read_ms());
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
         #[cfg(feature = "control")]
-        self.keep_http(flow, &batch);
+        if matches!(flow, Flow::Close(Fault::Http)) {
+            self.keep_http(&batch);
+        }
         let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
         if !has_more || matches!(flow, Flow::Close(_)) {
             return flow;
@@ -206,13 +210,11 @@ impl Connection {
 
     /// Keeps what was read of HTTP: no more than one read gives, and not for long.
     #[cfg(feature = "control")]
-    #[inline]
-    fn keep_http(&mut self, flow: Flow, batch: &Bytes) {
-        if flow == Flow::Close(Fault::Http) {
-            let mut rest = Box::<Rest>::default();
-            rest.bytes.extend_from_slice(batch);
-            self.rest = Some(rest);
-        }
+    #[cold]
+    fn keep_http(&mut self, batch: &Bytes) {
+        let mut rest = Box::<Rest>::default();
+        rest.bytes.extend_from_slice(batch);
+        self.rest = Some(rest);
     }
 
     /// What was read, after [`Fault::Http`].

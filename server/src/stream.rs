@@ -4,14 +4,14 @@
 //!
 //! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
 
-#[cfg(feature = "control")]
-use std::net::SocketAddr;
 use std::{
     future::Future,
     io,
     pin::{Pin, pin},
     task::{Context, Poll},
 };
+#[cfg(feature = "control")]
+use std::{net::SocketAddr, task::ready};
 
 use bytes::BytesMut;
 use tokio::{
@@ -21,6 +21,10 @@ use tokio::{
 
 #[cfg(feature = "tls")]
 use crate::tls::TlsStream;
+
+/// What [`Stream::poll_read_apart`] reads at once.
+#[cfg(feature = "control")]
+const READ_APART_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -41,6 +45,38 @@ impl Stream {
             Self::Plain(stream) => pin!(stream.read_buf(buffer)).poll(cx),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.poll_read(cx, buffer),
+        }
+    }
+
+    /// The same for whoever is in no hurry. Not the same function: with a second caller it would not
+    /// be a part of the first any more, which is on every request's way.
+    #[cfg(feature = "control")]
+    pub(crate) fn poll_read_apart(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => {
+                let mut bytes = [0; READ_APART_BYTES];
+                loop {
+                    ready!(stream.poll_read_ready(cx))?;
+                    match stream.try_read(&mut bytes) {
+                        // It is not ready any more, and says when it is again.
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        read => {
+                            let length = read?;
+                            buffer.extend_from_slice(&bytes[..length]);
+                            return Poll::Ready(Ok(length));
+                        }
+                    }
+                }
+            }
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                buffer.reserve(READ_APART_BYTES);
+                stream.poll_read(cx, buffer)
+            }
         }
     }
 

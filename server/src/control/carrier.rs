@@ -17,9 +17,6 @@ use crate::stream::Stream;
 /// How long a client may leave an answer unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What one read asks for. Unit: bytes.
-const READ_BYTES: usize = 16 << 10;
-
 pub(crate) struct Carrier {
     stream: Stream,
     /// What was read and not handed on.
@@ -46,8 +43,7 @@ impl Read for Carrier {
     ) -> Poll<io::Result<()>> {
         let Self { stream, read, .. } = &mut *self;
         if read.is_empty() {
-            read.reserve(READ_BYTES);
-            ready!(stream.poll_read(cx, read))?;
+            ready!(stream.poll_read_apart(cx, read))?;
         }
         let count = read.len().min(into.remaining());
         into.put_slice(&read[..count]);

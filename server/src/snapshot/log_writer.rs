@@ -57,6 +57,8 @@ pub(crate) struct LogWriter {
     changes: u64,
     /// Told when it has too many.
     is_long: Arc<Notify>,
+    has_failed: bool,
+    /// Why, until somebody takes it.
     failure: Option<SaveError>,
 }
 
@@ -78,6 +80,7 @@ impl LogWriter {
             last,
             changes: 0,
             is_long,
+            has_failed: false,
             failure: None,
         }
     }
@@ -122,7 +125,7 @@ impl LogWriter {
     /// ever, when that failed: there is no telling what of it is in the file.
     pub(crate) fn write(&mut self) -> bool {
         self.seal();
-        if self.failure.is_some() {
+        if self.has_failed {
             return false;
         }
         #[cfg(feature = "planted")]
@@ -133,6 +136,7 @@ impl LogWriter {
             return true;
         };
         if let Err(error) = self.write_from(first) {
+            self.has_failed = true;
             self.failure = Some(error);
             return false;
         }
