@@ -75,7 +75,7 @@ impl Shared {
             match self.save().await {
                 Ok(()) => has_failed = false,
                 Err(error) => {
-                    tracing::error!(err = %error, "not saved; tried again after save_interval");
+                    tracing::error!(err = %error, "not saved; tried again with the next save that is due");
                     // Said once, not every time it is tried again.
                     if !std::mem::replace(&mut has_failed, true) {
                         *self.saving.failure.lock() = Some(error);
