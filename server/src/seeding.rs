@@ -97,8 +97,8 @@ pub enum SeedError {
         /// What it would answer to a client.
         error: ErrorCode,
     },
-    /// The server has stopped over a bug in it.
-    #[error("the server has stopped over a bug in it")]
+    /// The server has stopped by itself: [`Server::closed`](crate::Server::closed) says why.
+    #[error("the server has stopped: over a bug in it, or since a change cannot be kept")]
     Stopped,
 }
 

@@ -290,10 +290,11 @@ impl Turns {
         leftover
     }
 
-    /// A turn that belongs to no connection.
-    fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) {
+    /// A turn that belongs to no connection. False on a broken server, and if nobody may hear of
+    /// what it did.
+    fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
         if self.is_broken() {
-            return;
+            return false;
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
         let mut core = self.core.lock();
@@ -308,6 +309,7 @@ impl Turns {
         if self.heed.is_wanted() {
             self.heed.tell_turned();
         }
+        is_logged
     }
 
     /// When something is due next, in milliseconds since the start; `None` on a server that is

@@ -292,6 +292,16 @@ fn change_that_cannot_be_logged_is_told_to_nobody() {
     assert_eq!(start(&dir).get("/a"), None);
 }
 
+/// Nor does the test that made it.
+#[test]
+fn test_hears_of_no_change_that_cannot_be_logged() {
+    let dir = scratch_dir("logging/full_for_a_test");
+    let server = start(&dir);
+    let next = zxid(&server.dump()).0 + 1;
+    fs::create_dir(dir.join(format!("version-2/log.{next:x}"))).unwrap();
+    server.seed(&tree! { "/a" => "" }).unwrap_err();
+}
+
 /// As it is for [`broken`](super::fail_stop) servers: says why, and saves nothing over what is there.
 #[test]
 fn server_says_why_it_has_stopped() {

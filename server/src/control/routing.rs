@@ -90,7 +90,8 @@ impl Route {
         };
         let is_over = call.universe.shared.turns.is_broken();
         if is_over {
-            let sentence = "the server has stopped over a bug in it; please report it";
+            let sentence =
+                "the server has stopped: over a bug in it, or since a change cannot be kept";
             return Err(Fault::new(StatusCode::CONFLICT, sentence));
         }
         let answer = verb.handler.serve(&call).await;

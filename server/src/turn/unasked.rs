@@ -19,7 +19,7 @@ impl Turns {
     /// Ends sessions as if their time were up; how many. Found and ended under one lock.
     pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let mut count = 0;
-        self.turn(|core, now| {
+        let is_told = self.turn(|core, now| {
             let found = find(&core.look());
             count = found.len();
             self.alter_core(core, now, |engine, now, effects| {
@@ -29,7 +29,7 @@ impl Turns {
             })
             .1
         });
-        count
+        if is_told { count } else { 0 }
     }
 
     pub(crate) fn apply_unasked(&self, input: &Input) {
@@ -42,12 +42,12 @@ impl Turns {
         change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
     ) -> Option<T> {
         let mut result = None;
-        self.turn(|core, now| {
+        let is_told = self.turn(|core, now| {
             let (changed, wakes) = self.alter_core(core, now, change);
             result = Some(changed);
             wakes
         });
-        result
+        result.filter(|_| is_told)
     }
 
     pub(super) fn alter_core<T>(
