@@ -7,6 +7,11 @@
 //! | [`clock`] | the only module that reads the clock; deadlines with a reason |
 //! | [`connects`] | the loop that times new sessions |
 //! | [`drive`] | many connections driven by one thread |
+//! | [`history`] | what happened in a run of a lock |
+//! | [`judge`] | whether the lock kept its word in that run |
+//! | [`peers`] | the locks that are measured, behind one trait |
+//! | [`report`] | what the lock bench found, and its shapes |
+//! | [`resource`] | what a lock is there for; refuses late writers |
 //! | [`frames`] | requests encoded ahead of time, and the sources that deal them out |
 //! | [`mix`] | the operation mix of a load |
 //! | [`points`] | what is compared, against which floor, with which goal |
@@ -25,10 +30,15 @@ pub mod connects;
 pub mod drive;
 pub mod error;
 pub mod frames;
+pub mod history;
+pub mod judge;
 pub mod mix;
+pub mod peers;
 pub mod points;
 pub mod process;
 pub mod record;
+pub mod report;
+pub mod resource;
 pub mod single;
 pub mod stats;
 pub mod table;

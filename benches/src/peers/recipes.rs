@@ -1,0 +1,313 @@
+//! This project's recipes, and its locks as they are written by hand, on any server that speaks
+//! ZooKeeper's protocol.
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use minikeeper::Server;
+use minikeeper_client::{Client, Connecting};
+use minikeeper_recipes::{
+    Guard, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, Lease, LockError,
+    LockOptions, Released, Status, WriteGuard,
+    simple::{HerdLock, PollingLock, SequentialLock},
+};
+
+use super::{
+    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+};
+use crate::Error;
+
+/// How often [`Algorithm::Polling`] tries.
+pub const POLLING_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Which lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    /// `InterProcessMutex` as it is.
+    Mutex,
+    /// `InterProcessMutex` that sends what Curator sends.
+    CuratorExact,
+    /// `InterProcessReadWriteLock`.
+    ReadWrite,
+    /// `InterProcessSemaphoreV2` with so many leases.
+    Semaphore(u32),
+    /// `simple::PollingLock`, every [`POLLING_INTERVAL`].
+    Polling,
+    /// `simple::HerdLock`.
+    Herd,
+    /// `simple::SequentialLock`.
+    Sequential,
+}
+
+/// Where the server is.
+#[derive(Clone)]
+pub enum Reach {
+    /// At this address.
+    Tcp(SocketAddr),
+    /// In this process, without a socket.
+    InProcess(Arc<Server>),
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addr) => addr.fmt(f),
+            Self::InProcess(_) => f.write_str("in process"),
+        }
+    }
+}
+
+/// A recipe on a server.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// What it stands on, as in tables: `minikeeper`, `ZooKeeper 3.8 kindest`.
+    pub server: String,
+    /// What the server keeps through a crash.
+    pub durability: &'static str,
+    /// Which lock.
+    pub algorithm: Algorithm,
+    /// Where.
+    pub reach: Reach,
+    /// What is asked for; the server may grant another.
+    pub session_timeout: Duration,
+}
+
+impl Recipe {
+    /// A client with a session of its own.
+    ///
+    /// # Errors
+    /// When no session is granted.
+    pub async fn client(&self) -> Result<Client, Error> {
+        let host = match &self.reach {
+            Reach::Tcp(addr) => addr.to_string(),
+            Reach::InProcess(_) => "in-process".to_owned(),
+        };
+        let mut builder = Client::builder(&host)
+            .map_err(failed)?
+            .session_timeout(self.session_timeout);
+        if let Reach::InProcess(server) = &self.reach {
+            let server = Arc::clone(server);
+            builder = builder.transport(move |_: &str| -> Connecting {
+                let (reader, writer) = tokio::io::split(server.local());
+                Box::pin(async move { Ok((Box::new(reader) as _, Box::new(writer) as _)) })
+            });
+        }
+        builder.connect().await.map_err(failed)
+    }
+}
+
+fn failed(error: impl fmt::Display) -> Error {
+    Error::Unexpected(error.to_string())
+}
+
+impl LockUnderTest for Recipe {
+    fn name(&self) -> String {
+        let algorithm = match self.algorithm {
+            Algorithm::Mutex => "recipes",
+            Algorithm::CuratorExact => "recipes, curator_exact",
+            Algorithm::ReadWrite => "recipes, read-write",
+            Algorithm::Semaphore(_) => "recipes, semaphore",
+            Algorithm::Polling => "simple, polling",
+            Algorithm::Herd => "simple, herd",
+            Algorithm::Sequential => "simple, sequential",
+        };
+        format!("{algorithm} on {}", self.server)
+    }
+
+    fn kind(&self) -> Kind {
+        match self.algorithm {
+            Algorithm::ReadWrite => Kind::ReadWrite,
+            Algorithm::Semaphore(leases) => Kind::Semaphore(leases),
+            _ => Kind::Mutex,
+        }
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            fairness: match self.algorithm {
+                Algorithm::Polling | Algorithm::Herd => Fairness::None,
+                _ => Fairness::Fifo,
+            },
+            durability: self.durability,
+            death: "session timeout",
+            has_token: true,
+        }
+    }
+
+    fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
+        Box::pin(async move {
+            let client = self.client().await?;
+            let path = format!("/bench/{resource}");
+            let lock = Lock::new(self.algorithm, client.clone(), &path).map_err(failed)?;
+            Ok(Box::new(One {
+                client,
+                lock,
+                held: None,
+            }) as _)
+        })
+    }
+}
+
+/// A lock object of any of them.
+enum Lock {
+    Mutex(InterProcessMutex<Client>),
+    ReadWrite(InterProcessReadWriteLock<Client>),
+    Semaphore(InterProcessSemaphoreV2<Client>),
+    Polling(PollingLock<Client>),
+    Herd(HerdLock<Client>),
+    Sequential(SequentialLock<Client>),
+}
+
+impl Lock {
+    fn new(
+        algorithm: Algorithm,
+        client: Client,
+        path: &str,
+    ) -> Result<Self, minikeeper_client::Error> {
+        Ok(match algorithm {
+            Algorithm::Mutex => Self::Mutex(InterProcessMutex::new(client, path)?),
+            Algorithm::CuratorExact => {
+                let options = LockOptions::curator_exact();
+                Self::Mutex(InterProcessMutex::with_options(client, path, options)?)
+            }
+            Algorithm::ReadWrite => Self::ReadWrite(InterProcessReadWriteLock::new(client, path)?),
+            Algorithm::Semaphore(leases) => {
+                Self::Semaphore(InterProcessSemaphoreV2::new(client, path, leases)?)
+            }
+            Algorithm::Polling => Self::Polling(PollingLock::new(client, path, POLLING_INTERVAL)?),
+            Algorithm::Herd => Self::Herd(HerdLock::new(client, path)?),
+            Algorithm::Sequential => Self::Sequential(SequentialLock::new(client, path)?),
+        })
+    }
+
+    async fn acquire(&self, access: Access) -> Result<Held, LockError> {
+        match (self, access) {
+            (Self::Mutex(lock), _) => lock.acquire().await.map(Held::Guard),
+            (Self::ReadWrite(lock), Access::Shared) => lock.acquire_read().await.map(Held::Guard),
+            (Self::ReadWrite(lock), Access::Exclusive) => {
+                lock.acquire_write().await.map(Held::Write)
+            }
+            (Self::Semaphore(lock), _) => lock.acquire().await.map(Held::Lease),
+            (Self::Polling(lock), _) => lock.acquire().await.map(Held::Guard),
+            (Self::Herd(lock), _) => lock.acquire().await.map(Held::Guard),
+            (Self::Sequential(lock), _) => lock.acquire().await.map(Held::Guard),
+        }
+    }
+
+    async fn acquire_within(&self, access: Access, limit: Duration) -> Result<Held, LockError> {
+        match (self, access) {
+            (Self::Mutex(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::ReadWrite(lock), Access::Shared) => {
+                lock.acquire_read_within(limit).await.map(Held::Guard)
+            }
+            (Self::ReadWrite(lock), Access::Exclusive) => {
+                lock.acquire_write_within(limit).await.map(Held::Write)
+            }
+            (Self::Semaphore(lock), _) => lock.acquire_within(limit).await.map(Held::Lease),
+            (Self::Polling(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::Herd(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::Sequential(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+        }
+    }
+}
+
+/// What is held.
+enum Held {
+    Guard(Guard<Client>),
+    Write(WriteGuard<Client>),
+    Lease(Lease<Client>),
+}
+
+impl Held {
+    fn grant(&self) -> Grant {
+        let token = match self {
+            Self::Guard(guard) => guard.token().czxid,
+            Self::Write(guard) => guard.token().czxid,
+            Self::Lease(lease) => lease.czxid().0,
+        };
+        Grant {
+            token: u64::try_from(token).ok(),
+        }
+    }
+
+    fn status(&self) -> Status {
+        match self {
+            Self::Guard(guard) => guard.status(),
+            Self::Write(guard) => guard.status(),
+            Self::Lease(lease) => lease.status(),
+        }
+    }
+
+    async fn release(self) -> Result<Released, minikeeper_client::Error> {
+        match self {
+            Self::Guard(guard) => guard.release().await,
+            Self::Write(guard) => guard.release().await,
+            Self::Lease(lease) => lease.release().await,
+        }
+    }
+}
+
+struct One {
+    client: Client,
+    lock: Lock,
+    held: Option<Held>,
+}
+
+impl One {
+    /// A lock's error is certain: what may be left behind is cleaned up.
+    fn keep(&mut self, held: Held) -> Grant {
+        let grant = held.grant();
+        self.held = Some(held);
+        grant
+    }
+}
+
+impl Contender for One {
+    fn session(&self) -> String {
+        let id = self.client.session_id();
+        id.map_or_else(String::new, |id| format!("0x{:x}", id.0))
+    }
+
+    fn acquire(&mut self, access: Access) -> Doing<'_, Result<Grant, LockFailure>> {
+        Box::pin(async move {
+            match self.lock.acquire(access).await {
+                Ok(held) => Ok(self.keep(held)),
+                Err(error) => Err(LockFailure::NotHeld(error.to_string())),
+            }
+        })
+    }
+
+    fn acquire_within(
+        &mut self,
+        access: Access,
+        limit: Duration,
+    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
+        Box::pin(async move {
+            match self.lock.acquire_within(access, limit).await {
+                Ok(held) => Ok(Some(self.keep(held))),
+                Err(LockError::TimedOut { .. }) => Ok(None),
+                Err(error) => Err(LockFailure::NotHeld(error.to_string())),
+            }
+        })
+    }
+
+    fn belief(&self) -> Belief {
+        match self.held.as_ref().map(Held::status) {
+            Some(Status::Held) => Belief::Held,
+            Some(Status::Suspended { .. }) => Belief::Unsure,
+            Some(Status::Lost(_)) | None => Belief::Lost,
+        }
+    }
+
+    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
+        Box::pin(async move {
+            let Some(held) = self.held.take() else {
+                return Err(LockFailure::NotHeld("nothing was acquired".into()));
+            };
+            match held.release().await {
+                Ok(Released::AlreadyGone) => Err(LockFailure::NotHeld("its znode is gone".into())),
+                Ok(_) => Ok(()),
+                Err(error) => Err(LockFailure::Unknown(error.to_string())),
+            }
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! The report of the lock bench: what was measured, and its shapes.
+//!
+//! | module | shape |
+//! | --- | --- |
+
+use hdrhistogram::Histogram;
+
+use crate::{
+    judge::Verdict,
+    peers::{Fairness, Promises},
+};
+
+/// Everything one run of the bench found.
+#[derive(Debug)]
+pub struct Report {
+    /// Where and how it was taken.
+    pub about: About,
+    /// One for each workload and contestant, in the order they are to be shown.
+    pub rows: Vec<Row>,
+    /// What happened when a holder was paused for longer than its session or lease.
+    pub pauses: Vec<Pause>,
+    /// The goals, with what was found.
+    pub goals: Vec<GoalRow>,
+    /// What was asked for and not run, and why: a peer that is not installed, for instance.
+    pub not_run: Vec<NotRun>,
+}
+
+/// Where and how a report was taken.
+#[derive(Debug)]
+pub struct About {
+    /// `2026-11-22`.
+    pub date: String,
+    /// The command line.
+    pub command: String,
+    /// Cores and kernel.
+    pub machine: String,
+    /// Where generator and servers ran.
+    pub placement: String,
+    /// Rounds; figures are medians of them.
+    pub rounds: u32,
+    /// Name and version of each server.
+    pub servers: Vec<(String, String)>,
+    /// Median round trip to a server that does nothing, in nanoseconds: the median of the rounds'.
+    pub echo_ns: f64,
+}
+
+/// What a workload measures, and in what units its row is to be read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Workload {
+    /// One contender: acquire and release. Latency: both together.
+    Cycle,
+    /// So many contenders in turn. Latency: from one's call of release to the next one's return of
+    /// acquire.
+    HandOver(u32),
+    /// So many contenders, of 100 asks so many to read. Latency: acquire.
+    ReadWrite {
+        /// How many contend.
+        contenders: u32,
+        /// Percent of asks that only read.
+        readers: u32,
+    },
+    /// So many contenders for so many leases. Latency: acquire.
+    Semaphore {
+        /// How many contend.
+        contenders: u32,
+        /// How many leases there are.
+        leases: u32,
+    },
+    /// Asks that come when they come, so many a second, whether or not those before were served.
+    /// Latency: from when it was due to the return of acquire.
+    OpenLoop {
+        /// How many contend.
+        contenders: u32,
+        /// Asks a second, all together.
+        rate: u32,
+    },
+    /// The holder's process is killed. Latency: from then to the next one's return of acquire.
+    Recovery,
+    /// What one hand-over with so many contenders costs on the wire. Latency is not measured.
+    Herd(u32),
+}
+
+/// One workload on one contestant, all rounds.
+#[derive(Debug)]
+pub struct Row {
+    /// The workload.
+    pub workload: Workload,
+    /// The contestant, as [`crate::peers::LockUnderTest::name`] says it.
+    pub contestant: String,
+    /// What its authors say about it.
+    pub promises: Promises,
+    /// What each round found, but for refused ones.
+    pub rounds: Vec<Figures>,
+    /// All latencies of all rounds, in nanoseconds.
+    pub latencies: Histogram<u64>,
+    /// Holds of a part of one round, by time.
+    pub timeline: Vec<Hold>,
+    /// How often each contender got it, in one round.
+    pub grants: Vec<u64>,
+    /// What the judge says of all rounds together.
+    pub verdict: Verdict,
+    /// Rounds whose figures are not published, and why.
+    pub refused: Vec<String>,
+    /// The session or lease time-out of [`Workload::Recovery`], in nanoseconds.
+    pub timeout_ns: Option<f64>,
+}
+
+/// What one round found. Times in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Median round trip to a server that does nothing, in this round.
+    pub echo_ns: f64,
+    /// Latency, as the workload defines it.
+    pub p50_ns: f64,
+    /// As above.
+    pub p90_ns: f64,
+    /// As above.
+    pub p99_ns: f64,
+    /// As above.
+    pub p999_ns: f64,
+    /// The longest.
+    pub max_ns: f64,
+    /// Grants a second.
+    pub rate: f64,
+    /// Jain's index of the contenders' grants: 1 when all got as many.
+    pub jain: Option<f64>,
+    /// Grants that overtook somebody who had asked clearly before, a grant.
+    pub inversions: Option<f64>,
+    /// Grants that went to who had it just before although others waited, a grant.
+    pub regrabs: Option<f64>,
+    /// CPU time of the server a grant.
+    pub server_cpu_ns: Option<f64>,
+    /// CPU time of the contenders' process a grant.
+    pub client_cpu_ns: Option<f64>,
+    /// Share of one core that the contenders' process was busy.
+    pub busy: Option<f64>,
+    /// Messages a grant that the server sent without being asked: watch events, publications.
+    pub events: Option<f64>,
+    /// Bytes a grant, both ways.
+    pub bytes: Option<f64>,
+}
+
+/// One hold, for the picture of a hand-over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// Whose.
+    pub contender: u32,
+    /// When acquire was called; all times are from the beginning of the picture.
+    pub asked_ns: u64,
+    /// When acquire returned.
+    pub granted_ns: u64,
+    /// When release was called.
+    pub releasing_ns: u64,
+    /// When release returned.
+    pub released_ns: u64,
+}
+
+/// What happened to a holder that was paused for longer than its session or lease.
+#[derive(Debug)]
+pub struct Pause {
+    /// The contestant.
+    pub contestant: String,
+    /// The session or lease time-out, in milliseconds.
+    pub timeout_ms: u64,
+    /// From the beginning of the pause to the grant to the next one, in milliseconds; `None`: never.
+    pub granted_after_ms: Option<u64>,
+    /// What its client said when the paused one woke up.
+    pub belief: crate::peers::Belief,
+    /// Whether its late write was taken.
+    pub late_write_accepted: bool,
+    /// What the judge says.
+    pub verdict: Verdict,
+}
+
+/// A goal with what was found.
+#[derive(Debug)]
+pub struct GoalRow {
+    /// What is looked at: `hand-over p50, 8 contenders / echo`.
+    pub figure: String,
+    /// `<= 1.5`, `>= 25,000`.
+    pub goal: String,
+    /// Median, smallest and largest of the rounds; `None`: not measured in this run.
+    pub value: Option<crate::stats::Spread>,
+    /// Whether the median holds the goal; `None`: not measured.
+    pub holds: Option<bool>,
+}
+
+/// Something that was not run.
+#[derive(Debug)]
+pub struct NotRun {
+    /// What.
+    pub what: String,
+    /// Why, and what to do about it.
+    pub why: String,
+}
+
+impl Fairness {
+    /// As tables say it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Fifo => "FIFO",
+            Self::None => "none",
+        }
+    }
+}
