@@ -17,6 +17,7 @@
 //! | [`points`] | what is compared, against which floor, with which goal |
 //! | [`process`] | servers as child processes: start, placement, CPU time, memory, stop |
 //! | [`record`] | what a run counted: latencies, errors, events |
+//! | [`servers`] | the other servers: found, started, stopped |
 //! | [`single`] | one connection, one request outstanding, a plain blocking socket |
 //! | [`stats`] | medians, spreads, histogram summaries |
 //! | [`table`] | readable output |
@@ -39,6 +40,7 @@ pub mod process;
 pub mod record;
 pub mod report;
 pub mod resource;
+pub mod servers;
 pub mod single;
 pub mod stats;
 pub mod table;

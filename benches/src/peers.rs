@@ -2,7 +2,16 @@
 //!
 //! | module | lock |
 //! | --- | --- |
+//! | [`curator`] | Apache Curator in Java, a process of its own |
+//! | `etcd` | etcd's own lock (feature `peers`) |
+//! | `get_lock` | MariaDB's `GET_LOCK` (feature `peers`) |
+//! | `jedis_imitation` | an imitation of Redisson with known defects, for the judge (feature `peers`) |
 //! | [`recipes`] | this project's recipes and its hand-written locks, on anything that speaks ZooKeeper's protocol |
+//! | `mysql_table` | a table of locks on MariaDB (feature `peers`) |
+//! | `redis_set` | `SET NX PX` with polling (feature `peers`) |
+//! | `redisson` | Redisson's RLock on Redis (feature `peers`) |
+//! | `redlock` | Redlock over several Redis processes (feature `peers`) |
+//! | [`zookeeper_client`] | the lock of the crate zookeeper-client |
 //!
 //! Each contender has a connection and a session of its own: contenders that share one flatter the
 //! result, and the judge refuses such a run.
@@ -11,7 +20,23 @@ use std::{pin::Pin, time::Duration};
 
 use crate::Error;
 
+pub mod curator;
+#[cfg(feature = "peers")]
+pub mod etcd;
+#[cfg(feature = "peers")]
+pub mod get_lock;
+#[cfg(feature = "peers")]
+pub mod jedis_imitation;
+#[cfg(feature = "peers")]
+pub mod mysql_table;
 pub mod recipes;
+#[cfg(feature = "peers")]
+pub mod redis_set;
+#[cfg(feature = "peers")]
+pub mod redisson;
+#[cfg(feature = "peers")]
+pub mod redlock;
+pub mod zookeeper_client;
 
 /// What an operation of a lock returns: boxed, so that locks of all kinds fit behind one trait.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -2,6 +2,15 @@
 //!
 //! | module | shape |
 //! | --- | --- |
+//! | [`text`] | a table for the terminal |
+//! | [`json`] | everything, for programs |
+//! | [`html`] | one self-contained page |
+//! | [`svg`] | the pictures in it |
+
+pub mod html;
+pub mod json;
+pub mod svg;
+pub mod text;
 
 use hdrhistogram::Histogram;
 

@@ -1,0 +1,1 @@
+//! Contests of Apache Curator in a Java process.

@@ -1,0 +1,1 @@
+//! An imitation of Redisson on a plain client, with the defects it was published with.

@@ -1,0 +1,1 @@
+//! The `resource_lock` table of MySQL, on MariaDB.

@@ -1,0 +1,1 @@
+//! `SET NX PX` with polling on Redis.

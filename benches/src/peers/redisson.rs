@@ -1,0 +1,1 @@
+//! Redisson's RLock on Redis.

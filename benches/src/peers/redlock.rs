@@ -1,0 +1,1 @@
+//! Redlock over several independent Redis processes.

@@ -1,0 +1,1 @@
+//! The lock of the crate zookeeper-client.

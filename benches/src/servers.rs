@@ -1,0 +1,93 @@
+//! The servers that are measured beside minikeeper: found where Debian puts them, started on
+//! loopback on free ports with a data folder of their own that goes when they stop.
+//!
+//! | module | server |
+//! | --- | --- |
+//! | [`etcd`] | etcd, one member |
+//! | [`mariadb`] | MariaDB |
+//! | [`redis`] | Redis, one or several |
+//! | [`zookeeper`] | Apache ZooKeeper, as shipped or with the kindest settings |
+//!
+//! `benches/install-peers` installs them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use crate::{Error, IoContext as _};
+
+pub mod etcd;
+pub mod mariadb;
+pub mod redis;
+pub mod zookeeper;
+
+/// A folder of our own; removed with all that is in it when dropped.
+#[derive(Debug)]
+pub struct ScratchFolder {
+    path: PathBuf,
+}
+
+impl ScratchFolder {
+    /// A new one in the temporary folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(purpose: &str) -> Result<Self, Error> {
+        Self::below(&std::env::temp_dir(), purpose)
+    }
+
+    /// A new one in memory, where the machine has such a place: writes there cost no disk.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn in_memory(purpose: &str) -> Result<Self, Error> {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() {
+            Self::below(memory, purpose)
+        } else {
+            Self::new(purpose)
+        }
+    }
+
+    fn below(parent: &Path, purpose: &str) -> Result<Self, Error> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("minikeeper-{purpose}-{}-{number}", std::process::id());
+        let path = parent.join(name);
+        fs::create_dir(&path).context(|| format!("cannot make folder {:?}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        // What is left behind is in the temporary folder, where it is nobody's harm.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A program of this name on the path, or in one of the folders where Debian puts servers.
+///
+/// # Errors
+/// When there is none; the text says how to install it.
+pub fn program(name: &str) -> Result<PathBuf, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/usr/bin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(more)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .ok_or_else(|| {
+            Error::Setup(format!(
+                "{name} is not installed; install it with: benches/install-peers"
+            ))
+        })
+}
