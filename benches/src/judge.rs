@@ -10,6 +10,27 @@
 //! did is no hold and no violation, but it is counted, and never passed over.
 //!
 //! What could not be checked is [`Finding::NotChecked`], which is no pass.
+//!
+//! | module | question |
+//! | --- | --- |
+//! | `exclusion` | did holds overlap that exclude one another? |
+//! | `fencing` | do the tokens protect the resource? |
+//! | `counterexample` | the smallest part of a history that shows it |
+
+mod counterexample;
+mod exclusion;
+mod fencing;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    history::{History, What},
+    holds::holds,
+};
+
+/// How busy the contenders' thread may be: beyond this share of its core the figures tell of the
+/// load generator, not of the lock.
+pub const BUSY_MAX: f64 = 0.95;
 
 /// What the judge says of one question.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +51,48 @@ pub enum Finding {
     NotChecked(String),
 }
 
+impl Finding {
+    /// Both together: one violation is one, and what was not checked once counts only if it never
+    /// was.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Violated {
+                    times,
+                    counterexample,
+                },
+                Self::Violated {
+                    times: more,
+                    counterexample: another,
+                },
+            ) => Self::Violated {
+                times: times + more,
+                counterexample: if another.lines().count() < counterexample.lines().count() {
+                    another
+                } else {
+                    counterexample
+                },
+            },
+            (violated @ Self::Violated { .. }, _) | (_, violated @ Self::Violated { .. }) => {
+                violated
+            }
+            (Self::Holds { checked }, Self::Holds { checked: more }) => Self::Holds {
+                checked: checked + more,
+            },
+            (holds @ Self::Holds { .. }, Self::NotChecked(_))
+            | (Self::NotChecked(_), holds @ Self::Holds { .. }) => holds,
+            (Self::NotChecked(why), Self::NotChecked(_)) => Self::NotChecked(why),
+        }
+    }
+
+    /// Whether it was found broken.
+    #[must_use]
+    pub const fn is_violated(&self) -> bool {
+        matches!(self, Self::Violated { .. })
+    }
+}
+
 /// What the judge says of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
@@ -42,3 +105,85 @@ pub struct Verdict {
     /// Why the figures of this run must not be published, if so.
     pub refusal: Option<String>,
 }
+
+impl Verdict {
+    /// Both runs together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            exclusion: self.exclusion.and(other.exclusion),
+            fencing: self.fencing.and(other.fencing),
+            unknown: self.unknown + other.unknown,
+            refusal: self.refusal.or(other.refusal),
+        }
+    }
+}
+
+/// Judges a run. `busy`: the share of its core that the contenders' thread used, where known.
+#[must_use]
+pub fn judge(history: &History, busy: Option<f64>) -> Verdict {
+    let unknown = history
+        .events
+        .iter()
+        .filter(|event| matches!(event.what, What::AcquireUnknown | What::ReleaseUnknown))
+        .count();
+    let holds = match holds(history) {
+        Ok(holds) => holds,
+        Err(nonsense) => {
+            let why = format!("the history makes no sense: {nonsense}");
+            return Verdict {
+                exclusion: Finding::NotChecked(why.clone()),
+                fencing: Finding::NotChecked(why.clone()),
+                unknown,
+                refusal: Some(why),
+            };
+        }
+    };
+    let exclusion = exclusion::check(history, &holds);
+    let fencing = fencing::check(history, &holds);
+    let refusal = if holds.is_empty() {
+        Some("nobody got the lock".to_owned())
+    } else if exclusion.is_violated() {
+        Some("the lock was held by more than may hold it".to_owned())
+    } else if fencing.is_violated() {
+        Some("the fencing tokens do not protect".to_owned())
+    } else {
+        sessions(history).or_else(|| saturation(busy))
+    };
+    Verdict {
+        exclusion,
+        fencing,
+        unknown,
+        refusal,
+    }
+}
+
+/// Contenders that share a session, or whose session is not known.
+fn sessions(history: &History) -> Option<String> {
+    let mut owners = BTreeMap::new();
+    for (contender, session) in history.sessions.iter().enumerate() {
+        if session.is_empty() {
+            return Some(format!("contender {contender} has no session of its own"));
+        }
+        if let Some(other) = owners.insert(session, contender) {
+            return Some(format!(
+                "contenders {other} and {contender} share session {session}"
+            ));
+        }
+    }
+    None
+}
+
+fn saturation(busy: Option<f64>) -> Option<String> {
+    let busy = busy.filter(|busy| *busy > BUSY_MAX)?;
+    Some(format!(
+        "the load generator was saturated: its thread was busy for {:.0} % of the time, {:.0} % at most \
+         tells of the lock; let holders keep it longer, or use fewer contenders",
+        busy * 100.0,
+        BUSY_MAX * 100.0
+    ))
+}
+
+#[cfg(test)]
+#[path = "judge/tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@
 //! | [`connects`] | the loop that times new sessions |
 //! | [`drive`] | many connections driven by one thread |
 //! | [`history`] | what happened in a run of a lock |
+//! | [`holds`] | a history read as holds |
 //! | [`judge`] | whether the lock kept its word in that run |
 //! | [`peers`] | the locks that are measured, behind one trait |
 //! | [`report`] | what the lock bench found, and its shapes |
@@ -32,6 +33,7 @@ pub mod drive;
 pub mod error;
 pub mod frames;
 pub mod history;
+pub mod holds;
 pub mod judge;
 pub mod mix;
 pub mod peers;

@@ -1,0 +1,157 @@
+//! A history read as holds: who had the lock, from when to when.
+
+use crate::history::{Event, History, What};
+use crate::peers::Access;
+
+/// One time that one contender had the lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// Who.
+    pub contender: u32,
+    /// For what.
+    pub access: Access,
+    /// When it was time to ask, in an open loop; otherwise when it asked.
+    pub due_ns: u64,
+    /// When it called acquire.
+    pub asked_ns: u64,
+    /// When acquire returned.
+    pub granted_ns: u64,
+    /// The first moment at which it does nothing under the lock any more: it called release, was
+    /// told of the loss, or died. The end of the history if none of these is there.
+    pub end_ns: u64,
+    /// When release returned, if it did so with success.
+    pub released_ns: Option<u64>,
+    /// The fencing token.
+    pub token: Option<u64>,
+    /// What it wrote, and whether that was accepted.
+    pub writes: Vec<(u64, bool)>,
+}
+
+/// Why a history cannot be: somebody recorded nonsense.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("contender {contender}, {before}, at {at_ns} ns: {what:?}")]
+pub struct Nonsense {
+    contender: u32,
+    before: &'static str,
+    at_ns: u64,
+    what: What,
+}
+
+/// All holds, by the time they were granted.
+///
+/// # Errors
+/// When a contender is granted what it did not ask for, or the like.
+pub fn holds(history: &History) -> Result<Vec<Hold>, Nonsense> {
+    let mut contenders = vec![Contender::default(); history.sessions.len()];
+    let end_ns = history.events.last().map_or(0, |event| event.at_ns);
+    let mut holds = Vec::new();
+    for event in &history.events {
+        let contender = usize::try_from(event.contender)
+            .ok()
+            .and_then(|at| contenders.get_mut(at));
+        let Some(contender) = contender else {
+            return Err(nonsense(event, "who has no session"));
+        };
+        contender.step(event, end_ns, &mut holds)?;
+    }
+    holds.sort_by_key(|hold: &Hold| hold.granted_ns);
+    Ok(holds)
+}
+
+/// Where one contender stands.
+#[derive(Clone, Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    Asking(Access, u64),
+    /// The hold at this place of the list.
+    Holding(usize),
+    Releasing(usize),
+    /// It was told that the lock is lost, and may still call release.
+    Lost,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Contender {
+    stage: Stage,
+    due_ns: Option<u64>,
+}
+
+impl Contender {
+    fn step(&mut self, event: &Event, end_ns: u64, holds: &mut Vec<Hold>) -> Result<(), Nonsense> {
+        let at_ns = event.at_ns;
+        self.stage = match (&self.stage, event.what) {
+            (_, What::Due) => {
+                self.due_ns = Some(at_ns);
+                return Ok(());
+            }
+            (Stage::Idle, What::Asked(access)) => Stage::Asking(access, at_ns),
+            (Stage::Asking(access, asked_ns), What::Granted { token }) => {
+                holds.push(Hold {
+                    contender: event.contender,
+                    access: *access,
+                    due_ns: self.due_ns.take().unwrap_or(*asked_ns),
+                    asked_ns: *asked_ns,
+                    granted_ns: at_ns,
+                    end_ns,
+                    released_ns: None,
+                    token,
+                    writes: Vec::new(),
+                });
+                Stage::Holding(holds.len() - 1)
+            }
+            (Stage::Asking(..), What::Refused | What::AcquireUnknown | What::Died) => Stage::Idle,
+            (Stage::Holding(at), What::Wrote { is_accepted, .. }) => {
+                holds[*at].writes.push((at_ns, is_accepted));
+                Stage::Holding(*at)
+            }
+            (Stage::Holding(at), What::Releasing) => {
+                holds[*at].end_ns = at_ns;
+                Stage::Releasing(*at)
+            }
+            (Stage::Holding(at), What::Died) => {
+                holds[*at].end_ns = at_ns;
+                Stage::Idle
+            }
+            (Stage::Holding(at), What::Lost) => {
+                holds[*at].end_ns = at_ns;
+                Stage::Lost
+            }
+            (Stage::Lost, What::Releasing) => Stage::Lost,
+            (Stage::Releasing(at), What::Released) => {
+                holds[*at].released_ns = Some(at_ns);
+                Stage::Idle
+            }
+            (Stage::Releasing(_), What::ReleaseRefused | What::ReleaseUnknown | What::Died) => {
+                Stage::Idle
+            }
+            (
+                Stage::Lost,
+                What::Released | What::ReleaseRefused | What::ReleaseUnknown | What::Died,
+            ) => Stage::Idle,
+            (stage, _) => return Err(nonsense(event, stage.text())),
+        };
+        Ok(())
+    }
+}
+
+impl Stage {
+    const fn text(&self) -> &'static str {
+        match self {
+            Self::Idle => "who wants nothing",
+            Self::Asking(..) => "who waits for the lock",
+            Self::Holding(_) => "who has the lock",
+            Self::Releasing(_) => "who gives the lock back",
+            Self::Lost => "who knows that the lock is lost",
+        }
+    }
+}
+
+const fn nonsense(event: &Event, before: &'static str) -> Nonsense {
+    Nonsense {
+        contender: event.contender,
+        before,
+        at_ns: event.at_ns,
+        what: event.what,
+    }
+}
