@@ -24,6 +24,16 @@ pub fn now_ns() -> u64 {
     nanos(instant().saturating_duration_since(*start))
 }
 
+/// The same for timers of the runtime.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place of the benches that reads time"
+)]
+#[must_use]
+pub fn tokio_now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// A duration in whole nanoseconds, at most 584 years.
 #[must_use]
 pub fn nanos(duration: Duration) -> u64 {

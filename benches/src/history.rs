@@ -103,6 +103,12 @@ impl Recorder {
         }
     }
 
+    /// Whose it is.
+    #[must_use]
+    pub const fn contender(&self) -> u32 {
+        self.contender
+    }
+
     /// Adds what happened at this time.
     pub fn add(&mut self, at_ns: u64, what: What) {
         self.events.push(Event {

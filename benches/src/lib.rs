@@ -6,6 +6,7 @@
 //! | [`client`] | one blocking connection: handshake, one request at a time |
 //! | [`clock`] | the only module that reads the clock; deadlines with a reason |
 //! | [`connects`] | the loop that times new sessions |
+//! | [`contest`] | contenders that want one lock over and over |
 //! | [`drive`] | many connections driven by one thread |
 //! | [`history`] | what happened in a run of a lock |
 //! | [`holds`] | a history read as holds |
@@ -13,6 +14,7 @@
 //! | [`peers`] | the locks that are measured, behind one trait |
 //! | [`report`] | what the lock bench found, and its shapes |
 //! | [`resource`] | what a lock is there for; refuses late writers |
+//! | [`figures`] | from the history of a run to figures |
 //! | [`frames`] | requests encoded ahead of time, and the sources that deal them out |
 //! | [`mix`] | the operation mix of a load |
 //! | [`points`] | what is compared, against which floor, with which goal |
@@ -29,8 +31,10 @@ pub mod awake;
 pub mod client;
 pub mod clock;
 pub mod connects;
+pub mod contest;
 pub mod drive;
 pub mod error;
+pub mod figures;
 pub mod frames;
 pub mod history;
 pub mod holds;

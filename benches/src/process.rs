@@ -279,6 +279,19 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Error> {
     Ok(total)
 }
 
+/// The CPU time of the calling thread, in nanoseconds.
+///
+/// # Errors
+/// When the kernel keeps no such statistics.
+pub fn thread_cpu_ns() -> Result<u64, Error> {
+    let path = "/proc/thread-self/schedstat";
+    let text = fs::read_to_string(path).context(|| format!("cannot read {path}"))?;
+    let first = text.split_whitespace().next();
+    first
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(|| Error::Unexpected(format!("{path} has no times: {text:?}")))
+}
+
 /// The resident memory of a process, in bytes.
 ///
 /// # Errors

@@ -61,6 +61,8 @@ pub enum Workload {
     /// So many contenders in turn. Latency: from one's call of release to the next one's return of
     /// acquire.
     HandOver(u32),
+    /// The same with holders that keep it for no time at all: how many a second.
+    Saturated(u32),
     /// So many contenders, of 100 asks so many to read. Latency: acquire.
     ReadWrite {
         /// How many contend.

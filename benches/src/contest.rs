@@ -1,0 +1,236 @@
+//! Contenders that want one lock, over and over: a closed loop, whose only product is a history.
+//!
+//! All contenders run in the calling thread's runtime. Everybody asks before the first holder gives
+//! the lock back, so that the queue is full from the beginning; when enough grants were given,
+//! nobody asks again, and the queue runs empty.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    Error,
+    clock::{nanos, now_ns},
+    history::{History, Recorder, What},
+    peers::{Access, Contender, LockFailure, LockUnderTest},
+    process,
+    resource::Resource,
+};
+
+/// A turn of the runtime that did nothing is shorter than this.
+const IDLE_TURN_NS: u64 = 5_000;
+
+/// How long one who waits at the end is waited for, before it is written down as not known.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What contenders are to do.
+#[derive(Clone, Debug)]
+pub struct Contest {
+    /// How many.
+    pub contenders: u32,
+    /// Of 100 asks so many are only to read.
+    pub readers: u32,
+    /// How long a holder keeps the lock; others of the thread run meanwhile.
+    pub hold: Duration,
+    /// Grants before those that count; as many as there are contenders lets everybody have it once.
+    pub warmup: u32,
+    /// Grants that count.
+    pub grants: u32,
+    /// When to stop even if there were not that many.
+    pub limit: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Contested {
+    /// Everything that happened.
+    pub history: History,
+    /// The part that counts.
+    pub timed: Range<u64>,
+    /// CPU time of the contenders' thread, without the time in which holders did nothing.
+    pub cpu_ns: u64,
+    /// Its share of the time.
+    pub busy: f64,
+}
+
+/// What contenders of one contest share.
+struct Shared {
+    contest: Contest,
+    resource: Resource,
+    asked: AtomicU32,
+    grants: AtomicU32,
+    /// When the first and the last grant that counts were given; 0: not yet.
+    from_ns: AtomicU64,
+    to_ns: AtomicU64,
+    /// Time holders spent with nothing to do for anybody.
+    idle_ns: AtomicU64,
+    end: Instant,
+}
+
+impl Contest {
+    /// Runs it on a lock of this name.
+    ///
+    /// # Errors
+    /// When a contender cannot be made.
+    pub async fn run(&self, lock: &dyn LockUnderTest, resource: &str) -> Result<Contested, Error> {
+        let mut contenders = Vec::new();
+        for _ in 0..self.contenders {
+            contenders.push(lock.contender(resource).await?);
+        }
+        let shared = Arc::new(Shared {
+            contest: self.clone(),
+            resource: Resource::default(),
+            asked: AtomicU32::new(0),
+            grants: AtomicU32::new(0),
+            from_ns: AtomicU64::new(0),
+            to_ns: AtomicU64::new(0),
+            idle_ns: AtomicU64::new(0),
+            end: crate::clock::tokio_now() + self.limit,
+        });
+        let (began_ns, began_cpu) = (now_ns(), process::thread_cpu_ns()?);
+        let tasks: Vec<_> = (0..)
+            .zip(contenders)
+            .map(|(number, contender)| {
+                let recorder = Recorder::new(number, contender.session());
+                tokio::spawn(contend(Arc::clone(&shared), contender, recorder))
+            })
+            .collect();
+        let mut recorders = Vec::new();
+        for task in tasks {
+            let joined = task.await;
+            recorders.push(joined.map_err(|error| Error::Unexpected(error.to_string()))?);
+        }
+        let (wall_ns, cpu_ns) = (now_ns() - began_ns, process::thread_cpu_ns()? - began_cpu);
+        let cpu_ns = cpu_ns.saturating_sub(shared.idle_ns.load(Ordering::Relaxed));
+        let last_ns = |at: &AtomicU64| match at.load(Ordering::Relaxed) {
+            0 => now_ns(),
+            at_ns => at_ns,
+        };
+        Ok(Contested {
+            history: History::of(lock.kind(), recorders),
+            timed: last_ns(&shared.from_ns)..last_ns(&shared.to_ns),
+            cpu_ns,
+            busy: crate::stats::as_f64(cpu_ns) / crate::stats::as_f64(wall_ns.max(1)),
+        })
+    }
+}
+
+async fn contend(
+    shared: Arc<Shared>,
+    mut contender: Box<dyn Contender>,
+    mut recorder: Recorder,
+) -> Recorder {
+    let contest = &shared.contest;
+    let mut drained = std::pin::pin!(sleep_until(shared.end + DRAIN));
+    for turn in 0.. {
+        let access = access(recorder.contender(), turn, contest.readers);
+        shared.asked.fetch_add(1, Ordering::Relaxed);
+        recorder.add(now_ns(), What::Asked(access));
+        let got = tokio::select! {
+            biased;
+            got = contender.acquire(access) => got,
+            () = &mut drained => Err(LockFailure::Unknown("it waits for too long".into())),
+        };
+        let grant = match got {
+            Ok(grant) => grant,
+            Err(LockFailure::NotHeld(_)) => {
+                recorder.add(now_ns(), What::Refused);
+                break;
+            }
+            Err(LockFailure::Unknown(_)) => {
+                recorder.add(now_ns(), What::AcquireUnknown);
+                break;
+            }
+        };
+        let granted_ns = now_ns();
+        recorder.add(granted_ns, What::Granted { token: grant.token });
+        let is_over = shared.count(granted_ns);
+        if access == Access::Exclusive {
+            let is_accepted = shared.resource.write(grant.token);
+            let token = grant.token;
+            recorder.add(now_ns(), What::Wrote { token, is_accepted });
+        }
+        shared.hold(turn).await;
+        recorder.add(now_ns(), What::Releasing);
+        let released = match contender.release().await {
+            Ok(()) => What::Released,
+            Err(LockFailure::NotHeld(_)) => What::ReleaseRefused,
+            Err(LockFailure::Unknown(_)) => What::ReleaseUnknown,
+        };
+        recorder.add(now_ns(), released);
+        if is_over || released != What::Released {
+            break;
+        }
+    }
+    recorder
+}
+
+/// Spread evenly, and not the same contenders all the time.
+fn access(contender: u32, turn: u32, readers: u32) -> Access {
+    // 37 has no factor in common with 100: each percent comes once in a hundred turns.
+    if (contender
+        .wrapping_mul(61)
+        .wrapping_add(turn.wrapping_mul(37)))
+        % 100
+        < readers
+    {
+        Access::Shared
+    } else {
+        Access::Exclusive
+    }
+}
+
+impl Shared {
+    /// Counts a grant; says whether the contest is over.
+    fn count(&self, at_ns: u64) -> bool {
+        let grant = self.grants.fetch_add(1, Ordering::Relaxed);
+        let (warmup, last) = (
+            self.contest.warmup,
+            self.contest.warmup + self.contest.grants,
+        );
+        if grant == warmup {
+            self.from_ns.store(at_ns, Ordering::Relaxed);
+        }
+        let is_over = grant >= last || crate::clock::tokio_now() >= self.end;
+        if is_over {
+            // The first to find it over says so.
+            let _ = self
+                .to_ns
+                .compare_exchange(0, at_ns, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        is_over
+    }
+
+    /// Keeps the lock; the very first holder until everybody waits.
+    async fn hold(&self, turn: u32) {
+        if turn == 0 && self.grants.load(Ordering::Relaxed) == 1 && self.contest.contenders > 1 {
+            while self.asked.load(Ordering::Relaxed) < self.contest.contenders {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // What was asked is on its way; a queue takes some time to form.
+            let settle =
+                Duration::from_millis(5) + Duration::from_micros(100) * self.contest.contenders;
+            tokio::time::sleep(settle).await;
+        }
+        if self.contest.hold.is_zero() {
+            return;
+        }
+        let until = now_ns() + nanos(self.contest.hold);
+        let mut before = now_ns();
+        while before < until {
+            tokio::task::yield_now().await;
+            let now = now_ns();
+            if now - before < IDLE_TURN_NS {
+                self.idle_ns.fetch_add(now - before, Ordering::Relaxed);
+            }
+            before = now;
+        }
+    }
+}
