@@ -1,7 +1,11 @@
 //! A history read as holds: who had the lock, from when to when.
 
-use crate::history::{Event, History, What};
-use crate::peers::Access;
+use std::collections::VecDeque;
+
+use crate::{
+    history::{Event, History, What},
+    peers::Access,
+};
 
 /// One time that one contender had the lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +67,8 @@ pub fn holds(history: &History) -> Result<Vec<Hold>, Nonsense> {
 enum Stage {
     #[default]
     Idle,
-    Asking(Access, u64),
+    /// For what, when, and when it was due.
+    Asking(Access, u64, u64),
     /// The hold at this place of the list.
     Holding(usize),
     Releasing(usize),
@@ -74,7 +79,8 @@ enum Stage {
 #[derive(Clone, Debug, Default)]
 struct Contender {
     stage: Stage,
-    due_ns: Option<u64>,
+    /// Asks that were due and not made yet.
+    due_ns: VecDeque<u64>,
 }
 
 impl Contender {
@@ -82,15 +88,17 @@ impl Contender {
         let at_ns = event.at_ns;
         self.stage = match (&self.stage, event.what) {
             (_, What::Due) => {
-                self.due_ns = Some(at_ns);
+                self.due_ns.push_back(at_ns);
                 return Ok(());
             }
-            (Stage::Idle, What::Asked(access)) => Stage::Asking(access, at_ns),
-            (Stage::Asking(access, asked_ns), What::Granted { token }) => {
+            (Stage::Idle, What::Asked(access)) => {
+                Stage::Asking(access, at_ns, self.due_ns.pop_front().unwrap_or(at_ns))
+            }
+            (Stage::Asking(access, asked_ns, due_ns), What::Granted { token }) => {
                 holds.push(Hold {
                     contender: event.contender,
                     access: *access,
-                    due_ns: self.due_ns.take().unwrap_or(*asked_ns),
+                    due_ns: *due_ns,
                     asked_ns: *asked_ns,
                     granted_ns: at_ns,
                     end_ns,

@@ -11,9 +11,12 @@
 //! | [`history`] | what happened in a run of a lock |
 //! | [`holds`] | a history read as holds |
 //! | [`judge`] | whether the lock kept its word in that run |
+//! | [`open_loop`] | asks for a lock that come when they come |
 //! | [`peers`] | the locks that are measured, behind one trait |
+//! | [`relay`] | a wire that can be counted, cut and held |
 //! | [`report`] | what the lock bench found, and its shapes |
 //! | [`resource`] | what a lock is there for; refuses late writers |
+//! | [`embedded`] | servers inside this process, each on its own thread |
 //! | [`figures`] | from the history of a run to figures |
 //! | [`frames`] | requests encoded ahead of time, and the sources that deal them out |
 //! | [`mix`] | the operation mix of a load |
@@ -33,6 +36,7 @@ pub mod clock;
 pub mod connects;
 pub mod contest;
 pub mod drive;
+pub mod embedded;
 pub mod error;
 pub mod figures;
 pub mod frames;
@@ -40,10 +44,12 @@ pub mod history;
 pub mod holds;
 pub mod judge;
 pub mod mix;
+pub mod open_loop;
 pub mod peers;
 pub mod points;
 pub mod process;
 pub mod record;
+pub mod relay;
 pub mod report;
 pub mod resource;
 pub mod servers;

@@ -217,6 +217,25 @@ impl Pin {
         }
     }
 
+    /// The core of servers, for one inside this process.
+    #[must_use]
+    pub const fn server_core(self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Split => Some(1),
+            Self::Shared => Some(0),
+        }
+    }
+
+    /// The core of the generator.
+    #[must_use]
+    pub const fn generator_core(self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Split | Self::Shared => Some(0),
+        }
+    }
+
     /// A command for a server, placed.
     #[must_use]
     pub fn server(self, program: impl Into<OsString>) -> Command {
@@ -284,8 +303,13 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Error> {
 /// # Errors
 /// When the kernel keeps no such statistics.
 pub fn thread_cpu_ns() -> Result<u64, Error> {
-    let path = "/proc/thread-self/schedstat";
-    let text = fs::read_to_string(path).context(|| format!("cannot read {path}"))?;
+    one_thread_cpu_ns("thread-self")
+}
+
+/// The same of one thread, by its folder in `/proc`.
+pub(crate) fn one_thread_cpu_ns(thread: &str) -> Result<u64, Error> {
+    let path = format!("/proc/{thread}/schedstat");
+    let text = fs::read_to_string(&path).context(|| format!("cannot read {path}"))?;
     let first = text.split_whitespace().next();
     first
         .and_then(|word| word.parse().ok())
