@@ -1,8 +1,8 @@
 //! Contenders that want one lock, over and over: a closed loop, whose only product is a history.
 //!
 //! All contenders run in the calling thread's runtime. Everybody asks before the first holder gives
-//! the lock back, so that the queue is full from the beginning; when enough grants were given,
-//! nobody asks again, and the queue runs empty.
+//! the lock back, so that the queue is full from the beginning; when enough grants were given, those
+//! who wait give up.
 
 use std::{
     ops::Range,
@@ -13,7 +13,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     Error,
@@ -26,9 +29,6 @@ use crate::{
 
 /// A turn of the runtime that did nothing is shorter than this.
 const IDLE_TURN_NS: u64 = 5_000;
-
-/// How long one who waits at the end is waited for, before it is written down as not known.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// What contenders are to do.
 #[derive(Clone, Debug)]
@@ -72,6 +72,7 @@ struct Shared {
     /// Time holders spent with nothing to do for anybody.
     idle_ns: AtomicU64,
     end: Instant,
+    over: watch::Sender<bool>,
 }
 
 impl Contest {
@@ -93,6 +94,7 @@ impl Contest {
             to_ns: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
             end: crate::clock::tokio_now() + self.limit,
+            over: watch::Sender::new(false),
         });
         let (began_ns, began_cpu) = (now_ns(), process::thread_cpu_ns()?);
         let tasks: Vec<_> = (0..)
@@ -102,6 +104,11 @@ impl Contest {
                 tokio::spawn(contend(Arc::clone(&shared), contender, recorder))
             })
             .collect();
+        let mut over = shared.over.subscribe();
+        tokio::select! {
+            () = sleep_until(shared.end) => { shared.over.send_replace(true); }
+            _ = over.wait_for(|over| *over) => {}
+        }
         let mut recorders = Vec::new();
         for task in tasks {
             let joined = task.await;
@@ -128,7 +135,7 @@ async fn contend(
     mut recorder: Recorder,
 ) -> Recorder {
     let contest = &shared.contest;
-    let mut drained = std::pin::pin!(sleep_until(shared.end + DRAIN));
+    let mut over = shared.over.subscribe();
     for turn in 0.. {
         let access = access(recorder.contender(), turn, contest.readers);
         shared.asked.fetch_add(1, Ordering::Relaxed);
@@ -136,7 +143,10 @@ async fn contend(
         let got = tokio::select! {
             biased;
             got = contender.acquire(access) => got,
-            () = &mut drained => Err(LockFailure::Unknown("it waits for too long".into())),
+            _ = over.wait_for(|over| *over) => {
+                recorder.add(now_ns(), What::GaveUp);
+                break;
+            }
         };
         let grant = match got {
             Ok(grant) => grant,

@@ -30,6 +30,8 @@ pub enum What {
     },
     /// Acquire returned: certainly not held.
     Refused,
+    /// It stopped waiting because the run is over.
+    GaveUp,
     /// Acquire failed, and nobody can say whether it is held.
     AcquireUnknown,
     /// It wrote to the resource which the lock is there for.

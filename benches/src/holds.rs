@@ -108,7 +108,10 @@ impl Contender {
                 });
                 Stage::Holding(holds.len() - 1)
             }
-            (Stage::Asking(..), What::Refused | What::AcquireUnknown | What::Died) => Stage::Idle,
+            (
+                Stage::Asking(..),
+                What::Refused | What::GaveUp | What::AcquireUnknown | What::Died,
+            ) => Stage::Idle,
             (Stage::Holding(at), What::Wrote { is_accepted, .. }) => {
                 holds[*at].writes.push((at_ns, is_accepted));
                 Stage::Holding(*at)

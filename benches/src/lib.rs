@@ -12,6 +12,7 @@
 //! | [`holds`] | a history read as holds |
 //! | [`judge`] | whether the lock kept its word in that run |
 //! | [`open_loop`] | asks for a lock that come when they come |
+//! | [`outage`] | a holder that is killed, cut off or paused |
 //! | [`peers`] | the locks that are measured, behind one trait |
 //! | [`relay`] | a wire that can be counted, cut and held |
 //! | [`report`] | what the lock bench found, and its shapes |
@@ -45,6 +46,7 @@ pub mod holds;
 pub mod judge;
 pub mod mix;
 pub mod open_loop;
+pub mod outage;
 pub mod peers;
 pub mod points;
 pub mod process;

@@ -26,7 +26,7 @@ pub struct Report {
     pub about: About,
     /// One for each workload and contestant, in the order they are to be shown.
     pub rows: Vec<Row>,
-    /// What happened when a holder was paused for longer than its session or lease.
+    /// What happened when a holder was away for longer than its session or lease.
     pub pauses: Vec<Pause>,
     /// The goals, with what was found.
     pub goals: Vec<GoalRow>,
@@ -166,21 +166,36 @@ pub struct Hold {
     pub released_ns: u64,
 }
 
-/// What happened to a holder that was paused for longer than its session or lease.
+/// What happened to a holder that was away for longer than its session or lease.
 #[derive(Debug)]
 pub struct Pause {
     /// The contestant.
     pub contestant: String,
+    /// How it was away.
+    pub outage: Outage,
     /// The session or lease time-out, in milliseconds.
     pub timeout_ms: u64,
-    /// From the beginning of the pause to the grant to the next one, in milliseconds; `None`: never.
+    /// From the beginning of the pause to the grant to the next one, in milliseconds; `None`: not
+    /// while it was waited for.
     pub granted_after_ms: Option<u64>,
-    /// What its client said when the paused one woke up.
+    /// What its client said when the outage was over.
     pub belief: crate::peers::Belief,
-    /// Whether its late write was taken.
-    pub late_write_accepted: bool,
+    /// Whether its late write was taken; `None`: it knew of the loss, and wrote nothing.
+    pub late_write_accepted: Option<bool>,
     /// What the judge says.
     pub verdict: Verdict,
+}
+
+/// How a holder is away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outage {
+    /// Its process is killed: its connections are closed.
+    Killed,
+    /// Nothing of it reaches the server, and nothing comes back; it runs, and asks its client every
+    /// millisecond whether the lock is still held.
+    CutOff,
+    /// The same, and it does not run either: it looked before, and writes as soon as it runs again.
+    Paused,
 }
 
 /// A goal with what was found.

@@ -63,6 +63,7 @@ fn said(what: What) -> String {
         What::Asked(Access::Shared) => "asks to read".into(),
         What::Granted { token } => format!("HAS it, {}", with(token)),
         What::Refused => "does not get it".into(),
+        What::GaveUp => "stops waiting".into(),
         What::AcquireUnknown => "does not know whether it has it".into(),
         What::Wrote {
             token,

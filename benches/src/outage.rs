@@ -1,0 +1,192 @@
+//! A holder that is killed, cut off or paused, and one who waits for its lock.
+
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::{
+    Error,
+    clock::now_ns,
+    history::{History, Recorder, What},
+    peers::{Access, Belief, Contender, LockFailure, LockUnderTest},
+    relay::Relay,
+    report::Outage,
+    resource::Resource,
+};
+
+/// How long the other one gets to queue before the holder goes away.
+const QUEUEING: Duration = Duration::from_millis(100);
+
+/// How long a holder that is back may take to give the lock back.
+const RELEASING: Duration = Duration::from_secs(2);
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Gone {
+    /// Everything that happened.
+    pub history: History,
+    /// From when the holder went away to when the other one had the lock.
+    pub granted_after: Option<Duration>,
+    /// What the holder's client said at the end.
+    pub belief: Belief,
+    /// Whether the holder's late write was taken, if it wrote.
+    pub late_write_accepted: Option<bool>,
+}
+
+/// Lets a holder go away while another waits for the lock, for `limit` at most.
+///
+/// `lock` is where the one who waits comes from; `relayed` is the same lock, reached through the
+/// relays, where the holder comes from.
+///
+/// # Errors
+/// When a contender cannot be made, or the holder does not get a free lock.
+pub async fn run(
+    outage: Outage,
+    lock: &dyn LockUnderTest,
+    relayed: &dyn LockUnderTest,
+    relays: &[Relay],
+    limit: Duration,
+    resource: &str,
+) -> Result<Gone, Error> {
+    let mut holder = relayed.contender(resource).await?;
+    let waiter = lock.contender(resource).await?;
+    let mut recorder = Recorder::new(0, holder.session());
+    let written = std::sync::Arc::new(Resource::default());
+    recorder.add(now_ns(), What::Asked(Access::Exclusive));
+    let grant = holder.acquire(Access::Exclusive).await;
+    let grant = grant.map_err(|error| Error::Unexpected(error.to_string()))?;
+    let token = grant.token;
+    recorder.add(now_ns(), What::Granted { token });
+    let write = |recorder: &mut Recorder| {
+        let is_accepted = written.write(token);
+        recorder.add(now_ns(), What::Wrote { token, is_accepted });
+        is_accepted
+    };
+    write(&mut recorder);
+    let mut waiting = tokio::spawn(wait(
+        waiter,
+        std::sync::Arc::clone(&written),
+        limit + QUEUEING,
+    ));
+    tokio::time::sleep(QUEUEING).await;
+
+    let began_ns = now_ns();
+    let mut belief = Belief::Lost;
+    let mut late_write_accepted = None;
+    let (waited, granted_ns);
+    match outage {
+        Outage::Killed => {
+            for relay in relays {
+                relay.cut();
+            }
+            recorder.add(now_ns(), What::Died);
+            (waited, granted_ns) = joined(&mut waiting).await?;
+        }
+        Outage::CutOff => {
+            hold(relays);
+            let knew;
+            (waited, granted_ns, knew) = look(&mut waiting, holder.as_ref()).await?;
+            belief = holder.belief();
+            match knew {
+                Some(at_ns) => recorder.add(at_ns, What::Lost),
+                None => late_write_accepted = Some(write(&mut recorder)),
+            }
+            come_back(relays, holder.as_mut(), &mut recorder).await;
+        }
+        Outage::Paused => {
+            hold(relays);
+            (waited, granted_ns) = joined(&mut waiting).await?;
+            // It looked before, and goes on where it was.
+            late_write_accepted = Some(write(&mut recorder));
+            belief = holder.belief();
+            come_back(relays, holder.as_mut(), &mut recorder).await;
+        }
+    }
+    Ok(Gone {
+        history: History::of(lock.kind(), vec![recorder, waited]),
+        granted_after: granted_ns.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(began_ns))),
+        belief,
+        late_write_accepted,
+    })
+}
+
+type Waited = (Recorder, Option<u64>);
+
+/// The one who waits: takes the lock, writes, gives it back.
+async fn wait(
+    mut contender: Box<dyn Contender>,
+    written: std::sync::Arc<Resource>,
+    limit: Duration,
+) -> Waited {
+    let mut recorder = Recorder::new(1, contender.session());
+    recorder.add(now_ns(), What::Asked(Access::Exclusive));
+    let grant = match timeout(limit, contender.acquire(Access::Exclusive)).await {
+        Ok(Ok(grant)) => grant,
+        Ok(Err(_)) => {
+            recorder.add(now_ns(), What::AcquireUnknown);
+            return (recorder, None);
+        }
+        Err(_) => {
+            recorder.add(now_ns(), What::GaveUp);
+            return (recorder, None);
+        }
+    };
+    let granted_ns = now_ns();
+    let token = grant.token;
+    recorder.add(granted_ns, What::Granted { token });
+    let is_accepted = written.write(token);
+    recorder.add(now_ns(), What::Wrote { token, is_accepted });
+    give_back(contender.as_mut(), &mut recorder).await;
+    (recorder, Some(granted_ns))
+}
+
+async fn joined(waiting: &mut JoinHandle<Waited>) -> Result<Waited, Error> {
+    let waited = waiting.await;
+    waited.map_err(|error| Error::Unexpected(error.to_string()))
+}
+
+/// Asks the holder's client every millisecond until the other one is done; when it first said that
+/// the lock is lost.
+async fn look(
+    waiting: &mut JoinHandle<Waited>,
+    holder: &dyn Contender,
+) -> Result<(Recorder, Option<u64>, Option<u64>), Error> {
+    let mut knew = None;
+    loop {
+        tokio::select! {
+            waited = &mut *waiting => {
+                let (recorder, granted_ns) =
+                    waited.map_err(|error| Error::Unexpected(error.to_string()))?;
+                return Ok((recorder, granted_ns, knew));
+            }
+            () = tokio::time::sleep(Duration::from_millis(1)) => {
+                if knew.is_none() && holder.belief() == Belief::Lost {
+                    knew = Some(now_ns());
+                }
+            }
+        }
+    }
+}
+
+fn hold(relays: &[Relay]) {
+    for relay in relays {
+        relay.hold();
+    }
+}
+
+async fn come_back(relays: &[Relay], holder: &mut dyn Contender, recorder: &mut Recorder) {
+    for relay in relays {
+        relay.open();
+    }
+    give_back(holder, recorder).await;
+}
+
+async fn give_back(contender: &mut dyn Contender, recorder: &mut Recorder) {
+    recorder.add(now_ns(), What::Releasing);
+    let released = match timeout(RELEASING, contender.release()).await {
+        Ok(Ok(())) => What::Released,
+        Ok(Err(LockFailure::NotHeld(_))) => What::ReleaseRefused,
+        Ok(Err(LockFailure::Unknown(_))) | Err(_) => What::ReleaseUnknown,
+    };
+    recorder.add(now_ns(), released);
+}
