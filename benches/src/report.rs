@@ -6,9 +6,11 @@
 //! | [`json`] | everything, for programs |
 //! | [`html`] | one self-contained page |
 //! | [`svg`] | the pictures in it |
+//! | [`summary`] | what they all say alike: medians, words for verdicts |
 
 pub mod html;
 pub mod json;
+pub mod summary;
 pub mod svg;
 pub mod text;
 

@@ -1,0 +1,312 @@
+//! What all shapes of the report say alike: medians of the rounds, words for verdicts, groups.
+
+use super::{Figures, Report, Row, Workload};
+use crate::{
+    judge::{Finding, Verdict},
+    peers::Belief,
+    stats::Spread,
+};
+
+impl Workload {
+    /// As headings say it.
+    #[must_use]
+    pub fn title(self) -> String {
+        let of = |contenders: u32| match contenders {
+            1 => "1 contender".to_owned(),
+            more => format!("{more} contenders"),
+        };
+        match self {
+            Self::Cycle => "cycle, nobody else wants it".into(),
+            Self::HandOver(contenders) => format!("hand-over, {}", of(contenders)),
+            Self::ReadWrite {
+                contenders,
+                readers,
+            } => format!("read-write, {}, {readers} % readers", of(contenders)),
+            Self::Semaphore { contenders, leases } => {
+                format!("semaphore, {}, {leases} leases", of(contenders))
+            }
+            Self::OpenLoop { contenders, rate } => {
+                format!("open loop, {}, {rate} asks a second", of(contenders))
+            }
+            Self::Recovery => "recovery after the holder's death".into(),
+            Self::Herd(contenders) => format!("herd, {}", of(contenders)),
+        }
+    }
+
+    /// Whether its rows have latencies.
+    #[must_use]
+    pub const fn has_latency(self) -> bool {
+        !matches!(self, Self::Herd(_))
+    }
+}
+
+impl Row {
+    /// The spread of a figure over the rounds that have it; what is no finite number is left out.
+    #[must_use]
+    pub fn spread(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<Spread> {
+        let values = self.rounds.iter().filter_map(figure);
+        Spread::of(&values.filter(|value| value.is_finite()).collect::<Vec<_>>())
+    }
+
+    /// The median of a figure over the rounds that have it.
+    #[must_use]
+    pub fn median(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
+        self.spread(figure).map(|spread| spread.median)
+    }
+
+    /// The median of a latency over the rounds, in nanoseconds; `None` where none is measured.
+    #[must_use]
+    pub fn latency(&self, figure: impl Fn(&Figures) -> f64) -> Option<f64> {
+        let has_latency = self.workload.has_latency();
+        self.median(|round| has_latency.then(|| figure(round)))
+    }
+
+    /// The rounds' p50, each divided by the round trip to the echo in the same round.
+    #[must_use]
+    pub fn over_echo(&self) -> Option<Spread> {
+        let has_latency = self.workload.has_latency();
+        self.spread(|round| {
+            (has_latency && round.echo_ns > 0.0).then(|| round.p50_ns / round.echo_ns)
+        })
+    }
+
+    /// The rounds' p50 divided by the session or lease time-out.
+    #[must_use]
+    pub fn over_timeout(&self) -> Option<Spread> {
+        let timeout_ns = self.timeout_ns.filter(|&timeout_ns| timeout_ns > 0.0)?;
+        self.spread(|round| Some(round.p50_ns / timeout_ns))
+    }
+
+    /// Whether the contestant is one of this project's own recipes, wherever they run.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        is_ours(&self.contestant)
+    }
+}
+
+/// Whether a contestant is one of this project's own recipes: they say so first.
+#[must_use]
+pub fn is_ours(contestant: &str) -> bool {
+    contestant.starts_with("recipes")
+}
+
+impl Belief {
+    /// As tables say it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Unsure => "unsure",
+            Self::Lost => "lost",
+            Self::NoAnswer => "cannot be asked",
+        }
+    }
+}
+
+/// A verdict in a word. Only [`Holds`](Self::Holds) is a pass of everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// Exclusion and fencing were checked, and hold.
+    Holds,
+    /// Exclusion holds; fencing was not checked.
+    ExclusionOnly,
+    /// Fencing holds; exclusion was not checked.
+    FencingOnly,
+    /// Nothing was checked.
+    NotChecked,
+    /// The judge refuses the run.
+    Refused,
+    /// Exclusion or fencing is violated.
+    Violated,
+}
+
+impl Word {
+    /// As tables say it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::ExclusionOnly => "exclusion only",
+            Self::FencingOnly => "fencing only",
+            Self::NotChecked => "not checked",
+            Self::Refused => "refused",
+            Self::Violated => "VIOLATED",
+        }
+    }
+}
+
+impl Verdict {
+    /// The verdict in a word.
+    #[must_use]
+    pub const fn word(&self) -> Word {
+        use Finding::{Holds, NotChecked, Violated};
+        match (&self.exclusion, &self.fencing) {
+            (Violated { .. }, _) | (_, Violated { .. }) => Word::Violated,
+            _ if self.refusal.is_some() => Word::Refused,
+            (Holds { .. }, Holds { .. }) => Word::Holds,
+            (Holds { .. }, NotChecked(_)) => Word::ExclusionOnly,
+            (NotChecked(_), Holds { .. }) => Word::FencingOnly,
+            (NotChecked(_), NotChecked(_)) => Word::NotChecked,
+        }
+    }
+
+    /// The word, and how many outcomes nobody knows.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self.unknown {
+            0 => self.word().text().into(),
+            unknown => format!("{}, {unknown} unknown", self.word().text()),
+        }
+    }
+}
+
+/// The rows of each workload, in the order in which they first appear.
+#[must_use]
+pub fn groups(report: &Report) -> Vec<(Workload, Vec<&Row>)> {
+    let mut groups: Vec<(Workload, Vec<&Row>)> = Vec::new();
+    for row in &report.rows {
+        match groups.iter_mut().find(|(of, _)| *of == row.workload) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((row.workload, vec![row])),
+        }
+    }
+    groups
+}
+
+/// What the judge said about something.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// Workload and contestant.
+    pub subject: String,
+    /// The verdict.
+    pub verdict: &'a Verdict,
+}
+
+/// All verdicts, of rows first, then of pauses.
+#[must_use]
+pub fn judged(report: &Report) -> Vec<Judged<'_>> {
+    let rows = report.rows.iter().map(|row| Judged {
+        subject: format!("{}: {}", row.workload.title(), row.contestant),
+        verdict: &row.verdict,
+    });
+    let pauses = report.pauses.iter().map(|pause| Judged {
+        subject: format!("paused holder: {}", pause.contestant),
+        verdict: &pause.verdict,
+    });
+    rows.chain(pauses).collect()
+}
+
+/// A violation.
+#[derive(Debug)]
+pub struct Violation<'a> {
+    /// Workload and contestant.
+    pub subject: String,
+    /// `exclusion` or `fencing`.
+    pub question: &'static str,
+    /// How often.
+    pub times: usize,
+    /// The smallest part of the history that shows it.
+    pub counterexample: &'a str,
+}
+
+/// Something that was not checked, everywhere for the same reason.
+#[derive(Debug)]
+pub struct Unchecked<'a> {
+    /// `exclusion` or `fencing`.
+    pub question: &'static str,
+    /// Why not.
+    pub why: &'a str,
+    /// Workloads and contestants.
+    pub subjects: Vec<String>,
+}
+
+/// All that is no pass, and how many passes there are.
+#[derive(Debug, Default)]
+pub struct Findings<'a> {
+    /// What was violated.
+    pub violations: Vec<Violation<'a>>,
+    /// What was not checked.
+    pub unchecked: Vec<Unchecked<'a>>,
+    /// Runs of which the figures must not be published: subject and reason.
+    pub refusals: Vec<(String, &'a str)>,
+    /// Outcomes nobody knows: subject and how many.
+    pub unknown: Vec<(String, usize)>,
+    /// How many verdicts are in each word; words nobody got are left out.
+    pub tally: Vec<(Word, usize)>,
+}
+
+impl<'a> Findings<'a> {
+    /// The findings of a report.
+    #[must_use]
+    pub fn of(report: &'a Report) -> Self {
+        let mut findings = Self::default();
+        for Judged { subject, verdict } in judged(report) {
+            findings.count(verdict.word());
+            findings.add(&subject, "exclusion", &verdict.exclusion);
+            findings.add(&subject, "fencing", &verdict.fencing);
+            if verdict.unknown > 0 {
+                findings.unknown.push((subject.clone(), verdict.unknown));
+            }
+            if let Some(why) = &verdict.refusal {
+                findings.refusals.push((subject, why));
+            }
+        }
+        findings
+    }
+
+    fn count(&mut self, word: Word) {
+        match self.tally.iter_mut().find(|(of, _)| *of == word) {
+            Some((_, count)) => *count += 1,
+            None => self.tally.push((word, 1)),
+        }
+    }
+
+    fn add(&mut self, subject: &str, question: &'static str, finding: &'a Finding) {
+        match finding {
+            Finding::Holds { .. } => {}
+            Finding::Violated {
+                times,
+                counterexample,
+            } => self.violations.push(Violation {
+                subject: subject.into(),
+                question,
+                times: *times,
+                counterexample,
+            }),
+            Finding::NotChecked(why) => {
+                let same = |of: &&mut Unchecked<'_>| of.question == question && of.why == why;
+                match self.unchecked.iter_mut().find(same) {
+                    Some(unchecked) => unchecked.subjects.push(subject.into()),
+                    None => self.unchecked.push(Unchecked {
+                        question,
+                        why,
+                        subjects: vec![subject.into()],
+                    }),
+                }
+            }
+        }
+    }
+
+    /// `30 holds, 2 VIOLATED`, or that nothing was judged.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.tally.is_empty() {
+            return "nothing was judged".into();
+        }
+        let counts = self.tally.iter();
+        let counts: Vec<_> = counts
+            .map(|(word, count)| format!("{count} {}", word.text()))
+            .collect();
+        counts.join(", ")
+    }
+}
+
+/// Whether a goal holds, as tables say it.
+#[must_use]
+pub const fn holds_text(holds: Option<bool>) -> &'static str {
+    match holds {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "not measured",
+    }
+}
