@@ -34,6 +34,50 @@ pub fn tokio_now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
+/// The date, in UTC: `2026-11-22`.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place of the benches that reads time"
+)]
+#[must_use]
+pub fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    date(since.map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date so many days after 1970-01-01, by the Gregorian calendar.
+fn date(days: u64) -> String {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let (mut year, mut left) = (1970, days);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for days in [
+        31,
+        28 + u64::from(is_leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ] {
+        if left < days {
+            break;
+        }
+        left -= days;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", left + 1)
+}
+
 /// A duration in whole nanoseconds, at most 584 years.
 #[must_use]
 pub fn nanos(duration: Duration) -> u64 {
@@ -101,5 +145,19 @@ impl Deadline {
             self.check()?;
             std::thread::sleep(pause);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(59), "1970-03-01");
+        assert_eq!(date(11_016), "2000-02-29");
+        assert_eq!(date(20_779), "2026-11-22");
+        assert_eq!(date(20_818), "2026-12-31");
     }
 }

@@ -135,7 +135,10 @@ async fn serve(
         let got = tokio::select! {
             biased;
             got = contender.acquire(Access::Exclusive) => got,
-            () = tokio::time::sleep_until(end) => Err(LockFailure::Unknown("it waits for too long".into())),
+            () = tokio::time::sleep_until(end) => {
+                recorder.add(now_ns(), What::GaveUp);
+                return recorder;
+            }
         };
         let Ok(grant) = got else {
             recorder.add(now_ns(), What::AcquireUnknown);

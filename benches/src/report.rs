@@ -222,6 +222,38 @@ pub struct NotRun {
     pub why: String,
 }
 
+impl Workload {
+    /// What it is called on a command line and in files: `hand-over-8`.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Cycle => "cycle".into(),
+            Self::HandOver(contenders) => format!("hand-over-{contenders}"),
+            Self::Saturated(contenders) => format!("saturated-{contenders}"),
+            Self::ReadWrite {
+                contenders,
+                readers,
+            } => format!("read-write-{contenders}-{readers}"),
+            Self::Semaphore { contenders, leases } => format!("semaphore-{contenders}-{leases}"),
+            Self::OpenLoop { contenders, rate } => format!("open-loop-{contenders}-{rate}"),
+            Self::Recovery => "recovery".into(),
+            Self::Herd(contenders) => format!("herd-{contenders}"),
+        }
+    }
+}
+
+impl Outage {
+    /// As tables say it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::CutOff => "cut off",
+            Self::Paused => "paused",
+        }
+    }
+}
+
 impl Fairness {
     /// As tables say it.
     #[must_use]

@@ -67,6 +67,7 @@ fn workload(workload: Workload) -> Value {
     match workload {
         Workload::Cycle => json!({ "kind": "cycle" }),
         Workload::HandOver(contenders) => json!({ "kind": "hand-over", "contenders": contenders }),
+        Workload::Saturated(contenders) => json!({ "kind": "saturated", "contenders": contenders }),
         Workload::ReadWrite {
             contenders,
             readers,
@@ -130,6 +131,7 @@ fn pause(pause: &Pause) -> Value {
     };
     json!({
         "contestant": pause.contestant,
+        "outage": pause.outage.name(),
         "timeout_ms": pause.timeout_ms,
         "granted_after_ms": pause.granted_after_ms,
         "belief": belief,

@@ -18,6 +18,7 @@ impl Workload {
         match self {
             Self::Cycle => "cycle, nobody else wants it".into(),
             Self::HandOver(contenders) => format!("hand-over, {}", of(contenders)),
+            Self::Saturated(contenders) => format!("no time held, {}", of(contenders)),
             Self::ReadWrite {
                 contenders,
                 readers,

@@ -161,33 +161,36 @@ fn pauses(report: &Report) -> String {
     }
     let mut table = Table::new(&[
         "contestant",
+        "away",
         "timeout",
         "next grant after",
         "it says",
         "late write",
         "verdict",
     ])
-    .left(3)
+    .left(1)
     .left(4)
-    .left(5);
+    .left(5)
+    .left(6);
     for pause in &report.pauses {
         let granted = pause.granted_after_ms;
         table.row(vec![
             pause.contestant.clone(),
+            pause.outage.name().into(),
             format!("{} ms", pause.timeout_ms),
             granted.map_or_else(|| "never".into(), |ms| format!("{ms} ms")),
             pause.belief.text().into(),
-            if pause.late_write_accepted {
-                "TAKEN"
-            } else {
-                "refused"
+            match pause.late_write_accepted {
+                Some(true) => "TAKEN",
+                Some(false) => "refused",
+                None => "none",
             }
             .into(),
             pause.verdict.text(),
         ]);
     }
     format!(
-        "Holder paused for longer than its session or lease\n{}",
+        "Holder away for longer than its session or lease\n{}",
         table.text()
     )
 }

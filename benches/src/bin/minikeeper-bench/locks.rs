@@ -1,0 +1,279 @@
+//! The command `locks`: runs the workloads, lets the judge look, writes the report.
+
+use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+
+use minikeeper_benches::{
+    Error, IoContext as _,
+    awake::Awake,
+    clock,
+    embedded::{self, Embedded},
+    process::Pin,
+    report::{About, NotRun, Outage, Pause, Report, Row, Workload, html, json, text},
+    stats::Spread,
+    table::say,
+};
+use tokio::{net::TcpStream, runtime::Runtime};
+
+use crate::{
+    contestants::{self, Contestant, Cpu},
+    goals, measure,
+    plan::{self, Size},
+    progress::Progress,
+    rows,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  minikeeper-bench locks                          the whole core on a server in this process, under two minutes
+  minikeeper-bench locks --quick                  to see that it runs
+  minikeeper-bench locks --only hand-over-8       one workload
+  minikeeper-bench locks --contestant recipes     some contestants
+
+The report is one HTML page; beside it is everything it is made of, as JSON.")]
+pub(crate) struct Args {
+    /// Rounds; figures are medians of them.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Only workloads whose name contains this; may be given several times.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only contestants whose name contains this; may be given several times.
+    #[arg(long)]
+    contestant: Vec<String>,
+    /// Few operations: to see that it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Placement of generator and servers; without a value: split.
+    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
+    pin: Pin,
+    /// Keep cores from going to sleep (as root).
+    #[arg(long)]
+    awake: bool,
+    /// Folder for the report, made if it is not there.
+    #[arg(long, value_name = "FOLDER", default_value = "lock-bench")]
+    out: PathBuf,
+}
+
+/// Everything that takes part, and the servers it stands on.
+struct Field {
+    contestants: Vec<Contestant>,
+    echo: Embedded,
+    servers: Vec<(String, String)>,
+    not_run: Vec<NotRun>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool, Error> {
+    let size = if args.quick { Size::Quick } else { Size::Full };
+    let rounds = if args.quick { 1 } else { args.rounds };
+    let _awake = args.awake.then(Awake::start).transpose()?;
+    embedded::place(args.pin.generator_core());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context(|| "cannot start a runtime".into())?;
+    let field = runtime.block_on(field(args))?;
+    let workloads: Vec<_> = plan::workloads(size)
+        .into_iter()
+        .filter(|workload| is_wanted(&args.only, &workload.name()))
+        .collect();
+    if workloads.is_empty() || field.contestants.is_empty() {
+        return Err(Error::Setup(format!(
+            "nothing to run: no workload matches {:?}, or no contestant {:?}",
+            args.only, args.contestant
+        )));
+    }
+    let mut report = measured(&runtime, args, field, &workloads, rounds, size)?;
+    report.goals = goals::goals(&report.rows);
+    write(args, &report)?;
+    let is_clean = !report
+        .rows
+        .iter()
+        .any(|row| row.verdict.exclusion.is_violated());
+    Ok(is_clean)
+}
+
+fn is_wanted(parts: &[String], name: &str) -> bool {
+    parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
+}
+
+async fn field(args: &Args) -> Result<Field, Error> {
+    let server = Rc::new(Embedded::minikeeper(args.pin)?);
+    let local = minikeeper::Server::builder().start().await;
+    let local = local.map_err(|error| Error::Setup(error.to_string()))?;
+    let cpu = Cpu::Embedded(Rc::clone(&server));
+    let mut contestants = contestants::recipes(
+        "minikeeper",
+        "nothing",
+        server.addr,
+        &cpu,
+        Duration::from_millis(400),
+    );
+    contestants.push(contestants::in_process(Arc::new(local)));
+    contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.lock().name()));
+    Ok(Field {
+        contestants,
+        echo: Embedded::echo(args.pin)?,
+        servers: vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())],
+        not_run: Vec::new(),
+    })
+}
+
+fn measured(
+    runtime: &Runtime,
+    args: &Args,
+    field: Field,
+    workloads: &[Workload],
+    rounds: u32,
+    size: Size,
+) -> Result<Report, Error> {
+    let Field {
+        contestants,
+        echo,
+        servers,
+        mut not_run,
+    } = field;
+    let contestants = Rc::new(contestants);
+    // In the order of the report: workload by workload.
+    let mut all: Vec<(usize, Row)> = Vec::new();
+    for workload in workloads {
+        for (at, contestant) in contestants.iter().enumerate() {
+            if contestant.takes(*workload) {
+                let timeout = contestant
+                    .shortest
+                    .filter(|_| *workload == Workload::Recovery);
+                let timeout_ns = timeout.map(|timeout| timeout.as_secs_f64() * 1e9);
+                all.push((
+                    at,
+                    rows::row(*workload, contestant.lock().as_ref(), timeout_ns),
+                ));
+            }
+        }
+    }
+    let outages: Vec<usize> = (0..contestants.len())
+        .filter(|at| contestants[*at].takes(Workload::Recovery))
+        .collect();
+    let mut progress = Progress::new(all.len() * rounds as usize + 2 * outages.len());
+    let local = tokio::task::LocalSet::new();
+    let echo_addr = echo.addr;
+    let mut echo = local
+        .block_on(runtime, TcpStream::connect(echo_addr))
+        .context(|| "cannot reach the echo".into())?;
+    let _ = echo.set_nodelay(true);
+    let mut echoes = Vec::new();
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            let (contestant, row) = &mut all[at];
+            progress.step(&format!(
+                "round {} of {rounds}: {}, {}",
+                round + 1,
+                row.workload.name(),
+                row.contestant
+            ));
+            let resource = format!("{}-{at}-{round}", row.workload.name());
+            let contestant = &contestants[*contestant];
+            // In a task, as users' code is.
+            let done = local.block_on(runtime, async {
+                let echo_ns = measure::echo(&mut echo).await?;
+                let block =
+                    measure::block(contestant, row.workload, round, size, &resource).await?;
+                Ok::<_, Error>((echo_ns, block))
+            });
+            match done {
+                Ok((echo_ns, block)) => {
+                    echoes.push(echo_ns);
+                    rows::add(row, &block, echo_ns);
+                }
+                Err(error) => row.refused.push(format!("it failed: {}", error.chain())),
+            }
+        }
+    }
+    let mut pauses = Vec::new();
+    for at in outages {
+        for outage in [Outage::CutOff, Outage::Paused] {
+            let contestant = &contestants[at];
+            let name = contestant.lock().name();
+            progress.step(&format!("{}, {name}", outage.name()));
+            let resource = format!("{}-{at}", outage.name());
+            match local.block_on(runtime, measure::away(contestant, outage, &resource)) {
+                Ok(gone) => pauses.push(pause(contestant, outage, &gone)),
+                Err(error) => not_run.push(NotRun {
+                    what: format!("{}: {name}", outage.name()),
+                    why: error.chain(),
+                }),
+            }
+        }
+    }
+    progress.end();
+    Ok(Report {
+        about: About {
+            date: clock::today(),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            machine: machine(),
+            placement: placement(args),
+            rounds,
+            servers,
+            echo_ns: Spread::of(&echoes).map_or(0.0, |spread| spread.median),
+        },
+        rows: all.into_iter().map(|(_, row)| row).collect(),
+        pauses,
+        goals: Vec::new(),
+        not_run,
+    })
+}
+
+fn pause(
+    contestant: &Contestant,
+    outage: Outage,
+    gone: &minikeeper_benches::outage::Gone,
+) -> Pause {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Pause {
+        contestant: contestant.lock().name(),
+        outage,
+        timeout_ms: contestant.shortest.map_or(0, millis),
+        granted_after_ms: gone.granted_after.map(millis),
+        belief: gone.belief,
+        late_write_accepted: gone.late_write_accepted,
+        verdict: minikeeper_benches::judge::judge(&gone.history, None),
+    }
+}
+
+fn placement(args: &Args) -> String {
+    let sleep = if args.awake {
+        "kept awake"
+    } else {
+        "may sleep"
+    };
+    format!("{}; cores {sleep}", args.pin.text())
+}
+
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("unknown processor", |rest| {
+            rest.trim_start_matches([' ', '\t', ':'])
+        });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "{cores} x {model}, Linux {}",
+        read("/proc/sys/kernel/osrelease").trim()
+    )
+}
+
+fn write(args: &Args, report: &Report) -> Result<(), Error> {
+    let failed = |path: &PathBuf| format!("cannot write {:?}", path.display());
+    std::fs::create_dir_all(&args.out).context(|| failed(&args.out))?;
+    let page = args.out.join("locks.html");
+    std::fs::write(&page, html::html(report)).context(|| failed(&page))?;
+    let raw = args.out.join("locks.json");
+    std::fs::write(&raw, format!("{:#}\n", json::json(report))).context(|| failed(&raw))?;
+    say(text::text(report)).context(|| "cannot print the report".into())?;
+    say(format!("\n{}\n{}\n", page.display(), raw.display())).context(|| "cannot print".into())
+}

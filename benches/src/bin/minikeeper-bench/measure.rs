@@ -1,0 +1,167 @@
+//! One workload on one contestant, once.
+
+use std::{net::SocketAddr, ops::Range, time::Duration};
+
+use minikeeper_benches::{
+    Error, IoContext as _,
+    clock::now_ns,
+    history::{History, What},
+    outage,
+    relay::{Relay, Traffic},
+    report::{Outage, Workload},
+    stats,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::{
+    contestants::Contestant,
+    plan::{self, Size},
+};
+
+/// Round trips of one look at the echo.
+const ECHOES: u32 = 200;
+
+/// The size of a small reply, as `exists` has it.
+const ECHO_BYTES: usize = 88;
+
+/// What one run of a workload gave.
+pub(crate) struct Block {
+    pub(crate) history: History,
+    pub(crate) timed: Range<u64>,
+    pub(crate) client_cpu_ns: Option<u64>,
+    pub(crate) server_cpu_ns: Option<u64>,
+    pub(crate) busy: Option<f64>,
+    pub(crate) traffic: Option<Traffic>,
+}
+
+/// Runs a workload that the contestant takes.
+pub(crate) async fn block(
+    contestant: &Contestant,
+    workload: Workload,
+    round: u32,
+    size: Size,
+    resource: &str,
+) -> Result<Block, Error> {
+    if workload == Workload::Recovery {
+        return recovery(contestant, resource).await;
+    }
+    let relays = if matches!(workload, Workload::Herd(_)) {
+        relays(contestant)?
+    } else {
+        Vec::new()
+    };
+    let lock = if relays.is_empty() {
+        contestant.lock()
+    } else {
+        relayed(contestant, &relays, crate::contestants::LONG)
+    };
+    let before = contestant.cpu.ns()?;
+    let contested = match (
+        plan::contest(workload, size),
+        plan::open_loop(workload, round, size),
+    ) {
+        (Some(contest), _) => contest.run(lock.as_ref(), resource).await?,
+        (None, Some(open_loop)) => open_loop.run(lock.as_ref(), resource).await?,
+        (None, None) => return Err(Error::Setup(format!("{workload:?} has no plan"))),
+    };
+    let after = contestant.cpu.ns()?;
+    Ok(Block {
+        history: contested.history,
+        timed: contested.timed,
+        client_cpu_ns: before.map(|_| contested.cpu_ns),
+        server_cpu_ns: after.zip(before).map(|(after, before)| after - before),
+        // Where the server runs on the same thread, it is what keeps the thread busy.
+        busy: before.map(|_| contested.busy),
+        traffic: sum(&relays),
+    })
+}
+
+fn relays(contestant: &Contestant) -> Result<Vec<Relay>, Error> {
+    let wire = contestant.wire;
+    let start = |addr: &SocketAddr| Relay::start(*addr, wire);
+    contestant.addrs.iter().map(start).collect()
+}
+
+fn relayed(
+    contestant: &Contestant,
+    relays: &[Relay],
+    timeout: Duration,
+) -> Box<dyn minikeeper_benches::peers::LockUnderTest> {
+    let addrs: Vec<_> = relays.iter().map(|relay| relay.addr).collect();
+    (contestant.make)(&addrs, timeout)
+}
+
+fn sum(relays: &[Relay]) -> Option<Traffic> {
+    let traffic = relays.iter().map(Relay::traffic);
+    traffic.reduce(|sum, traffic| Traffic {
+        bytes: sum.bytes + traffic.bytes,
+        events: sum.events.zip(traffic.events).map(|(sum, more)| sum + more),
+    })
+}
+
+/// A holder that is killed; the block's only hand-over is from its death.
+async fn recovery(contestant: &Contestant, resource: &str) -> Result<Block, Error> {
+    let gone = away(contestant, Outage::Killed, resource).await?;
+    let events = &gone.history.events;
+    let from = events.first().map_or(0, |event| event.at_ns);
+    let to = events.last().map_or(0, |event| event.at_ns);
+    // The holder's own grant is not of interest.
+    let first = events
+        .iter()
+        .find(|event| event.what == What::Died)
+        .map_or(from, |event| event.at_ns);
+    Ok(Block {
+        history: gone.history,
+        timed: first..to + 1,
+        client_cpu_ns: None,
+        server_cpu_ns: None,
+        busy: None,
+        traffic: None,
+    })
+}
+
+/// A holder that is away for longer than the shortest session or lease.
+pub(crate) async fn away(
+    contestant: &Contestant,
+    outage: Outage,
+    resource: &str,
+) -> Result<outage::Gone, Error> {
+    let timeout = contestant.shortest.unwrap_or(crate::contestants::LONG);
+    // Servers may round a time-out up to their next look at it.
+    let limit = contestant
+        .shortest
+        .map_or(Duration::from_secs(3), |timeout| {
+            2 * timeout + Duration::from_secs(3)
+        });
+    let relays = relays(contestant)?;
+    let through = relayed(contestant, &relays, timeout);
+    let lock = (contestant.make)(&contestant.addrs, timeout);
+    outage::run(
+        outage,
+        lock.as_ref(),
+        through.as_ref(),
+        &relays,
+        limit,
+        resource,
+    )
+    .await
+}
+
+/// The median round trip to a server that does nothing, in nanoseconds.
+pub(crate) async fn echo(stream: &mut TcpStream) -> Result<f64, Error> {
+    let mut histogram = stats::latencies();
+    let mut buffer = [0; ECHO_BYTES];
+    let failed = || "cannot speak with the echo".to_owned();
+    for turn in 0..ECHOES + ECHOES / 10 {
+        let began = now_ns();
+        stream.write_all(&buffer).await.context(failed)?;
+        stream.read_exact(&mut buffer).await.context(failed)?;
+        if turn >= ECHOES / 10 {
+            histogram.saturating_record((now_ns() - began).max(1));
+        }
+    }
+    Ok(stats::interpolated(&histogram, 0.5))
+}

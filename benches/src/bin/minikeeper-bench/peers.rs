@@ -1,0 +1,1 @@
+//! The other servers and their locks.
