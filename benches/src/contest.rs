@@ -210,10 +210,11 @@ impl Shared {
         }
         let is_over = grant >= last || crate::clock::tokio_now() >= self.end;
         if is_over {
-            // The first to find it over says so.
+            // The first to find it over says when.
             let _ = self
                 .to_ns
                 .compare_exchange(0, at_ns, Ordering::Relaxed, Ordering::Relaxed);
+            self.over.send_replace(true);
         }
         is_over
     }

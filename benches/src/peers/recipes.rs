@@ -6,8 +6,9 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 use minikeeper::Server;
 use minikeeper_client::{Client, Connecting};
 use minikeeper_recipes::{
-    Guard, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, Lease, LockError,
-    LockOptions, Released, Status, WriteGuard,
+    Guard, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
+    InterProcessSemaphoreMutex, InterProcessSemaphoreV2, Lease, LockError, LockOptions, MultiGuard,
+    Released, Status, WriteGuard,
     simple::{HerdLock, PollingLock, SequentialLock},
 };
 
@@ -30,6 +31,10 @@ pub enum Algorithm {
     ReadWrite,
     /// `InterProcessSemaphoreV2` with so many leases.
     Semaphore(u32),
+    /// `InterProcessSemaphoreMutex`.
+    SemaphoreMutex,
+    /// `InterProcessMultiLock` of three mutexes.
+    MultiLock,
     /// `simple::PollingLock`, every [`POLLING_INTERVAL`].
     Polling,
     /// `simple::HerdLock`.
@@ -106,6 +111,8 @@ impl LockUnderTest for Recipe {
             Algorithm::CuratorExact => "recipes, curator_exact",
             Algorithm::ReadWrite => "recipes, read-write",
             Algorithm::Semaphore(_) => "recipes, semaphore",
+            Algorithm::SemaphoreMutex => "recipes, semaphore mutex",
+            Algorithm::MultiLock => "recipes, multi-lock of 3",
             Algorithm::Polling => "simple, polling",
             Algorithm::Herd => "simple, herd",
             Algorithm::Sequential => "simple, sequential",
@@ -129,7 +136,7 @@ impl LockUnderTest for Recipe {
             },
             durability: self.durability,
             death: "session timeout",
-            has_token: true,
+            has_token: self.algorithm != Algorithm::MultiLock,
         }
     }
 
@@ -152,6 +159,8 @@ enum Lock {
     Mutex(InterProcessMutex<Client>),
     ReadWrite(InterProcessReadWriteLock<Client>),
     Semaphore(InterProcessSemaphoreV2<Client>),
+    SemaphoreMutex(InterProcessSemaphoreMutex<Client>),
+    Multi(InterProcessMultiLock<Client>),
     Polling(PollingLock<Client>),
     Herd(HerdLock<Client>),
     Sequential(SequentialLock<Client>),
@@ -173,6 +182,13 @@ impl Lock {
             Algorithm::Semaphore(leases) => {
                 Self::Semaphore(InterProcessSemaphoreV2::new(client, path, leases)?)
             }
+            Algorithm::SemaphoreMutex => {
+                Self::SemaphoreMutex(InterProcessSemaphoreMutex::new(client, path)?)
+            }
+            Algorithm::MultiLock => {
+                let members = [1, 2, 3].map(|member| format!("{path}-{member}"));
+                Self::Multi(InterProcessMultiLock::from_paths(client, members)?)
+            }
             Algorithm::Polling => Self::Polling(PollingLock::new(client, path, POLLING_INTERVAL)?),
             Algorithm::Herd => Self::Herd(HerdLock::new(client, path)?),
             Algorithm::Sequential => Self::Sequential(SequentialLock::new(client, path)?),
@@ -187,6 +203,8 @@ impl Lock {
                 lock.acquire_write().await.map(Held::Write)
             }
             (Self::Semaphore(lock), _) => lock.acquire().await.map(Held::Lease),
+            (Self::SemaphoreMutex(lock), _) => lock.acquire().await.map(Held::Guard),
+            (Self::Multi(lock), _) => lock.acquire().await.map(Held::Multi),
             (Self::Polling(lock), _) => lock.acquire().await.map(Held::Guard),
             (Self::Herd(lock), _) => lock.acquire().await.map(Held::Guard),
             (Self::Sequential(lock), _) => lock.acquire().await.map(Held::Guard),
@@ -203,6 +221,8 @@ impl Lock {
                 lock.acquire_write_within(limit).await.map(Held::Write)
             }
             (Self::Semaphore(lock), _) => lock.acquire_within(limit).await.map(Held::Lease),
+            (Self::SemaphoreMutex(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::Multi(lock), _) => lock.acquire_within(limit).await.map(Held::Multi),
             (Self::Polling(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
             (Self::Herd(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
             (Self::Sequential(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
@@ -215,6 +235,7 @@ enum Held {
     Guard(Guard<Client>),
     Write(WriteGuard<Client>),
     Lease(Lease<Client>),
+    Multi(MultiGuard<Client>),
 }
 
 impl Held {
@@ -223,6 +244,8 @@ impl Held {
             Self::Guard(guard) => guard.token().czxid,
             Self::Write(guard) => guard.token().czxid,
             Self::Lease(lease) => lease.czxid().0,
+            // One a member, and no order among them.
+            Self::Multi(_) => return Grant { token: None },
         };
         Grant {
             token: u64::try_from(token).ok(),
@@ -234,6 +257,7 @@ impl Held {
             Self::Guard(guard) => guard.status(),
             Self::Write(guard) => guard.status(),
             Self::Lease(lease) => lease.status(),
+            Self::Multi(guard) => guard.status(),
         }
     }
 
@@ -242,6 +266,7 @@ impl Held {
             Self::Guard(guard) => guard.release().await,
             Self::Write(guard) => guard.release().await,
             Self::Lease(lease) => lease.release().await,
+            Self::Multi(guard) => guard.release().await,
         }
     }
 }
