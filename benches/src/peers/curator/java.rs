@@ -1,0 +1,159 @@
+//! A Java process that takes orders and answers in lines.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    io::{BufRead as _, BufReader, Read, Write as _},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use crate::{Error, IoContext as _, clock::Deadline};
+
+/// How long sessions may take to end when there are no more orders.
+const END_LIMIT: Duration = Duration::from_secs(3);
+
+/// How many lines of standard error are kept for the day they are needed.
+const LAST_WORDS_MAX: usize = 20;
+
+/// How many lines may wait between Java and the reader.
+const LINES_MAX: usize = 1_024;
+
+/// A process that runs until it has no more orders; ended when dropped.
+#[derive(Debug)]
+pub(super) struct Java {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: mpsc::Receiver<String>,
+    last_words: Arc<Mutex<VecDeque<String>>>,
+    last_words_reader: Option<JoinHandle<()>>,
+    /// As errors name it.
+    name: String,
+}
+
+impl Java {
+    pub(super) fn start(mut command: Command, name: String) -> Result<Self, Error> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context(|| format!("cannot start {:?}", command.get_program()))?;
+        let orders = child.stdin.take();
+        let stdout = child.stdout.take().expect("standard output was piped");
+        let stderr = child.stderr.take().expect("standard error was piped");
+        let last_words = Arc::new(Mutex::new(VecDeque::new()));
+        Ok(Self {
+            child,
+            orders,
+            answers: lines(stdout),
+            last_words_reader: Some(keep_last(stderr, Arc::clone(&last_words))),
+            last_words,
+            name,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn order(&mut self, line: &str) -> Result<(), Error> {
+        let orders = self.orders.as_mut().expect("it is open until the end");
+        let sent = writeln!(orders, "{line}").and_then(|()| orders.flush());
+        sent.map_err(|error| self.ended(&format!("cannot give the order {line:?}: {error}")))
+    }
+
+    pub(super) fn line(&mut self, deadline: &Deadline) -> Result<String, Error> {
+        match self.answers.recv_timeout(deadline.left()) {
+            Ok(line) => Ok(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(deadline.error()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.ended("java has ended")),
+        }
+    }
+
+    /// Ends it in the middle of what it does (SIGKILL).
+    pub(super) fn kill(&mut self) -> Result<(), Error> {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.map(drop).context(|| "cannot kill java".into())
+    }
+
+    /// The fault, and what was said last on standard error.
+    pub(super) fn failed(&self, fault: &str) -> Error {
+        let mut text = format!("{}: {fault}", self.name);
+        let words = self.last_words.lock();
+        let words = words.unwrap_or_else(PoisonError::into_inner);
+        if !words.is_empty() {
+            text += "; java said last:";
+        }
+        for line in &*words {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n{line}");
+        }
+        Error::Unexpected(text)
+    }
+
+    /// The same of a process that speaks no more: all it said is to be in the text.
+    fn ended(&mut self, fault: &str) -> Error {
+        if self.wait().is_ok()
+            && let Some(reader) = self.last_words_reader.take()
+        {
+            let _ = reader.join();
+        }
+        self.failed(fault)
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        let deadline = Deadline::new(END_LIMIT, "end of java");
+        let ended = deadline.poll(Duration::from_millis(5), || {
+            let ended = self.child.try_wait();
+            ended.context(|| "cannot wait for java".into())
+        });
+        ended.map(drop)
+    }
+}
+
+impl Drop for Java {
+    fn drop(&mut self) {
+        // It ends its sessions and then itself when there are no more orders. What is killed
+        // instead leaves them to the server's next minutes.
+        drop(self.orders.take());
+        if self.wait().is_err() {
+            let _ = self.kill();
+        }
+    }
+}
+
+/// Reads lines in a thread, so that waiting for one can have an end.
+fn lines(from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::sync_channel(LINES_MAX);
+    std::thread::spawn(move || {
+        let lines = BufReader::new(from).lines().map_while(Result::ok);
+        for line in lines {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}
+
+fn keep_last(
+    from: impl Read + Send + 'static,
+    last: Arc<Mutex<VecDeque<String>>>,
+) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.len() == LAST_WORDS_MAX {
+                last.pop_front();
+            }
+            last.push_back(line);
+        }
+    })
+}

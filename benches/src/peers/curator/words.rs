@@ -1,0 +1,93 @@
+//! The words between the bench and Java, and the difference of their clocks.
+
+use crate::{history::What, peers::Access};
+
+/// How far the clock of Java is ahead of the own one.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Clock {
+    ahead_ns: i64,
+    /// How wrong that is at most.
+    pub(super) error_ns: u64,
+}
+
+impl Clock {
+    /// In the middle of what is possible; `None` if nothing is.
+    pub(super) fn between(least: i64, most: i64) -> Option<Self> {
+        let width = u64::try_from(most.checked_sub(least)?).ok()?;
+        Some(Self {
+            ahead_ns: least + signed(width / 2),
+            error_ns: width.div_ceil(2),
+        })
+    }
+
+    /// A time there as the own clock says it.
+    pub(super) fn own_ns(self, there: i64) -> u64 {
+        u64::try_from(there - self.ahead_ns).unwrap_or(0)
+    }
+}
+
+/// 292 years are enough.
+pub(super) fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// `I AT_NS CODE`.
+pub(super) fn event(line: &str) -> Option<(usize, i64, u8)> {
+    let mut words = line.split(' ');
+    let index = words.next()?.parse().ok()?;
+    let at = words.next()?.parse().ok()?;
+    let &[code] = words.next()?.as_bytes() else {
+        return None;
+    };
+    words.next().is_none().then_some((index, at, code))
+}
+
+/// What this code means to a contender with that one before; `None` if it cannot follow.
+pub(super) fn what(before: u8, code: u8) -> Option<What> {
+    match (before, code) {
+        (b'R', b'a') => Some(What::Asked(Access::Exclusive)),
+        (b'a', b'g') => Some(What::Granted { token: None }),
+        (b'a', b'f') => Some(What::Refused),
+        (b'a', b'u') => Some(What::AcquireUnknown),
+        (b'g', b'r') => Some(What::Releasing),
+        (b'r', b'R') => Some(What::Released),
+        (b'r', b'u') => Some(What::ReleaseUnknown),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_lies_in_the_middle_of_what_is_possible() {
+        let clock = Clock::between(1_000, 1_041).unwrap();
+        assert_eq!((clock.ahead_ns, clock.error_ns), (1_020, 21));
+        assert_eq!(clock.own_ns(5_020), 4_000);
+        assert_eq!(Clock::between(2, 1), None);
+        // Behind the own clock, when the machine is younger than its program claims.
+        assert_eq!(Clock::between(-9, -9).unwrap().own_ns(1), 10);
+    }
+
+    #[test]
+    fn event_is_three_words() {
+        assert_eq!(event("3 123456 g"), Some((3, 123_456, b'g')));
+        for line in ["", "3 g", "3 123 gg", "3 123 g 4", "x 123 g", "end 5"] {
+            assert_eq!(event(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn failure_means_the_operation_that_goes_on() {
+        assert_eq!(what(b'a', b'u'), Some(What::AcquireUnknown));
+        assert_eq!(what(b'r', b'u'), Some(What::ReleaseUnknown));
+    }
+
+    #[test]
+    fn event_out_of_turn_is_refused() {
+        for (before, code) in [(b'R', b'g'), (b'g', b'a'), (b'u', b'a'), (b'f', b'a')] {
+            assert_eq!(what(before, code), None);
+        }
+    }
+}
