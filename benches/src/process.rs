@@ -109,20 +109,34 @@ impl Server {
     /// # Errors
     /// When it cannot be started, ends, or grants no session within [`START_LIMIT`].
     pub fn start_at(mut command: Command, addr: SocketAddr) -> Result<Self, Error> {
-        let name = shown(&command);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut server = Self::starting(spawn(&mut command)?);
-        server.addr = addr;
-        let deadline = Deadline::new(START_LIMIT, format!("first session of {name}"));
-        deadline.poll(Duration::from_millis(20), || {
-            server.expect_alive(&name)?;
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self::start_when(command, addr, || {
             match Client::connect_within(addr, TRY_LIMIT) {
                 Ok(client) => client.close().map(Some),
                 Err(_) => Ok(None),
             }
+        })
+    }
+
+    /// Starts any server on a port chosen here and asks `ready` every 20 ms until it has a value.
+    /// Where its output goes is as the command says.
+    ///
+    /// # Errors
+    /// The error of `ready`; when it cannot be started, ends, or is not ready within
+    /// [`START_LIMIT`].
+    pub fn start_when(
+        mut command: Command,
+        addr: SocketAddr,
+        mut ready: impl FnMut() -> Result<Option<()>, Error>,
+    ) -> Result<Self, Error> {
+        let name = shown(&command);
+        command.stdin(Stdio::null());
+        let mut server = Self::starting(spawn(&mut command)?);
+        server.addr = addr;
+        let deadline = Deadline::new(START_LIMIT, format!("first answer of {name}"));
+        deadline.poll(Duration::from_millis(20), || {
+            server.expect_alive(&name)?;
+            ready()
         })?;
         Ok(server)
     }

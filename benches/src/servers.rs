@@ -12,7 +12,9 @@
 
 use std::{
     fs,
+    fs::File,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -22,6 +24,28 @@ pub mod etcd;
 pub mod mariadb;
 pub mod redis;
 pub mod zookeeper;
+
+/// What a server keeps of what it has acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// What its settings as shipped promise, on disk.
+    AsShipped,
+    /// Nothing: data in memory, nothing flushed. The kindest setting to its times.
+    Memory,
+}
+
+impl Storage {
+    /// A new folder for its data.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn folder(self, purpose: &str) -> Result<ScratchFolder, Error> {
+        match self {
+            Self::AsShipped => ScratchFolder::new(purpose),
+            Self::Memory => ScratchFolder::in_memory(purpose),
+        }
+    }
+}
 
 /// A folder of our own; removed with all that is in it when dropped.
 #[derive(Debug)]
@@ -72,6 +96,32 @@ impl Drop for ScratchFolder {
         // What is left behind is in the temporary folder, where it is nobody's harm.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Sends what a program prints to a file.
+///
+/// # Errors
+/// When the file cannot be made.
+pub fn log_to(path: &Path, command: &mut Command) -> Result<(), Error> {
+    let what = || format!("cannot make log file {:?}", path.display());
+    let file = File::create(path).context(what)?;
+    command.stderr(file.try_clone().context(what)?);
+    command.stdout(Stdio::from(file));
+    Ok(())
+}
+
+/// An error with the end of the log of who failed.
+#[must_use]
+pub fn with_log(error: &Error, path: &Path) -> Error {
+    let log = fs::read(path).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<_> = log.lines().rev().take(3).collect();
+    let end: Vec<_> = lines.into_iter().rev().collect();
+    Error::Setup(format!(
+        "{}; its log ends: {}",
+        error.chain(),
+        end.join(" | ")
+    ))
 }
 
 /// A program of this name on the path, or in one of the folders where Debian puts servers.
