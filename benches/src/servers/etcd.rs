@@ -1,1 +1,119 @@
 //! etcd on loopback.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use super::{ScratchFolder, Storage, log_to, program, with_log};
+use crate::{
+    Error, IoContext as _,
+    process::{Pin, Server, free_port},
+};
+
+/// How long one question over HTTP may take.
+const ASK_LIMIT: Duration = Duration::from_secs(2);
+
+/// One member of etcd, by itself; stopped when dropped, and its data removed.
+#[derive(Debug)]
+pub struct Etcd {
+    // Before the folder: a server whose data goes first complains.
+    server: Server,
+    version: String,
+    _folder: ScratchFolder,
+}
+
+impl Etcd {
+    /// Starts it on free ports and waits until it says that it is healthy, which includes that it
+    /// has elected itself.
+    ///
+    /// [`Storage::AsShipped`] syncs its log to disk with every change; [`Storage::Memory`] is
+    /// `--unsafe-no-fsync` with data in memory.
+    ///
+    /// # Errors
+    /// When etcd is not installed, or is not healthy within
+    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has the end of its log.
+    pub fn start(storage: Storage, pin: Pin) -> Result<Self, Error> {
+        let folder = storage.folder("etcd")?;
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let client = format!("http://{addr}");
+        let peer = format!("http://127.0.0.1:{}", other_port(addr.port())?);
+        let log = folder.path().join("log");
+        let mut command = pin.server(program("etcd")?);
+        command
+            .args(["--name", "bench", "--data-dir"])
+            .arg(folder.path().join("data"))
+            .args(["--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer])
+            .args(["--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("bench={peer}")])
+            .args(["--logger", "zap", "--log-outputs", "stderr"]);
+        if storage == Storage::Memory {
+            command.arg("--unsafe-no-fsync");
+        }
+        log_to(&log, &mut command)?;
+        let server = Server::start_when(command, addr, || {
+            let answer = get(addr, "/health").unwrap_or_default();
+            Ok(answer.contains(r#""health":"true""#).then_some(()))
+        })
+        .map_err(|error| with_log(&error, &log))?;
+        let version = version(&get(addr, "/version")?)?;
+        Ok(Self {
+            server,
+            version,
+            _folder: folder,
+        })
+    }
+
+    /// Where clients reach it.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.server.addr
+    }
+
+    /// Its process; it is running.
+    #[must_use]
+    pub const fn pid(&self) -> Option<u32> {
+        self.server.pid
+    }
+
+    /// What it says that it is: `3.4.23`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// A free port that is not this one, which nobody listens on yet.
+fn other_port(taken: u16) -> Result<u16, Error> {
+    for _ in 0..16 {
+        let port = free_port()?;
+        if port != taken {
+            return Ok(port);
+        }
+    }
+    Err(Error::Setup("the system has no two free ports".into()))
+}
+
+/// The whole answer to a request for this path.
+fn get(addr: SocketAddr, path: &str) -> Result<String, Error> {
+    let what = || format!("cannot ask etcd at {addr} for {path}");
+    let mut stream = TcpStream::connect_timeout(&addr, ASK_LIMIT).context(what)?;
+    stream.set_read_timeout(Some(ASK_LIMIT)).context(what)?;
+    // With HTTP 1.0 the end of the answer is the end of the connection.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n");
+    stream.write_all(request.as_bytes()).context(what)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).context(what)?;
+    Ok(answer)
+}
+
+fn version(answer: &str) -> Result<String, Error> {
+    let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+    serde_json::from_str::<serde_json::Value>(body)
+        .ok()
+        .and_then(|json| json["etcdserver"].as_str().map(str::to_owned))
+        .ok_or_else(|| Error::Unexpected(format!("etcd does not say its version: {answer:?}")))
+}
