@@ -1,0 +1,137 @@
+//! A lease of etcd that is kept alive, and what is known of it without asking.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use etcd_client::{Client, Error as EtcdError, LeaseClient};
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::{
+    clock::{nanos, now_ns},
+    peers::Belief,
+};
+
+/// How long connecting, granting or revoking a lease may take.
+pub(super) const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long after a broken stream the next is opened.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A lease; kept alive every third of its time to live, until dropped.
+#[derive(Debug)]
+pub(super) struct Lease {
+    id: i64,
+    known: Arc<Known>,
+    keeping: JoinHandle<()>,
+}
+
+impl Lease {
+    /// Asks for one with this time to live; the server may grant another.
+    ///
+    /// # Errors
+    /// When there is none within [`CALL_LIMIT`]; the server may have made it all the same.
+    pub(super) async fn grant(client: &Client, ttl_s: i64) -> Result<Self, EtcdError> {
+        let mut leases = client.lease_client();
+        let asked_ns = now_ns();
+        let answer = timeout(CALL_LIMIT, leases.grant(ttl_s, None))
+            .await
+            .map_err(|_| {
+                let limit_ms = CALL_LIMIT.as_millis();
+                EtcdError::LeaseKeepAliveError(format!("no lease within {limit_ms} ms"))
+            })??;
+        let ttl = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or(0));
+        let known = Arc::new(Known {
+            alive_until_ns: AtomicU64::new(asked_ns.saturating_add(nanos(ttl))),
+            is_connected: AtomicBool::new(true),
+        });
+        let keeping = tokio::spawn(keep(leases, answer.id(), ttl, Arc::clone(&known)));
+        Ok(Self {
+            id: answer.id(),
+            known,
+            keeping,
+        })
+    }
+
+    /// What the server calls it.
+    pub(super) const fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Whether it lives: counted from when the server was last asked to keep it alive, so that it
+    /// is believed to be lost before the server lets anybody else have its locks.
+    pub(super) fn belief(&self) -> Belief {
+        if now_ns() >= self.known.alive_until_ns.load(Ordering::Acquire) {
+            Belief::Lost
+        } else if self.known.is_connected.load(Ordering::Acquire) {
+            Belief::Held
+        } else {
+            Belief::Unsure
+        }
+    }
+
+    /// It is not to be used any more, nor kept alive.
+    pub(super) fn lost(&self) {
+        self.keeping.abort();
+        self.known.alive_until_ns.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.keeping.abort();
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    alive_until_ns: AtomicU64,
+    is_connected: AtomicBool,
+}
+
+/// Keeps it alive until it is gone, over as many streams as that takes.
+async fn keep(mut leases: LeaseClient, id: i64, ttl: Duration, known: Arc<Known>) {
+    while now_ns() < known.alive_until_ns.load(Ordering::Acquire) {
+        if is_gone(&mut leases, id, ttl, &known).await {
+            known.alive_until_ns.store(0, Ordering::Release);
+            return;
+        }
+        known.is_connected.store(false, Ordering::Release);
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Keeps it alive over one stream. Whether the server says at the end that it is gone; otherwise
+/// only the stream is.
+async fn is_gone(leases: &mut LeaseClient, id: i64, ttl: Duration, known: &Known) -> bool {
+    let pause = ttl / 3;
+    let confirm = |asked_ns: u64| {
+        let until_ns = asked_ns.saturating_add(nanos(ttl));
+        known.alive_until_ns.store(until_ns, Ordering::Release);
+        known.is_connected.store(true, Ordering::Release);
+    };
+    let asked_ns = now_ns();
+    let (mut keeper, mut answers) = match timeout(pause, leases.keep_alive(id)).await {
+        Ok(Ok(stream)) => stream,
+        // The crate says it so when the first answer has no time to live.
+        Ok(Err(EtcdError::LeaseKeepAliveError(_))) => return true,
+        Ok(Err(_)) | Err(_) => return false,
+    };
+    confirm(asked_ns);
+    loop {
+        tokio::time::sleep(pause).await;
+        let asked_ns = now_ns();
+        if keeper.keep_alive().await.is_err() {
+            return false;
+        }
+        match timeout(pause, answers.message()).await {
+            Ok(Ok(Some(answer))) if answer.ttl() > 0 => confirm(asked_ns),
+            Ok(Ok(Some(_))) => return true,
+            Ok(Ok(None) | Err(_)) | Err(_) => return false,
+        }
+    }
+}

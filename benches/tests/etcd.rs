@@ -1,0 +1,318 @@
+//! etcd's lock against a live etcd, and the server itself.
+//!
+//! The tests share one server as long as one of them runs.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not tests to the lint"
+)]
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use etcd_client::{Client, GetOptions};
+use minikeeper_benches::{
+    clock::now_ns,
+    peers::{Access, Belief, Contender, LockFailure, LockUnderTest, etcd::EtcdLock},
+    process::Pin,
+    servers::{Storage, etcd::Etcd},
+};
+
+/// How long a test may wait for anything.
+const LIMIT: Duration = Duration::from_secs(20);
+
+static SERVER: Mutex<Weak<Etcd>> = Mutex::new(Weak::new());
+
+/// The server of these tests. Without etcd it panics, and says how to install it.
+fn server() -> Arc<Etcd> {
+    let mut shared = SERVER.lock().unwrap();
+    shared.upgrade().unwrap_or_else(|| {
+        let started = Etcd::start(Storage::Memory, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+        let started = Arc::new(started);
+        *shared = Arc::downgrade(&started);
+        started
+    })
+}
+
+fn lock(server: &Etcd, lease_ttl_s: u32) -> EtcdLock {
+    EtcdLock {
+        server: format!("etcd {}", server.version()),
+        durability: "nothing",
+        addr: server.addr(),
+        lease_ttl_s,
+    }
+}
+
+fn run(case: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let done = runtime.block_on(async { tokio::time::timeout(LIMIT, case).await });
+    done.unwrap_or_else(|_| panic!("not done within {LIMIT:?}"));
+}
+
+async fn contender(lock: &EtcdLock, resource: &str) -> Box<dyn Contender> {
+    lock.contender(resource).await.unwrap()
+}
+
+async fn token(contender: &mut Box<dyn Contender>) -> u64 {
+    let grant = contender.acquire(Access::Exclusive).await.unwrap();
+    grant.token.unwrap()
+}
+
+async fn is_got(contender: &mut Box<dyn Contender>, limit: Duration) -> bool {
+    let grant = contender.acquire_within(Access::Exclusive, limit).await;
+    grant.unwrap().is_some()
+}
+
+/// How many keys the lock has: the holder's and those of who waits.
+async fn keys(addr: SocketAddr, resource: &str) -> i64 {
+    let mut client = Client::connect([addr.to_string()], None).await.unwrap();
+    let below = GetOptions::new().with_prefix().with_count_only();
+    let found = client.get(format!("bench/{resource}/"), Some(below));
+    found.await.unwrap().count()
+}
+
+async fn revoke(addr: SocketAddr, session: &str) {
+    let id = i64::from_str_radix(session.trim_start_matches("0x"), 16).unwrap();
+    let client = Client::connect([addr.to_string()], None).await.unwrap();
+    client.lease_client().revoke(id).await.unwrap();
+}
+
+fn elapsed(since_ns: u64) -> Duration {
+    Duration::from_nanos(now_ns() - since_ns)
+}
+
+/// Polls until it is so.
+async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..500 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{what}: not within 10 s");
+}
+
+#[test]
+fn server_as_shipped_answers_says_what_it_is_and_takes_its_data_along() {
+    let server = Etcd::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+    assert!(server.version().starts_with("3."), "{}", server.version());
+    let pid = server.pid().unwrap();
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let command = String::from_utf8(command).unwrap();
+    let words: Vec<_> = command.split('\0').collect();
+    assert!(!words.contains(&"--unsafe-no-fsync"), "{words:?}");
+    let at = words.iter().position(|word| *word == "--data-dir").unwrap();
+    let data = words[at + 1].to_owned();
+    assert!(std::path::Path::new(&data).join("member").is_dir());
+    drop(server);
+    assert!(!std::path::Path::new(&data).exists());
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn waiter_gets_the_lock_after_release_and_not_before() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "wait").await;
+        let mut waiter = contender(&lock, "wait").await;
+        assert_ne!(holder.session(), waiter.session());
+        let first = token(&mut holder).await;
+        let waiting = tokio::spawn(async move { (token(&mut waiter).await, waiter) });
+        let addr = server.addr();
+        wait_for("waiter's key", async || keys(addr, "wait").await == 2).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(!waiting.is_finished());
+        assert_eq!(holder.belief(), Belief::Held);
+        holder.release().await.unwrap();
+        assert_eq!(holder.belief(), Belief::Lost);
+        let (second, mut waiter) = waiting.await.unwrap();
+        assert!(first < second, "{first} {second}");
+        waiter.release().await.unwrap();
+        assert_eq!(keys(addr, "wait").await, 0);
+    });
+}
+
+#[test]
+fn try_says_no_while_held_and_leaves_nothing_behind() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "try").await;
+        let mut second = contender(&lock, "try").await;
+        let mut third = contender(&lock, "try").await;
+        assert!(is_got(&mut holder, Duration::ZERO).await);
+        assert!(!is_got(&mut second, Duration::ZERO).await);
+        assert_eq!(keys(server.addr(), "try").await, 1);
+        assert_eq!(second.belief(), Belief::Lost);
+        holder.release().await.unwrap();
+        assert!(is_got(&mut third, Duration::ZERO).await);
+        third.release().await.unwrap();
+        let tried = second.acquire_within(Access::Exclusive, Duration::ZERO);
+        assert!(tried.await.unwrap().unwrap().token.is_some());
+    });
+}
+
+#[test]
+fn timed_wait_ends_in_its_time_and_leaves_nothing_behind() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "timed").await;
+        let mut second = contender(&lock, "timed").await;
+        let mut third = contender(&lock, "timed").await;
+        token(&mut holder).await;
+        let limit = Duration::from_millis(400);
+        let begun_ns = now_ns();
+        assert!(!is_got(&mut second, limit).await);
+        let took = elapsed(begun_ns);
+        assert!(took >= limit, "{took:?}");
+        assert!(took < limit + Duration::from_secs(3), "{took:?}");
+        assert_eq!(keys(server.addr(), "timed").await, 1);
+        holder.release().await.unwrap();
+        assert!(is_got(&mut third, Duration::ZERO).await);
+    });
+}
+
+/// What a server deletes late, for a call that was cancelled, must not be the key of the next call.
+#[test]
+fn lock_got_right_after_a_wait_was_given_up_stays() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "again").await;
+        let mut second = contender(&lock, "again").await;
+        for _ in 0..20 {
+            token(&mut holder).await;
+            assert!(!is_got(&mut second, Duration::from_millis(10)).await);
+            holder.release().await.unwrap();
+            token(&mut second).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(keys(server.addr(), "again").await, 1);
+            second.release().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn dropping_an_acquire_leaves_nothing_that_the_next_one_takes_for_its_own() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "drop").await;
+        let mut second = contender(&lock, "drop").await;
+        token(&mut holder).await;
+        let waiting = second.acquire(Access::Exclusive);
+        let dropped = tokio::time::timeout(Duration::from_millis(100), waiting).await;
+        assert!(dropped.is_err());
+        assert!(!is_got(&mut second, Duration::from_millis(100)).await);
+        holder.release().await.unwrap();
+        assert_eq!(keys(server.addr(), "drop").await, 0);
+        token(&mut second).await;
+        second.release().await.unwrap();
+    });
+}
+
+#[test]
+fn release_by_who_does_not_hold_it_is_refused() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "other").await;
+        let mut second = contender(&lock, "other").await;
+        token(&mut holder).await;
+        let refused = second.release().await.unwrap_err();
+        assert!(matches!(refused, LockFailure::NotHeld(_)), "{refused}");
+        assert!(!is_got(&mut second, Duration::ZERO).await);
+        holder.release().await.unwrap();
+    });
+}
+
+#[test]
+fn one_at_a_time_holds_it_and_tokens_rise() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let inside = Arc::new(AtomicU32::new(0));
+        let largest = Arc::new(Mutex::new(0));
+        let mut all = Vec::new();
+        for _ in 0..5 {
+            let mut contender = contender(&lock, "many").await;
+            let (inside, largest) = (Arc::clone(&inside), Arc::clone(&largest));
+            all.push(tokio::spawn(async move {
+                for _ in 0..20 {
+                    let token = token(&mut contender).await;
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    let before = std::mem::replace(&mut *largest.lock().unwrap(), token);
+                    assert!(before < token, "{before} {token}");
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    contender.release().await.unwrap();
+                }
+            }));
+        }
+        for one in all {
+            one.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn lock_of_who_died_is_free_after_its_lease_and_not_before() {
+    let server = server();
+    let lock = lock(&server, 3);
+    run(async {
+        let mut holder = contender(&lock, "died").await;
+        let mut second = contender(&lock, "died").await;
+        token(&mut holder).await;
+        let died_ns = now_ns();
+        drop(holder);
+        token(&mut second).await;
+        let took = elapsed(died_ns);
+        // It was kept alive a third of its time ago at most.
+        assert!(took >= Duration::from_secs(2), "{took:?}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    });
+}
+
+#[test]
+fn lease_is_kept_alive_while_the_lock_is_held() {
+    let server = server();
+    let lock = lock(&server, 2);
+    run(async {
+        let mut holder = contender(&lock, "alive").await;
+        let mut second = contender(&lock, "alive").await;
+        token(&mut holder).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(holder.belief(), Belief::Held);
+        assert!(!is_got(&mut second, Duration::ZERO).await);
+        holder.release().await.unwrap();
+    });
+}
+
+#[test]
+fn lost_lease_is_told_and_the_next_acquire_has_a_new_one() {
+    let server = server();
+    let lock = lock(&server, 2);
+    run(async {
+        let mut holder = contender(&lock, "lost").await;
+        token(&mut holder).await;
+        let session = holder.session();
+        revoke(server.addr(), &session).await;
+        wait_for("loss", async || holder.belief() == Belief::Lost).await;
+        let refused = holder.release().await.unwrap_err();
+        assert!(matches!(refused, LockFailure::NotHeld(_)), "{refused}");
+        token(&mut holder).await;
+        assert_ne!(holder.session(), session);
+        assert_eq!(holder.belief(), Belief::Held);
+        holder.release().await.unwrap();
+    });
+}
