@@ -28,6 +28,8 @@ pub mod get_lock;
 #[cfg(feature = "peers")]
 pub mod jedis_imitation;
 #[cfg(feature = "peers")]
+mod mariadb;
+#[cfg(feature = "peers")]
 pub mod mysql_table;
 pub mod recipes;
 #[cfg(feature = "peers")]

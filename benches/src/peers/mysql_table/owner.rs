@@ -1,0 +1,316 @@
+//! One who takes rows of the lock table.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use mysql_async::{Conn, Error as SqlError, Transaction, TxOpts, prelude::Queryable as _};
+
+use crate::{
+    clock::{nanos, now_ns},
+    peers::{Access, Belief, Contender, Doing, Grant, LockFailure, mariadb::connect},
+};
+
+/// How long an owner waits before it asks again.
+pub const PAUSE: Duration = Duration::from_millis(3);
+
+const SELECT: &str =
+    "SELECT node_info, count FROM bench.resource_lock WHERE resource_name = ? FOR UPDATE";
+const INSERT: &str = "INSERT INTO bench.resource_lock (resource_name, node_info, count, description) \
+     VALUES (?, ?, 1, 'lock bench')";
+const COUNT: &str = "UPDATE bench.resource_lock SET count = ? WHERE resource_name = ?";
+const DELETE: &str = "DELETE FROM bench.resource_lock WHERE resource_name = ?";
+const DELETE_OWN: &str =
+    "DELETE FROM bench.resource_lock WHERE resource_name = ? AND node_info = ?";
+
+/// How many dead-locks an unlock lives through.
+const CONFLICTS_MAX: u32 = 1_000;
+
+/// One who wants a lock of the table. It may take it again while it holds it.
+#[derive(Debug)]
+pub struct Owner {
+    addr: SocketAddr,
+    resource: String,
+    node_info: String,
+    /// None after it broke, or when a call on it was abandoned.
+    connection: Option<Conn>,
+    /// A commit or an unlock was begun, and nobody has seen its end: the row may be there, with any
+    /// count.
+    is_in_doubt: bool,
+    /// How often it is held, as far as it was told.
+    holds: u32,
+}
+
+/// What the table has to say about a lock or an unlock before it is committed.
+enum Found {
+    /// It is done; commit.
+    Done,
+    /// The row is somebody else's, or, to unlock, is not there.
+    NotMine,
+}
+
+impl Owner {
+    pub(super) async fn connect(addr: SocketAddr, resource: &str) -> Result<Self, SqlError> {
+        Ok(Self {
+            addr,
+            resource: resource.to_owned(),
+            node_info: node_info(addr),
+            connection: Some(connect(addr).await?),
+            is_in_doubt: false,
+            holds: 0,
+        })
+    }
+
+    /// Locks once, in one transaction: whether it is held now. Held already, it counts one more.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub async fn lock_once(&mut self) -> Result<bool, LockFailure> {
+        let mut connection = self.connection().await?;
+        // Dropping this half-way drops the connection, and what is not committed is undone.
+        let begun = self.enter(&mut connection).await;
+        match &begun {
+            Ok(is_held) => self.holds += u32::from(*is_held),
+            Err(_) if self.is_in_doubt => self.holds = 0,
+            Err(_) => {}
+        }
+        self.keep(connection, begun)
+    }
+
+    /// How often it is held, as the table says; none when it is not.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub async fn count(&mut self) -> Result<Option<u32>, LockFailure> {
+        let mut connection = self.connection().await?;
+        let count = connection
+            .exec_first(
+                "SELECT count FROM bench.resource_lock WHERE resource_name = ? AND node_info = ?",
+                (&self.resource, &self.node_info),
+            )
+            .await
+            .map_err(not_held);
+        self.keep(connection, count)
+    }
+
+    /// What the server calls its connection, while it has one.
+    #[must_use]
+    pub fn connection_id(&self) -> Option<u32> {
+        self.connection.as_ref().map(Conn::id)
+    }
+
+    /// The connection, or a new one, with nothing left of a commit in doubt. Out of its place while
+    /// it is used.
+    async fn connection(&mut self) -> Result<Conn, LockFailure> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(self.addr).await.map_err(not_held)?,
+        };
+        let mut conflicts = 0;
+        while self.is_in_doubt {
+            let own = (&self.resource, &self.node_info);
+            // It waits for the transaction in doubt, if the server still has that.
+            match connection.exec_drop(DELETE_OWN, own).await {
+                Ok(()) => self.is_in_doubt = false,
+                Err(error) if is_conflict(&error) && conflicts < CONFLICTS_MAX => {
+                    conflicts += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(LockFailure::Unknown(error.to_string())),
+            }
+        }
+        Ok(connection)
+    }
+
+    /// Puts the connection back after all went well; a new one is cheaper than to ask whether this
+    /// one is still good.
+    fn keep<T>(
+        &mut self,
+        connection: Conn,
+        done: Result<T, LockFailure>,
+    ) -> Result<T, LockFailure> {
+        if done.is_ok() {
+            self.connection = Some(connection);
+        }
+        done
+    }
+
+    async fn enter(&mut self, connection: &mut Conn) -> Result<bool, LockFailure> {
+        let mut entry = begin(connection).await?;
+        match self.lock_row(&mut entry).await {
+            Ok(Found::Done) => self.commit(entry).await.map(|()| true),
+            Ok(Found::NotMine) => roll_back(entry).await.map(|()| false),
+            Err(error) if is_conflict(&error) => roll_back(entry).await.map(|()| false),
+            Err(error) => Err(not_held(error)),
+        }
+    }
+
+    /// Whether there was something to give back. An error is no certainty: the row may be there.
+    async fn leave(&mut self) -> Result<bool, LockFailure> {
+        let mut connection = self.connection().await?;
+        for _ in 0..CONFLICTS_MAX {
+            let mut exit = begin(&mut connection).await?;
+            let is_mine = match self.unlock_row(&mut exit).await {
+                Ok(Found::Done) => self.commit(exit).await.map(|()| true)?,
+                Ok(Found::NotMine) => roll_back(exit).await.map(|()| false)?,
+                // The row is its own and stays: somebody has to give it back.
+                Err(error) if is_conflict(&error) => {
+                    roll_back(exit).await?;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(not_held(error)),
+            };
+            self.connection = Some(connection);
+            return Ok(is_mine);
+        }
+        Err(LockFailure::Unknown(format!(
+            "{CONFLICTS_MAX} tries ended with a dead-lock"
+        )))
+    }
+
+    async fn lock_row(&self, entry: &mut Transaction<'_>) -> Result<Found, SqlError> {
+        let resource = &self.resource;
+        let row: Option<(String, u32)> = entry.exec_first(SELECT, (resource,)).await?;
+        match row {
+            None => entry.exec_drop(INSERT, (resource, &self.node_info)).await?,
+            Some((owner, count)) if owner == self.node_info => {
+                entry.exec_drop(COUNT, (count + 1, resource)).await?;
+            }
+            Some(_) => return Ok(Found::NotMine),
+        }
+        Ok(Found::Done)
+    }
+
+    async fn unlock_row(&self, exit: &mut Transaction<'_>) -> Result<Found, SqlError> {
+        let resource = &self.resource;
+        let row: Option<(String, u32)> = exit.exec_first(SELECT, (resource,)).await?;
+        match row {
+            Some((owner, count)) if owner == self.node_info => {
+                if count > 1 {
+                    exit.exec_drop(COUNT, (count - 1, resource)).await?;
+                } else {
+                    exit.exec_drop(DELETE, (resource,)).await?;
+                }
+                Ok(Found::Done)
+            }
+            _ => Ok(Found::NotMine),
+        }
+    }
+
+    async fn commit(&mut self, transaction: Transaction<'_>) -> Result<(), LockFailure> {
+        self.is_in_doubt = true;
+        match transaction.commit().await {
+            Ok(()) => {
+                self.is_in_doubt = false;
+                Ok(())
+            }
+            Err(error) => Err(LockFailure::Unknown(error.to_string())),
+        }
+    }
+}
+
+async fn begin(connection: &mut Conn) -> Result<Transaction<'_>, LockFailure> {
+    let begun = connection.start_transaction(TxOpts::default()).await;
+    begun.map_err(not_held)
+}
+
+/// Needed after a dead-lock too, of which the client does not know that the server rolled back.
+async fn roll_back(transaction: Transaction<'_>) -> Result<(), LockFailure> {
+    transaction.rollback().await.map_err(not_held)
+}
+
+/// What was not committed is undone.
+fn not_held(error: SqlError) -> LockFailure {
+    LockFailure::NotHeld(error.to_string())
+}
+
+/// Whether somebody else was first: a dead-lock (1213: two who found no row share its gap, and both
+/// insert), a wait that was too long (1205), or the row is there now (1062).
+pub(super) fn is_conflict(error: &SqlError) -> bool {
+    matches!(error, SqlError::Server(error) if matches!(error.code, 1213 | 1205 | 1062))
+}
+
+/// Machine, thread, process and number in it, in at most 128 characters. A process's id comes
+/// again, its id and start do not while the machine runs.
+fn node_info(addr: SocketAddr) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let thread = std::thread::current();
+    let thread: String = thread.name().unwrap_or("-").chars().take(32).collect();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in brackets, may have spaces; the start is the 20th word after it.
+    let words = stat.rsplit(')').next().unwrap_or_default();
+    let start = words.split_whitespace().nth(19).unwrap_or("0");
+    let machine = addr.ip();
+    format!("{machine}/{thread}/{}-{start}/{number}", std::process::id())
+}
+
+impl Contender for Owner {
+    /// What the table has as its owner.
+    fn session(&self) -> String {
+        self.node_info.clone()
+    }
+
+    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
+        Box::pin(async move {
+            while !self.lock_once().await? {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Ok(Grant { token: None })
+        })
+    }
+
+    fn acquire_within(
+        &mut self,
+        _: Access,
+        limit: Duration,
+    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
+        Box::pin(async move {
+            let end_ns = now_ns().saturating_add(nanos(limit));
+            loop {
+                if self.lock_once().await? {
+                    return Ok(Some(Grant { token: None }));
+                }
+                let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                tokio::time::sleep(PAUSE.min(left)).await;
+            }
+        })
+    }
+
+    /// Nobody watches the row.
+    fn belief(&self) -> Belief {
+        if self.holds > 0 {
+            Belief::NoAnswer
+        } else {
+            Belief::Lost
+        }
+    }
+
+    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
+        Box::pin(async move {
+            match self.leave().await {
+                Ok(true) => {
+                    self.holds = self.holds.saturating_sub(1);
+                    Ok(())
+                }
+                Ok(false) => {
+                    self.holds = 0;
+                    Err(LockFailure::NotHeld("its row is gone, or another's".into()))
+                }
+                Err(LockFailure::NotHeld(reason) | LockFailure::Unknown(reason)) => {
+                    // Also what was held around this hold: its row goes before the next call.
+                    self.holds = 0;
+                    self.is_in_doubt = true;
+                    Err(LockFailure::Unknown(reason))
+                }
+            }
+        })
+    }
+}
