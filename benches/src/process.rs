@@ -151,7 +151,7 @@ impl Server {
         }
     }
 
-    fn expect_alive(&mut self, name: &str) -> Result<(), Error> {
+    pub(crate) fn expect_alive(&mut self, name: &str) -> Result<(), Error> {
         let ended = match &mut self.child {
             Some(child) => child
                 .try_wait()
@@ -203,7 +203,7 @@ fn spawn(command: &mut Command) -> Result<Child, Error> {
     command.spawn().context(|| format!("cannot start {name}"))
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     words.join(" ")
