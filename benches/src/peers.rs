@@ -13,6 +13,9 @@
 //! | `redlock` | Redlock over several Redis processes (feature `peers`) |
 //! | [`zookeeper_client`] | the lock of the crate zookeeper-client |
 //!
+//! The locks on Redis share `redis_link` (connections), `redis_channel` (messages) and `hash_lock`
+//! (the scripts of Redisson and its imitation).
+//!
 //! Each contender has a connection and a session of its own: contenders that share one flatter the
 //! result, and the judge refuses such a run.
 
@@ -26,12 +29,18 @@ pub mod etcd;
 #[cfg(feature = "peers")]
 pub mod get_lock;
 #[cfg(feature = "peers")]
+mod hash_lock;
+#[cfg(feature = "peers")]
 pub mod jedis_imitation;
 #[cfg(feature = "peers")]
 mod mariadb;
 #[cfg(feature = "peers")]
 pub mod mysql_table;
 pub mod recipes;
+#[cfg(feature = "peers")]
+mod redis_channel;
+#[cfg(feature = "peers")]
+mod redis_link;
 #[cfg(feature = "peers")]
 pub mod redis_set;
 #[cfg(feature = "peers")]

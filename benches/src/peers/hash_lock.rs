@@ -1,0 +1,170 @@
+//! The lock that Redisson and its imitation keep in Redis: a hash with one field, the owner, whose
+//! value counts the holds; it ends with its lease. The server changes it by scripts.
+//!
+//! Source: curator-recipes reference section 13.6.
+
+use std::{net::SocketAddr, time::Duration};
+
+use redis::{AsyncCommands as _, RedisResult, Script, aio::MultiplexedConnection};
+
+use super::redis_link::{connect, millis, setup_failed};
+use crate::Error;
+
+/// What the owner publishes when it gives the lock back.
+const UNLOCKED: &str = "0";
+
+/// Keys: lock. Arguments: lease in ms, owner. Answers nil when held, else what is left of the
+/// other's lease in ms: -1 without end, -2 gone meanwhile.
+const LOCK: &str = "
+local mine = redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1
+if mine or redis.call('EXISTS', KEYS[1]) == 0 then
+    redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
+    redis.call('PEXPIRE', KEYS[1], ARGV[1])
+    return false
+end
+return redis.call('PTTL', KEYS[1])
+";
+
+/// Keys: lock, channel. Arguments: lease in ms, owner, message. Answers nil when it is not the
+/// owner's, 0 when holds remain, 1 when it is free.
+const UNLOCK: &str = "
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
+    return false
+end
+local holds = redis.call('HINCRBY', KEYS[1], ARGV[2], -1)
+if holds > 0 then
+    redis.call('PEXPIRE', KEYS[1], ARGV[1])
+    return 0
+end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', KEYS[2], ARGV[3])
+return 1
+";
+
+/// Keys: lock. Arguments: lease in ms, owner. Answers 1 when it is the owner's and was extended.
+const RENEW: &str = "
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
+    return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return 0
+";
+
+/// Keys: lock, channel. Arguments: message. Answers 1 when there was a lock.
+const FORCE: &str = "
+local existed = redis.call('DEL', KEYS[1])
+if existed == 1 then
+    redis.call('PUBLISH', KEYS[2], ARGV[1])
+end
+return existed
+";
+
+/// One owner's access to one lock.
+#[derive(Clone)]
+pub(super) struct HashLock {
+    connection: MultiplexedConnection,
+    key: String,
+    channel: String,
+    owner: String,
+    lease: Duration,
+    lock: Script,
+    unlock: Script,
+    renew: Script,
+    force: Script,
+}
+
+impl HashLock {
+    /// Opens a connection, and loads the scripts, so that the first acquire costs what the others
+    /// cost.
+    pub(super) async fn open(
+        addr: SocketAddr,
+        key: String,
+        channel: String,
+        owner: String,
+        lease: Duration,
+    ) -> Result<Self, Error> {
+        let failed = |error| setup_failed(addr, &error);
+        let mut connection = connect(addr).await.map_err(failed)?;
+        let [lock, unlock, renew, force] = [LOCK, UNLOCK, RENEW, FORCE].map(Script::new);
+        for script in [&lock, &unlock, &renew, &force] {
+            script.load_async(&mut connection).await.map_err(failed)?;
+        }
+        Ok(Self {
+            connection,
+            key,
+            channel,
+            owner,
+            lease,
+            lock,
+            unlock,
+            renew,
+            force,
+        })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// `None`: held, once more than before. Else the milliseconds left to another's hold.
+    pub(super) async fn lock(&mut self) -> RedisResult<Option<i64>> {
+        self.lock
+            .key(&self.key)
+            .arg(millis(self.lease))
+            .arg(&self.owner)
+            .invoke_async(&mut self.connection)
+            .await
+    }
+
+    /// `None`: not the owner's. Else whether it is free now.
+    pub(super) async fn unlock(&mut self) -> RedisResult<Option<bool>> {
+        self.unlock
+            .key(&self.key)
+            .key(&self.channel)
+            .arg(millis(self.lease))
+            .arg(&self.owner)
+            .arg(UNLOCKED)
+            .invoke_async(&mut self.connection)
+            .await
+    }
+
+    /// Whether it is the owner's still; then its lease starts anew.
+    pub(super) async fn renew(&mut self) -> RedisResult<bool> {
+        self.renew
+            .key(&self.key)
+            .arg(millis(self.lease))
+            .arg(&self.owner)
+            .invoke_async(&mut self.connection)
+            .await
+    }
+
+    /// Whether somebody held it.
+    pub(super) async fn force(&mut self) -> RedisResult<bool> {
+        self.force
+            .key(&self.key)
+            .key(&self.channel)
+            .arg(UNLOCKED)
+            .invoke_async(&mut self.connection)
+            .await
+    }
+
+    pub(super) async fn is_locked(&mut self) -> RedisResult<bool> {
+        self.connection.exists(&self.key).await
+    }
+
+    pub(super) async fn holds(&mut self) -> RedisResult<u32> {
+        let holds: Option<u32> = self.connection.hget(&self.key, &self.owner).await?;
+        Ok(holds.unwrap_or(0))
+    }
+
+    pub(super) async fn left_ms(&mut self) -> RedisResult<i64> {
+        self.connection.pttl(&self.key).await
+    }
+}

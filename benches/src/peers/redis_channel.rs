@@ -1,0 +1,110 @@
+//! Waiting for messages on a channel of Redis.
+//!
+//! Each contender has a second connection for messages, as Redisson has. The second one speaks
+//! RESP3: a message then goes from the task that reads it straight to the waiter, without a queue
+//! in between. One connection for both would be possible with RESP3, but Redisson of that time
+//! cannot do it, and the number of connections is part of what is compared.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use redis::{PushInfo, PushKind, RedisResult, aio::MultiplexedConnection};
+use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
+
+use super::{
+    LockFailure,
+    redis_link::{connect_for_messages, setup_failed},
+};
+use crate::Error;
+
+/// One channel, and the connection to hear it by.
+pub(super) struct Channel {
+    connection: MultiplexedConnection,
+    name: String,
+    /// One permit for each message that nobody has waited for yet.
+    messages: Arc<Semaphore>,
+    /// The last change of the subscription that was not waited for.
+    changing: Option<JoinHandle<()>>,
+}
+
+impl Channel {
+    pub(super) async fn open(addr: SocketAddr, name: String) -> Result<Self, Error> {
+        let messages = Arc::new(Semaphore::new(0));
+        let heard = Arc::clone(&messages);
+        let connection = connect_for_messages(addr, move |info: PushInfo| match info.kind {
+            PushKind::Message => heard.add_permits(1),
+            PushKind::Disconnection => heard.close(),
+            _ => {}
+        });
+        Ok(Self {
+            connection: connection
+                .await
+                .map_err(|error| setup_failed(addr, &error))?,
+            name,
+            messages,
+            changing: None,
+        })
+    }
+
+    /// Subscribes and waits until the server has confirmed it.
+    pub(super) async fn subscribe(&mut self) -> RedisResult<Subscription<'_>> {
+        let subscription = self.fresh().await;
+        let channel = &mut *subscription.0;
+        // Whatever becomes of this, dropping the subscription takes it back.
+        channel.connection.subscribe(&channel.name).await?;
+        Ok(subscription)
+    }
+
+    async fn fresh(&mut self) -> Subscription<'_> {
+        if let Some(changing) = self.changing.take() {
+            let _ = changing.await;
+        }
+        self.messages.forget_permits(usize::MAX);
+        Subscription(self)
+    }
+}
+
+/// While it lives, messages arrive. It ends in the background, as Redisson ends it.
+pub(super) struct Subscription<'a>(&'a mut Channel);
+
+impl Subscription<'_> {
+    /// Waits for a message, so long at most.
+    ///
+    /// # Errors
+    /// When the connection is gone, so that no message can come.
+    pub(super) async fn message(&self, limit: Option<Duration>) -> Result<(), LockFailure> {
+        let arriving = self.0.messages.acquire();
+        let arrived = match limit {
+            None => arriving.await,
+            Some(limit) => match timeout(limit, arriving).await {
+                Ok(arrived) => arrived,
+                Err(_) => return Ok(()),
+            },
+        };
+        match arrived {
+            Ok(permit) => {
+                permit.forget();
+                Ok(())
+            }
+            Err(_) => Err(LockFailure::NotHeld(
+                "the connection for messages has ended while waiting".into(),
+            )),
+        }
+    }
+}
+
+impl Drop for Subscription<'_> {
+    fn drop(&mut self) {
+        // Without a runtime the connection ends too, and the subscription with it.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let before = self.0.changing.take();
+        let (mut connection, name) = (self.0.connection.clone(), self.0.name.clone());
+        self.0.changing = Some(runtime.spawn(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            let _ = connection.unsubscribe(name).await;
+        }));
+    }
+}

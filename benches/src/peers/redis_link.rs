@@ -1,0 +1,84 @@
+//! What the locks on Redis share: how a contender reaches a server, what its holds are called
+//! there, and what a failure means.
+
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _,
+    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult,
+    aio::MultiplexedConnection, io::tcp::TcpSettings,
+};
+
+use super::LockFailure;
+use crate::{Error, clock::now_ns};
+
+/// How long an answer may take before its outcome counts as unknown. Redisson's default.
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+
+/// A connection for commands.
+pub(super) async fn connect(addr: SocketAddr) -> RedisResult<MultiplexedConnection> {
+    open(addr, ProtocolVersion::RESP2, AsyncConnectionConfig::new()).await
+}
+
+/// A connection for messages: `heard` is called with each, from the task that reads them, and must
+/// not block.
+pub(super) async fn connect_for_messages(
+    addr: SocketAddr,
+    heard: impl Fn(PushInfo) + Send + Sync + 'static,
+) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new().set_push_sender(move |info| {
+        heard(info);
+        Ok::<(), ()>(())
+    });
+    open(addr, ProtocolVersion::RESP3, config).await
+}
+
+async fn open(
+    addr: SocketAddr,
+    protocol: ProtocolVersion,
+    config: AsyncConnectionConfig,
+) -> RedisResult<MultiplexedConnection> {
+    let info = ConnectionAddr::Tcp(addr.ip().to_string(), addr.port())
+        .into_connection_info()?
+        .set_redis_settings(RedisConnectionInfo::default().set_protocol(protocol))
+        // A command is one small write: held back, it would wait for an acknowledgement.
+        .set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    let config = config
+        .set_connection_timeout(Some(ANSWER_LIMIT))
+        .set_response_timeout(Some(ANSWER_LIMIT));
+    Client::open(info)?
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
+
+/// A text nobody else on this machine has: process, a count in it, time.
+pub(super) fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}-{number:x}-{:x}", std::process::id(), now_ns())
+}
+
+/// A time to live as Redis takes it: whole milliseconds, at least one.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .max(1)
+}
+
+/// A contender that cannot be set up.
+pub(super) fn setup_failed(addr: SocketAddr, error: &RedisError) -> Error {
+    Error::Unexpected(format!("Redis on {addr}: {error}"))
+}
+
+/// What is known after a command failed: a server that answers with an error has done nothing; any
+/// other failure may hide that it did.
+pub(super) fn failure(error: &RedisError) -> LockFailure {
+    match error.kind() {
+        ErrorKind::Server(_) => LockFailure::NotHeld(error.to_string()),
+        _ => LockFailure::Unknown(error.to_string()),
+    }
+}
