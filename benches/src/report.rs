@@ -5,11 +5,13 @@
 //! | [`text`] | a table for the terminal |
 //! | [`json`] | everything, for programs |
 //! | [`html`] | one self-contained page |
+//! | [`markup`] | elements of a page, escaped and balanced |
 //! | [`svg`] | the pictures in it |
 //! | [`summary`] | what they all say alike: medians, words for verdicts |
 
 pub mod html;
 pub mod json;
+pub mod markup;
 pub mod summary;
 pub mod svg;
 pub mod text;
