@@ -15,6 +15,7 @@ mod turns;
 use super::{
     Report,
     markup::{element, empty, text_element},
+    summary::figure,
     svg::Looks,
 };
 use crate::{stats::Spread, table};
@@ -108,7 +109,7 @@ fn badge(state: &str, text: &str) -> String {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| NONE.into(), table::number)
+    value.map_or_else(|| NONE.into(), figure)
 }
 
 fn time(ns: Option<f64>) -> String {
@@ -121,7 +122,7 @@ fn multiple(spread: Option<Spread>) -> String {
     spread.map_or_else(
         || NONE.into(),
         |Spread { median, min, max }| {
-            let [median, min, max] = [median, min, max].map(table::number);
+            let [median, min, max] = [median, min, max].map(figure);
             format!("{median} × ({min}–{max})")
         },
     )

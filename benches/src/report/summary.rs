@@ -5,6 +5,7 @@ use crate::{
     judge::{Finding, Verdict},
     peers::Belief,
     stats::Spread,
+    table,
 };
 
 impl Workload {
@@ -174,27 +175,13 @@ pub fn groups(report: &Report) -> Vec<(Workload, Vec<&Row>)> {
     groups
 }
 
-/// What the judge said about something.
-#[derive(Debug)]
-pub struct Judged<'a> {
-    /// Workload and contestant.
-    pub subject: String,
-    /// The verdict.
-    pub verdict: &'a Verdict,
-}
-
-/// All verdicts, of rows first, then of pauses.
-#[must_use]
-pub fn judged(report: &Report) -> Vec<Judged<'_>> {
-    let rows = report.rows.iter().map(|row| Judged {
-        subject: format!("{}: {}", row.workload.title(), row.contestant),
-        verdict: &row.verdict,
-    });
-    let pauses = report.pauses.iter().map(|pause| Judged {
-        subject: format!("paused holder: {}", pause.contestant),
-        verdict: &pause.verdict,
-    });
-    rows.chain(pauses).collect()
+/// All verdicts with workload and contestant: of rows first, then of pauses.
+fn judged(report: &Report) -> impl Iterator<Item = (String, &str, &Verdict)> {
+    let rows = report.rows.iter();
+    let rows = rows.map(|row| (row.workload.title(), &*row.contestant, &row.verdict));
+    let pauses = report.pauses.iter();
+    let pauses = pauses.map(|pause| ("paused holder".into(), &*pause.contestant, &pause.verdict));
+    rows.chain(pauses)
 }
 
 /// A violation.
@@ -210,6 +197,17 @@ pub struct Violation<'a> {
     pub counterexample: &'a str,
 }
 
+impl Violation<'_> {
+    /// `VIOLATED once`, `VIOLATED 3 times`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self.times {
+            1 => "VIOLATED once".into(),
+            times => format!("VIOLATED {times} times"),
+        }
+    }
+}
+
 /// Something that was not checked, everywhere for the same reason.
 #[derive(Debug)]
 pub struct Unchecked<'a> {
@@ -217,8 +215,8 @@ pub struct Unchecked<'a> {
     pub question: &'static str,
     /// Why not.
     pub why: &'a str,
-    /// Workloads and contestants.
-    pub subjects: Vec<String>,
+    /// Contestants, each with the workloads in which it was not.
+    pub subjects: Vec<(&'a str, Vec<String>)>,
 }
 
 /// All that is no pass, and how many passes there are.
@@ -241,10 +239,11 @@ impl<'a> Findings<'a> {
     #[must_use]
     pub fn of(report: &'a Report) -> Self {
         let mut findings = Self::default();
-        for Judged { subject, verdict } in judged(report) {
+        for (workload, contestant, verdict) in judged(report) {
             findings.count(verdict.word());
-            findings.add(&subject, "exclusion", &verdict.exclusion);
-            findings.add(&subject, "fencing", &verdict.fencing);
+            findings.add(&workload, contestant, "exclusion", &verdict.exclusion);
+            findings.add(&workload, contestant, "fencing", &verdict.fencing);
+            let subject = format!("{workload}: {contestant}");
             if verdict.unknown > 0 {
                 findings.unknown.push((subject.clone(), verdict.unknown));
             }
@@ -262,29 +261,51 @@ impl<'a> Findings<'a> {
         }
     }
 
-    fn add(&mut self, subject: &str, question: &'static str, finding: &'a Finding) {
+    fn add(
+        &mut self,
+        workload: &str,
+        contestant: &'a str,
+        question: &'static str,
+        finding: &'a Finding,
+    ) {
         match finding {
             Finding::Holds { .. } => {}
             Finding::Violated {
                 times,
                 counterexample,
             } => self.violations.push(Violation {
-                subject: subject.into(),
+                subject: format!("{workload}: {contestant}"),
                 question,
                 times: *times,
                 counterexample,
             }),
-            Finding::NotChecked(why) => {
-                let same = |of: &&mut Unchecked<'_>| of.question == question && of.why == why;
-                match self.unchecked.iter_mut().find(same) {
-                    Some(unchecked) => unchecked.subjects.push(subject.into()),
-                    None => self.unchecked.push(Unchecked {
-                        question,
-                        why,
-                        subjects: vec![subject.into()],
-                    }),
-                }
-            }
+            Finding::NotChecked(why) => self.add_unchecked(workload, contestant, question, why),
+        }
+    }
+
+    fn add_unchecked(
+        &mut self,
+        workload: &str,
+        contestant: &'a str,
+        question: &'static str,
+        why: &'a str,
+    ) {
+        let all = &mut self.unchecked;
+        let at = all
+            .iter()
+            .position(|of| of.question == question && of.why == why);
+        let at = at.unwrap_or_else(|| {
+            all.push(Unchecked {
+                question,
+                why,
+                subjects: Vec::new(),
+            });
+            all.len() - 1
+        });
+        let subjects = &mut all[at].subjects;
+        match subjects.iter_mut().find(|(of, _)| *of == contestant) {
+            Some((_, workloads)) => workloads.push(workload.into()),
+            None => subjects.push((contestant, vec![workload.into()])),
         }
     }
 
@@ -300,6 +321,19 @@ impl<'a> Findings<'a> {
             .collect();
         counts.join(", ")
     }
+}
+
+/// A number as tables say it. What would be rounded to zero is not, and what nobody can read in
+/// digits has an exponent.
+#[must_use]
+pub fn figure(value: f64) -> String {
+    if value > 0.0 && value < 0.000_5 {
+        return "<0.001".into();
+    }
+    if value.abs() >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    table::number(value)
 }
 
 /// Whether a goal holds, as tables say it.

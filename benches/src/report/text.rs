@@ -2,11 +2,11 @@
 
 use super::{
     Report, Row, Workload,
-    summary::{Findings, groups, holds_text},
+    summary::{Findings, figure, groups, holds_text},
 };
 use crate::{
     stats::Spread,
-    table::{Table, duration_ns, number},
+    table::{Table, duration_ns},
 };
 
 /// What stands where nothing was measured.
@@ -216,8 +216,10 @@ fn findings(report: &Report) -> String {
     let mut text = format!("Judge: {}\n", findings.text());
     for violation in &findings.violations {
         text.push_str(&format!(
-            "  VIOLATED {} times: {}: {}\n",
-            violation.times, violation.question, violation.subject
+            "  {}: {}: {}\n",
+            violation.text(),
+            violation.question,
+            violation.subject
         ));
         for line in violation.counterexample.lines() {
             text.push_str(&format!("    {line}\n"));
@@ -231,8 +233,8 @@ fn findings(report: &Report) -> String {
             "  not checked: {}: {}\n",
             unchecked.question, unchecked.why
         ));
-        for subject in &unchecked.subjects {
-            text.push_str(&format!("    {subject}\n"));
+        for (contestant, workloads) in &unchecked.subjects {
+            text.push_str(&format!("    {contestant}: {}\n", workloads.join("; ")));
         }
     }
     for (subject, count) in &findings.unknown {
@@ -252,7 +254,7 @@ fn list<'a>(title: &str, items: impl Iterator<Item = (String, &'a str)>) -> Stri
 }
 
 fn count(value: Option<f64>) -> String {
-    value.map_or_else(|| NONE.into(), number)
+    value.map_or_else(|| NONE.into(), figure)
 }
 
 fn duration(ns: Option<f64>) -> String {
@@ -264,5 +266,5 @@ fn spread(spread: Option<Spread>) -> String {
     let Some(Spread { median, min, max }) = spread else {
         return NONE.into();
     };
-    format!("{} ({}-{})", number(median), number(min), number(max))
+    format!("{} ({}-{})", figure(median), figure(min), figure(max))
 }

@@ -13,8 +13,10 @@ pub(super) fn findings(report: &Report) -> String {
     let mut body = text_element("p", &[("class", "tally")], &findings.text());
     for violation in &findings.violations {
         let title = format!(
-            "{}: {}, VIOLATED {} times",
-            violation.subject, violation.question, violation.times
+            "{}: {}, {}",
+            violation.subject,
+            violation.question,
+            violation.text()
         );
         body += &text_element("h3", &[("class", "no")], &title);
         body += &text_element("pre", &[], violation.counterexample);
@@ -22,7 +24,11 @@ pub(super) fn findings(report: &Report) -> String {
     for unchecked in &findings.unchecked {
         let title = format!("{} not checked: {}", unchecked.question, unchecked.why);
         body += &text_element("h3", &[("class", "open")], &title);
-        body += &list(unchecked.subjects.iter().cloned());
+        let subjects = unchecked.subjects.iter();
+        body += &list(
+            subjects
+                .map(|(contestant, workloads)| format!("{contestant}: {}", workloads.join("; "))),
+        );
     }
     if !findings.unknown.is_empty() {
         body += &text_element("h3", &[], "Outcomes nobody knows");

@@ -4,7 +4,7 @@ use super::{multiple, number, section, time};
 use crate::report::{
     Report, Row, Workload,
     markup::text_element,
-    summary::groups,
+    summary::{Word, groups},
     svg::{
         Looks,
         axis::{self, Axis},
@@ -44,8 +44,8 @@ pub(super) fn hand_over(report: &Report, looks: &Looks) -> String {
     if let Some(lines) = growth(&series(&groups, looks)) {
         let title = "Growth with the number of contenders";
         body += &text_element("h3", &[], title);
-        let aid = "Both scales are logarithmic: a flat line does not care how many wait, a line \
-                   that rises from corner to corner pays for each.";
+        let aid = "Both scales are logarithmic: a flat line does not care how many wait, one that \
+                   rises tenfold where the contenders do pays for each of them.";
         body += &text_element("p", &[("class", "aid")], aid);
         body += &lines;
     }
@@ -143,6 +143,7 @@ pub(super) fn recovery(report: &Report, looks: &Looks) -> String {
             let spread = row.over_timeout();
             Strip {
                 name: row.contestant.clone(),
+                warning: warning(row),
                 look: looks.look(&row.contestant),
                 marks: Marks::Dot {
                     at: spread.map(|spread| spread.median),
@@ -159,12 +160,13 @@ pub(super) fn recovery(report: &Report, looks: &Looks) -> String {
             title: "time-outs, whisker over all rounds (linear scale)",
             columns: &["p50", "timeout", "p50 / timeout"],
             axis: Some(Axis::linear(ends, axis::count)),
+            reference: Some(1.0),
             rows: strips.collect(),
         };
         body += &strips.html();
     }
     let aid = "The holder's process is killed; from then until the next one has the lock, as a \
-               multiple of the session or lease time-out.";
+               multiple of the session or lease time-out, which the dashed line is.";
     section(
         "recovery",
         "How soon is a dead holder's lock free?",
@@ -182,6 +184,7 @@ pub(super) fn herd(report: &Report, looks: &Looks) -> String {
             let axis = Axis::linear(rows.iter().filter_map(|row| figure(row)), label);
             let strips = rows.iter().map(|row| Strip {
                 name: row.contestant.clone(),
+                warning: warning(row),
                 look: looks.look(&row.contestant),
                 marks: Marks::Bars(
                     figure(row)
@@ -195,6 +198,7 @@ pub(super) fn herd(report: &Report, looks: &Looks) -> String {
                 title,
                 columns: &[column],
                 axis: Some(axis),
+                reference: None,
                 rows: strips.collect(),
             };
             strips.html()
@@ -233,6 +237,7 @@ pub(super) fn cpu(report: &Report, looks: &Looks) -> String {
             let bars = bars.into_iter();
             Strip {
                 name: row.contestant.clone(),
+                warning: warning(row),
                 look: looks.look(&row.contestant),
                 marks: Marks::Bars(bars.filter_map(|(of, what)| Some((of?, what))).collect()),
                 cells: vec![time(server(row)), time(client(row))],
@@ -242,6 +247,7 @@ pub(super) fn cpu(report: &Report, looks: &Looks) -> String {
             title: "server (full) and client (light) (from zero)",
             columns: &["server", "client"],
             axis: Some(axis),
+            reference: None,
             rows: strips.collect(),
         };
         body += &text_element("h3", &[], &workload.title());
@@ -277,6 +283,7 @@ fn dots(rows: &[&Row], looks: &Looks) -> String {
         let p99 = row.latency(|round| round.p99_ns);
         Strip {
             name: row.contestant.clone(),
+            warning: warning(row),
             look: looks.look(&row.contestant),
             marks: Marks::Dot {
                 at: p50,
@@ -289,9 +296,21 @@ fn dots(rows: &[&Row], looks: &Looks) -> String {
         title: "p50, whisker to p99 (log scale)",
         columns: &["p50", "p99", "p50 / echo"],
         axis: Axis::log(ends, axis::time),
+        reference: None,
         rows: strips.collect(),
     };
     strips.html()
+}
+
+/// A word about a row whose lock may not have been one.
+fn warning(row: &Row) -> Option<(&'static str, &'static str)> {
+    let word = row.verdict.word();
+    let badge = match word {
+        Word::Holds | Word::ExclusionOnly => return None,
+        Word::Violated => "no",
+        Word::FencingOnly | Word::NotChecked | Word::Refused => "open",
+    };
+    Some((word.text(), badge))
 }
 
 fn small_histograms(rows: &[&Row], looks: &Looks) -> String {

@@ -39,7 +39,7 @@ fn shares(workload: Workload, rows: &[&Row], looks: &Looks) -> String {
             name: &row.contestant,
             look: looks.look(&row.contestant),
             grants: &row.grants,
-            caption: format!("Jain {}", number(row.median(|round| round.jain))),
+            caption: caption(row),
         })
         .collect();
     let Some(pictures) = grants(&all) else {
@@ -49,6 +49,14 @@ fn shares(workload: Workload, rows: &[&Row], looks: &Looks) -> String {
                pictures have the same scale.";
     let title = format!("Grants by contender: {}", workload.title());
     text_element("h3", &[], &title) + &text_element("p", &[("class", "aid")], aid) + &pictures
+}
+
+/// Evenness, and the least and the most that anybody got.
+fn caption(row: &Row) -> String {
+    let jain = number(row.median(|round| round.jain));
+    let least = row.grants.iter().min().copied().unwrap_or(0);
+    let most = row.grants.iter().max().copied().unwrap_or(0);
+    format!("Jain {jain}; from {least} to {most} grants")
 }
 
 /// The three figures of fairness, by number of contenders.
@@ -111,9 +119,15 @@ fn numbers(groups: &[(Workload, Vec<&Row>)]) -> String {
 }
 
 fn timelines(workload: Workload, rows: &[&Row], looks: &Looks) -> String {
+    let Workload::HandOver(contenders) = workload else {
+        return String::new();
+    };
     let pictures: String = rows
         .iter()
-        .filter_map(|row| lanes(&row.contestant, looks.look(&row.contestant), &row.timeline))
+        .filter_map(|row| {
+            let look = looks.look(&row.contestant);
+            lanes(&row.contestant, look, &row.timeline, contenders)
+        })
         .collect();
     if pictures.is_empty() {
         return pictures;

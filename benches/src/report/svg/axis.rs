@@ -6,6 +6,9 @@ const MARGIN: f64 = 4.0;
 /// Below and above these a logarithmic axis does not go; what lies beyond is at its end.
 const LOG_BOUNDS: (f64, f64) = (1e-3, 1e21);
 
+/// Above this a linear axis does not go, so that its steps can be summed.
+const LINEAR_MAX: f64 = 1e300;
+
 /// With more decades than this not every one is labelled.
 const DECADES_LABELLED: i32 = 7;
 
@@ -136,7 +139,11 @@ impl Axis {
 fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     let values = values.into_iter().filter(|value| value.is_finite());
     let largest = values.fold(0.0, f64::max);
-    if largest > 0.0 { largest } else { 1.0 }
+    if largest > 0.0 {
+        largest.min(LINEAR_MAX)
+    } else {
+        1.0
+    }
 }
 
 /// 1, 2 or 5 times a power of ten, the next one up.
@@ -221,6 +228,9 @@ pub fn bytes(value: f64) -> String {
 
 /// A number that is round but for the rounding of sums.
 fn round(value: f64) -> String {
+    if value >= 1e15 {
+        return format!("{value:e}");
+    }
     if value >= 1.0 && (value - value.round()).abs() < 1e-6 * value {
         return crate::table::grouped(value);
     }

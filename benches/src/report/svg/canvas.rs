@@ -144,8 +144,8 @@ impl Canvas {
         self.body.push_str(&text_element("text", &attributes, text));
     }
 
-    /// Lines at the ticks of the axis across, from top to bottom.
-    pub fn grid(&mut self, axis: &Axis) {
+    /// Lines at the ticks of the axis across, from top to bottom and so many pixels beyond.
+    pub fn grid(&mut self, axis: &Axis, beyond: f64) {
         for tick in &axis.ticks {
             let Some(x) = axis.percent(tick.value) else {
                 continue;
@@ -155,7 +155,7 @@ impl Canvas {
             } else {
                 "grid faint"
             };
-            self.line((x, 0.0), (x, self.height), class, "");
+            self.line((x, -beyond), (x, self.height + beyond), class, "");
         }
     }
 

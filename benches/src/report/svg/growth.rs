@@ -15,6 +15,12 @@ const MARGIN: f64 = 10.0;
 /// From one name to the next, at least.
 const NAME_HEIGHT: f64 = 17.0;
 
+/// A letter of a name, at most, on average.
+const LETTER_WIDTH: f64 = 7.8;
+
+/// Longer names are cut.
+const LETTERS_MAX: usize = 50;
+
 /// One line.
 #[derive(Debug)]
 pub struct Series {
@@ -39,7 +45,7 @@ pub fn growth(series: &[Series]) -> Option<String> {
         Some((1.0 - share).mul_add(height - 2.0 * MARGIN, MARGIN))
     };
     let mut scale = Canvas::new(height);
-    let mut plot = Canvas::new(height + 22.0);
+    let mut plot = Canvas::new(height + 40.0);
     for tick in &down.ticks {
         let Some(at) = y(tick.value) else { continue };
         let class = if tick.label.is_some() {
@@ -53,6 +59,7 @@ pub fn growth(series: &[Series]) -> Option<String> {
         }
     }
     plot.tick_labels(&across, height + 16.0);
+    plot.label((50.0, height + 34.0), "middle", "contenders");
     let mut ends = Vec::new();
     for series in series {
         let places = series.points.iter();
@@ -87,7 +94,16 @@ pub fn growth(series: &[Series]) -> Option<String> {
             &labels,
         ),
     ];
-    Some(element("div", &[("class", "growth")], &inner.concat()))
+    let style = format!("--names:{:.0}px", names_width(series));
+    let attributes = [("class", "growth"), ("style", &*style)];
+    Some(element("div", &attributes, &inner.concat()))
+}
+
+/// About as wide as the longest name and its piece of line, so that the lines have the rest.
+fn names_width(series: &[Series]) -> f64 {
+    let letters = series.iter().map(|series| series.name.chars().count());
+    let letters = letters.max().unwrap_or(0).min(LETTERS_MAX);
+    LETTER_WIDTH.mul_add(crate::stats::as_f64(letters as u64), 48.0)
 }
 
 /// An axis with a tick at each number that was measured.

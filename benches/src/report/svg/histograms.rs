@@ -111,7 +111,7 @@ fn picture(one: &Latencies<'_>, shares: &[f64; BARS], peak: f64, axis: &Axis) ->
 
 /// Every label of a wide axis does not fit below a small picture.
 fn labels(canvas: &mut Canvas, axis: &Axis) {
-    const LABELS_MAX: usize = 4;
+    const LABELS_MAX: usize = 3;
     let labelled: Vec<_> = axis
         .ticks
         .iter()

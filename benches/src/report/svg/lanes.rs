@@ -21,19 +21,26 @@ pub const HOLDS_MAX: usize = 60;
 /// How high a lane is, in pixels.
 const LANE: f64 = 13.0;
 
+/// With more contenders only those who held it have a lane.
+const LANES_OF_ALL_MAX: u32 = 24;
+
 /// One contestant's holds; `None` if there are none.
 #[must_use]
-pub fn lanes(name: &str, look: Look, timeline: &[Hold]) -> Option<String> {
+pub fn lanes(name: &str, look: Look, timeline: &[Hold], contenders: u32) -> Option<String> {
     let mut holds = timeline.to_vec();
     holds.sort_by_key(|hold| hold.granted_ns);
-    holds.truncate(HOLDS_MAX);
+    let later = holds.split_off(holds.len().min(HOLDS_MAX));
     let begin = holds.first()?.granted_ns;
     let ends = holds
         .iter()
         .map(|hold| hold.released_ns.max(hold.granted_ns));
     let end = ends.max()?;
     let axis = Axis::until(as_f64(end.saturating_sub(begin)).max(1.0), time);
-    let contenders: BTreeSet<u32> = holds.iter().map(|hold| hold.contender).collect();
+    let mut contenders: BTreeSet<u32> = match contenders {
+        few @ ..=LANES_OF_ALL_MAX => (0..few).collect(),
+        _ => BTreeSet::new(),
+    };
+    contenders.extend(holds.iter().map(|hold| hold.contender));
     let contenders: Vec<u32> = contenders.into_iter().collect();
     let height = LANE * as_f64(contenders.len() as u64);
     let mut numbers = Canvas::new(height + 18.0);
@@ -51,6 +58,10 @@ pub fn lanes(name: &str, look: Look, timeline: &[Hold]) -> Option<String> {
     for (lane, contender) in (0u64..).zip(&contenders) {
         let middle = LANE * (as_f64(lane) + 0.5);
         numbers.label((88.0, middle + 3.5), "end", &contender.to_string());
+        let waiting = later.iter().find(|hold| hold.contender == *contender);
+        if let Some(hold) = waiting.filter(|hold| hold.asked_ns < end) {
+            plot.line((x(hold.asked_ns), middle), (x(end), middle), "wait", "");
+        }
         for hold in holds.iter().filter(|hold| hold.contender == *contender) {
             let (from, to) = (
                 x(hold.granted_ns),

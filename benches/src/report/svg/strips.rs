@@ -4,13 +4,17 @@ use super::{
     axis::Axis,
     canvas::{Canvas, Look},
 };
-use crate::report::markup::{element, text_element};
+use crate::report::markup::{element, escape, text_element};
 
 /// How high a strip is, in pixels.
 const HEIGHT: f64 = 26.0;
 
 /// How high the line with the axis' labels is.
-const LABELS_HEIGHT: f64 = 20.0;
+const LABELS_HEIGHT: f64 = 22.0;
+
+/// How far lines of the grid reach into what is around a strip: a name of two lines is higher than
+/// its strip, and the grid should have no gaps there.
+const BEYOND: f64 = 6.0;
 
 /// With more contestants the axis is labelled above as well.
 const LABELLED_ONCE_MAX: usize = 7;
@@ -24,6 +28,8 @@ pub struct Strips<'a> {
     pub columns: &'a [&'a str],
     /// The axis of all strips.
     pub axis: Option<Axis>,
+    /// A value to compare with: a dashed line.
+    pub reference: Option<f64>,
     /// The strips.
     pub rows: Vec<Strip>,
 }
@@ -33,6 +39,8 @@ pub struct Strips<'a> {
 pub struct Strip {
     /// The contestant.
     pub name: String,
+    /// What must be known before its figures are read, in a word, and the class of its badge.
+    pub warning: Option<(&'static str, &'static str)>,
     /// How it looks.
     pub look: Look,
     /// What is drawn.
@@ -96,14 +104,19 @@ impl Strips<'_> {
     fn labels(&self) -> String {
         let mut canvas = Canvas::new(LABELS_HEIGHT);
         if let Some(axis) = &self.axis {
-            canvas.tick_labels(axis, 14.0);
+            canvas.tick_labels(axis, 17.0);
         }
         canvas.finish("")
     }
 
     fn row(&self, strip: &Strip) -> String {
         let class = if strip.look.is_ours { "ours" } else { "" };
-        let mut row = text_element("th", &[("scope", "row"), ("class", class)], &strip.name);
+        let mut name = escape(&strip.name);
+        if let Some((text, badge)) = strip.warning {
+            let class = format!("badge {badge}");
+            name += &(" ".to_owned() + &text_element("span", &[("class", &class)], text));
+        }
+        let mut row = element("th", &[("scope", "row"), ("class", class)], &name);
         row += &element("td", &[("class", "plot")], &self.picture(strip));
         for (cell, column) in strip.cells.iter().zip(self.columns) {
             row += &text_element("td", &[("class", "n"), ("data-of", column)], cell);
@@ -116,8 +129,11 @@ impl Strips<'_> {
         let Some(axis) = &self.axis else {
             return canvas.finish("");
         };
-        canvas.grid(axis);
+        canvas.grid(axis, BEYOND);
         let middle = HEIGHT / 2.0;
+        if let Some(x) = self.reference.and_then(|at| axis.percent(at)) {
+            canvas.line((x, -BEYOND), (x, HEIGHT + BEYOND), "fair", "4 3");
+        }
         let said: Vec<_> = self.columns.iter().zip(&strip.cells).collect();
         let said: Vec<_> = said
             .iter()
