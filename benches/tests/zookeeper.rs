@@ -350,6 +350,35 @@ fn contest_of_curators_is_a_whole_history() {
     assert_eq!(history.sessions[0], sessions[0][0]);
 }
 
+#[test]
+fn contest_ends_at_its_limit_with_the_others_refused() {
+    let server = server();
+    let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
+    // Each grant lasts longer than half the limit, so no more than two fit in.
+    let order = Order {
+        resource: "limit".into(),
+        contenders: 4,
+        hold: Duration::from_millis(600),
+        grants: 100,
+        limit: Duration::from_secs(1),
+    };
+    let (recorders, _) = curator.contest(&order).unwrap();
+    let history = History::of(Kind::Mutex, recorders);
+    let count = |what: What| history.events.iter().filter(|e| e.what == what).count();
+    let granted = count(What::Granted { token: None });
+    assert!((1..=2).contains(&granted), "{history:?}");
+    assert_eq!(count(What::Released), granted, "{history:?}");
+    // At the limit one holds it; all the others are told no, and nothing of them is left.
+    let asked = count(What::Asked(Access::Exclusive));
+    assert_eq!(count(What::Refused), asked - granted, "{history:?}");
+    assert!(count(What::Refused) >= 2, "{history:?}");
+    run(async {
+        let eyes = recipe(&server, Algorithm::Mutex).client().await.unwrap();
+        let left = ephemerals(&eyes, "/bench/limit").await;
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
 /// Java's complaint is the only thing that helps then.
 #[test]
 fn class_path_without_curator_fails_with_what_java_says() {

@@ -138,6 +138,8 @@ impl Curator {
         let mut command = pin.generator(&java);
         command
             .args(["-XX:+UseSerialGC", "-Xms256m", "-Xmx512m"])
+            // The CPU time of a compiler's thread that ends would be lost.
+            .arg("-XX:-UseDynamicNumberOfCompilerThreads")
             .args(["-cp", class_path, source])
             .arg(addr.to_string())
             .arg(session_timeout.as_millis().to_string());
