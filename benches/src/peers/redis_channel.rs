@@ -54,6 +54,17 @@ impl Channel {
         Ok(subscription)
     }
 
+    /// Asks to be subscribed, some time: messages until then are lost.
+    pub(super) async fn subscribe_unconfirmed(&mut self) -> Subscription<'_> {
+        let subscription = self.fresh().await;
+        let channel = &mut *subscription.0;
+        let (mut connection, name) = (channel.connection.clone(), channel.name.clone());
+        channel.changing = Some(tokio::spawn(async move {
+            let _ = connection.subscribe(name).await;
+        }));
+        subscription
+    }
+
     async fn fresh(&mut self) -> Subscription<'_> {
         if let Some(changing) = self.changing.take() {
             let _ = changing.await;

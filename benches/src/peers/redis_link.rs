@@ -8,7 +8,7 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo as _,
     ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult,
     aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
@@ -18,6 +18,22 @@ use crate::{Error, clock::now_ns};
 
 /// How long an answer may take before its outcome counts as unknown. Redisson's default.
 pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+
+/// Keys: lock. Arguments: value. Answers 1 when the lock had this value.
+pub(super) const DELETE_IF_MINE: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('DEL', KEYS[1])
+end
+return 0
+";
+
+/// Sets a key that ends by itself, unless there is one: answers whether it did.
+pub(super) fn set_if_absent(key: &str, value: &str, ttl: Duration) -> Cmd {
+    let mut command = redis::cmd("SET");
+    command.arg(key).arg(value).arg("NX");
+    command.arg("PX").arg(millis(ttl));
+    command
+}
 
 /// A connection for commands.
 pub(super) async fn connect(addr: SocketAddr) -> RedisResult<MultiplexedConnection> {

@@ -1,1 +1,159 @@
 //! `SET NX PX` with polling on Redis.
+//!
+//! Source: curator-recipes reference section 13.5.
+
+use std::{net::SocketAddr, time::Duration};
+
+use redis::{RedisResult, Script, aio::MultiplexedConnection};
+use tokio::time::sleep;
+
+use super::{
+    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    redis_link::{DELETE_IF_MINE, connect, failure, set_if_absent, setup_failed, unique},
+};
+use crate::{Error, clock::Deadline};
+
+/// How often a contender tries. The same as the polling lock of the recipes.
+pub const POLLING_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A key with an end on one Redis.
+#[derive(Clone, Debug)]
+pub struct RedisSet {
+    /// What it stands on, as in tables: `Redis 7.0.15`.
+    pub server: String,
+    /// What the server keeps through a crash.
+    pub durability: &'static str,
+    /// Where.
+    pub addr: SocketAddr,
+    /// How long a hold lasts; nobody renews it.
+    pub ttl: Duration,
+    /// How often a contender tries. Usually [`POLLING_INTERVAL`].
+    pub interval: Duration,
+}
+
+impl LockUnderTest for RedisSet {
+    fn name(&self) -> String {
+        format!("SET NX PX on {}", self.server)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Mutex
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            fairness: Fairness::None,
+            durability: self.durability,
+            death: "time to live",
+            has_token: false,
+        }
+    }
+
+    fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
+        Box::pin(async move {
+            let failed = |error| setup_failed(self.addr, &error);
+            let mut connection = connect(self.addr).await.map_err(failed)?;
+            let delete = Script::new(DELETE_IF_MINE);
+            delete.load_async(&mut connection).await.map_err(failed)?;
+            Ok(Box::new(One {
+                connection,
+                key: resource.to_owned(),
+                id: unique(),
+                ttl: self.ttl,
+                interval: self.interval,
+                delete,
+                held: None,
+            }) as _)
+        })
+    }
+}
+
+struct One {
+    connection: MultiplexedConnection,
+    key: String,
+    id: String,
+    ttl: Duration,
+    interval: Duration,
+    delete: Script,
+    /// The value of the key while it is ours.
+    held: Option<String>,
+}
+
+impl One {
+    /// Each try has a value of its own: an old hold of ours is not the new one.
+    async fn attempt(&mut self) -> Result<bool, LockFailure> {
+        let value = unique();
+        let set = set_if_absent(&self.key, &value, self.ttl);
+        let is_set: RedisResult<bool> = set.query_async(&mut self.connection).await;
+        let is_set = is_set.map_err(|error| failure(&error))?;
+        if is_set {
+            self.held = Some(value);
+        }
+        Ok(is_set)
+    }
+}
+
+impl Contender for One {
+    fn session(&self) -> String {
+        self.id.clone()
+    }
+
+    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
+        Box::pin(async move {
+            while !self.attempt().await? {
+                sleep(self.interval).await;
+            }
+            Ok(Grant { token: None })
+        })
+    }
+
+    fn acquire_within(
+        &mut self,
+        _: Access,
+        limit: Duration,
+    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
+        Box::pin(async move {
+            let deadline = Deadline::new(limit, "lock");
+            loop {
+                if self.attempt().await? {
+                    return Ok(Some(Grant { token: None }));
+                }
+                let left = deadline.left();
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                sleep(self.interval.min(left)).await;
+            }
+        })
+    }
+
+    /// There is no library that would know: who took it must hope that the time has not passed.
+    fn belief(&self) -> Belief {
+        match self.held {
+            None => Belief::Lost,
+            Some(_) => Belief::NoAnswer,
+        }
+    }
+
+    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
+        Box::pin(async move {
+            let Some(value) = self.held.take() else {
+                return Err(LockFailure::NotHeld("nothing was acquired".into()));
+            };
+            let deleted: RedisResult<bool> = self
+                .delete
+                .key(&self.key)
+                .arg(value)
+                .invoke_async(&mut self.connection)
+                .await;
+            match deleted {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(LockFailure::NotHeld(format!(
+                    "key {:?}: its time to live has passed",
+                    self.key
+                ))),
+                Err(error) => Err(failure(&error)),
+            }
+        })
+    }
+}

@@ -1,1 +1,445 @@
-//! Redlock over several independent Redis processes.
+//! Redlock: one lock over several Redis processes that know nothing of one another.
+//!
+//! Source: curator-recipes reference section 13.8.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use redis::{RedisResult, Script, aio::MultiplexedConnection};
+use tokio::{
+    sync::Mutex,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{
+    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    redis_link::{DELETE_IF_MINE, connect, millis, set_if_absent, unique},
+};
+use crate::{
+    Error,
+    clock::{Deadline, nanos, now_ns},
+};
+
+/// How long one instance may take to answer.
+pub const INSTANCE_LIMIT: Duration = Duration::from_millis(50);
+
+/// How often a hold is extended at most.
+pub const EXTENSIONS_MAX: u32 = 3;
+
+/// The shortest and longest wait before the next try, in milliseconds.
+const RETRY_MS: (u64, u64) = (50, 200);
+
+/// The part of clocks' drift that does not grow with the time to live.
+const DRIFT_FIXED: Duration = Duration::from_millis(2);
+
+/// The part that does is a hundredth.
+const DRIFT_DIVISOR: u32 = 100;
+
+/// Keys: lock. Arguments: value, time to live in ms. Answers 1 when the lock had this value.
+const EXTEND_IF_MINE: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0
+";
+
+/// Redlock over these instances.
+#[derive(Clone, Debug)]
+pub struct Redlock {
+    /// What it stands on, as in tables: `5 x Redis 7.0.15`.
+    pub server: String,
+    /// What the servers keep through a crash.
+    pub durability: &'static str,
+    /// Where. An odd number, usually 5.
+    pub addrs: Vec<SocketAddr>,
+    /// How long a hold lasts.
+    pub ttl: Duration,
+    /// How long one instance may take to answer. Usually [`INSTANCE_LIMIT`].
+    pub instance_limit: Duration,
+    /// How often a hold is extended at most. Usually [`EXTENSIONS_MAX`].
+    pub extensions_max: u32,
+    /// What the random waits start from; contenders differ all the same.
+    pub seed: u64,
+}
+
+impl Redlock {
+    /// A contender with all that Redlock can do. An instance that cannot be reached counts as one
+    /// that refuses, here and later.
+    #[must_use]
+    pub fn open(&self, resource: &str) -> Holder {
+        let id = unique();
+        let instance = |addr: &SocketAddr| {
+            Arc::new(Instance {
+                addr: *addr,
+                limit: self.instance_limit,
+                connection: Mutex::new(None),
+                delete: Script::new(DELETE_IF_MINE),
+                extend: Script::new(EXTEND_IF_MINE),
+            })
+        };
+        Holder {
+            instances: self.addrs.iter().map(instance).collect(),
+            key: resource.to_owned(),
+            ttl: self.ttl,
+            extensions_max: self.extensions_max,
+            random: Random::new(self.seed, &id),
+            id,
+            held: None,
+        }
+    }
+}
+
+impl LockUnderTest for Redlock {
+    fn name(&self) -> String {
+        format!("Redlock on {}", self.server)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Mutex
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            fairness: Fairness::None,
+            durability: self.durability,
+            death: "time to live",
+            has_token: false,
+        }
+    }
+
+    fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
+        Box::pin(async move {
+            let holder = self.open(resource);
+            // Connects now, so that the first acquire costs what the others cost.
+            let _ = holder.on_all(&Step::Reach).await;
+            Ok(Box::new(holder) as _)
+        })
+    }
+}
+
+/// How long a hold may be trusted that took so long to get; `None`: not at all.
+///
+/// What the instances promised, less the time it took and what clocks may drift.
+#[must_use]
+pub fn validity(ttl: Duration, elapsed: Duration) -> Option<Duration> {
+    let drift = ttl / DRIFT_DIVISOR + DRIFT_FIXED;
+    let left = ttl.checked_sub(elapsed)?.checked_sub(drift)?;
+    (!left.is_zero()).then_some(left)
+}
+
+/// How many of so many instances decide.
+#[must_use]
+pub const fn majority(instances: usize) -> usize {
+    instances / 2 + 1
+}
+
+/// A contender of a Redlock.
+pub struct Holder {
+    id: String,
+    instances: Vec<Arc<Instance>>,
+    key: String,
+    ttl: Duration,
+    extensions_max: u32,
+    random: Random,
+    held: Option<Held>,
+}
+
+/// A hold, as this side knows it.
+struct Held {
+    value: String,
+    until_ns: u64,
+    extensions: u32,
+}
+
+impl Holder {
+    async fn attempt(&mut self) -> bool {
+        let value = unique();
+        let began_ns = now_ns();
+        let answers = self.on_all(&Step::Set(value.clone(), self.ttl)).await;
+        if let Some(until_ns) = self.trusted_until(began_ns, &answers) {
+            self.held = Some(Held {
+                value,
+                until_ns,
+                extensions: 0,
+            });
+            return true;
+        }
+        // Also where it seemed to fail: the answer may have been lost, not the command.
+        self.on_all(&Step::Delete(value)).await;
+        false
+    }
+
+    fn trusted_until(&self, began_ns: u64, answers: &Answers) -> Option<u64> {
+        let elapsed = Duration::from_nanos(now_ns() - began_ns);
+        let validity = validity(self.ttl, elapsed)?;
+        let now_ns = began_ns + nanos(elapsed);
+        (answers.yes >= majority(self.instances.len())).then(|| now_ns + nanos(validity))
+    }
+
+    async fn wait(&mut self, limit: Option<Duration>) -> bool {
+        let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
+        loop {
+            if self.attempt().await {
+                return true;
+            }
+            let left = deadline.as_ref().map_or(Duration::MAX, Deadline::left);
+            if left.is_zero() {
+                return false;
+            }
+            sleep(self.random.delay().min(left)).await;
+        }
+    }
+
+    /// Starts the time to live anew, on a majority and while the hold can still be trusted.
+    /// `false`: not extended, by the instances or because it was extended often enough; the hold
+    /// ends when it would have ended.
+    ///
+    /// # Errors
+    /// When nothing is held any more.
+    pub async fn extend(&mut self) -> Result<bool, LockFailure> {
+        let began_ns = now_ns();
+        let held = self.held.as_ref();
+        let Some(held) = held.filter(|held| began_ns < held.until_ns) else {
+            return Err(LockFailure::NotHeld(
+                "its validity has passed, or nothing was acquired".into(),
+            ));
+        };
+        if held.extensions >= self.extensions_max {
+            return Ok(false);
+        }
+        let step = Step::Extend(held.value.clone(), self.ttl);
+        let (old_until_ns, answers) = (held.until_ns, self.on_all(&step).await);
+        let until_ns = self.trusted_until(began_ns, &answers);
+        // Answers that came after the end are too late: somebody else may have been in between.
+        let until_ns = until_ns.filter(|_| now_ns() < old_until_ns);
+        if let (Some(held), Some(until_ns)) = (&mut self.held, until_ns) {
+            held.until_ns = until_ns;
+            held.extensions += 1;
+        }
+        Ok(until_ns.is_some())
+    }
+
+    /// How long the hold can still be trusted; zero when nothing is held.
+    #[must_use]
+    pub fn validity_left(&self) -> Duration {
+        let until_ns = self.held.as_ref().map_or(0, |held| held.until_ns);
+        Duration::from_nanos(until_ns.saturating_sub(now_ns()))
+    }
+
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        let Some(held) = self.held.take() else {
+            return Err(LockFailure::NotHeld("nothing was acquired".into()));
+        };
+        let answers = self.on_all(&Step::Delete(held.value)).await;
+        let majority = majority(self.instances.len());
+        if answers.yes >= majority {
+            return Ok(());
+        }
+        let Answers { yes, no, silent } = answers;
+        let text = format!(
+            "lock {:?}: deleted on {yes} instances, not ours on {no}, no answer from {silent}; \
+             {majority} were needed",
+            self.key
+        );
+        // Those that are silent may have deleted it too; if even so there is no majority, it was
+        // lost before.
+        if yes + silent < majority {
+            Err(LockFailure::NotHeld(text))
+        } else {
+            Err(LockFailure::Unknown(text))
+        }
+    }
+
+    /// Does the same on all instances at once, and waits for all of them.
+    async fn on_all(&self, step: &Step) -> Answers {
+        let mut running = JoinSet::new();
+        for instance in &self.instances {
+            let (instance, key, step) = (Arc::clone(instance), self.key.clone(), step.clone());
+            running.spawn(async move { instance.ask(&key, &step).await });
+        }
+        let mut answers = Answers::default();
+        while let Some(answer) = running.join_next().await {
+            match answer.ok().flatten() {
+                Some(true) => answers.yes += 1,
+                Some(false) => answers.no += 1,
+                None => answers.silent += 1,
+            }
+        }
+        answers
+    }
+}
+
+impl Contender for Holder {
+    fn session(&self) -> String {
+        self.id.clone()
+    }
+
+    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
+        Box::pin(async move {
+            self.wait(None).await;
+            Ok(Grant { token: None })
+        })
+    }
+
+    fn acquire_within(
+        &mut self,
+        _: Access,
+        limit: Duration,
+    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
+        Box::pin(async move {
+            let is_held = self.wait(Some(limit)).await;
+            Ok(is_held.then_some(Grant { token: None }))
+        })
+    }
+
+    fn belief(&self) -> Belief {
+        if self.validity_left().is_zero() {
+            Belief::Lost
+        } else {
+            Belief::Held
+        }
+    }
+
+    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
+        Box::pin(self.unlock())
+    }
+}
+
+/// What is done on each instance.
+#[derive(Clone)]
+enum Step {
+    /// Connect, if there is no connection.
+    Reach,
+    /// Set this value for so long, if there is none.
+    Set(String, Duration),
+    /// Start anew the time of this value.
+    Extend(String, Duration),
+    /// Delete this value.
+    Delete(String),
+}
+
+/// How many instances did it, would not, did not answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Answers {
+    yes: usize,
+    no: usize,
+    silent: usize,
+}
+
+/// One Redis of them, as one contender reaches it.
+struct Instance {
+    addr: SocketAddr,
+    limit: Duration,
+    connection: Mutex<Option<MultiplexedConnection>>,
+    delete: Script,
+    extend: Script,
+}
+
+impl Instance {
+    /// `None`: no answer in time, or an error.
+    async fn ask(&self, key: &str, step: &Step) -> Option<bool> {
+        timeout(self.limit, self.tell(key, step)).await.ok()?.ok()
+    }
+
+    async fn tell(&self, key: &str, step: &Step) -> RedisResult<bool> {
+        let mut connection = self.connected().await?;
+        let done = match step {
+            Step::Reach => Ok(true),
+            Step::Set(value, ttl) => {
+                let command = set_if_absent(key, value, *ttl);
+                command.query_async(&mut connection).await
+            }
+            Step::Extend(value, ttl) => {
+                let mut call = self.extend.key(key);
+                let call = call.arg(value).arg(millis(*ttl));
+                call.invoke_async(&mut connection).await
+            }
+            Step::Delete(value) => {
+                let mut call = self.delete.key(key);
+                call.arg(value).invoke_async(&mut connection).await
+            }
+        };
+        if let Err(error) = &done
+            && error.is_unrecoverable_error()
+        {
+            *self.connection.lock().await = None;
+        }
+        done
+    }
+
+    /// The connection, new if the old one has ended.
+    async fn connected(&self) -> RedisResult<MultiplexedConnection> {
+        let mut kept = self.connection.lock().await;
+        if let Some(connection) = &*kept {
+            return Ok(connection.clone());
+        }
+        let mut connection = connect(self.addr).await?;
+        for script in [&self.delete, &self.extend] {
+            script.load_async(&mut connection).await?;
+        }
+        *kept = Some(connection.clone());
+        Ok(connection)
+    }
+}
+
+/// Random enough for waits: xorshift.
+struct Random(u64);
+
+impl Random {
+    /// Contenders of the same seed differ by their names.
+    fn new(seed: u64, name: &str) -> Self {
+        let mixed = name.bytes().fold(seed, |mixed, byte| {
+            (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Self(mixed | 1)
+    }
+
+    fn delay(&mut self) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let (shortest, longest) = RETRY_MS;
+        // The low bits are the weaker ones.
+        Duration::from_millis(shortest + (self.0 >> 32) % (longest - shortest + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn validity_is_ttl_less_elapsed_and_drift() {
+        assert_eq!(validity(ms(10_000), ms(0)), Some(ms(10_000 - 100 - 2)));
+        assert_eq!(
+            validity(ms(10_000), ms(30)),
+            Some(ms(10_000 - 30 - 100 - 2))
+        );
+        assert_eq!(validity(ms(1_000), ms(987)), Some(ms(1)));
+        // Nothing left is nothing held.
+        assert_eq!(validity(ms(1_000), ms(988)), None);
+        assert_eq!(validity(ms(1_000), ms(5_000)), None);
+        assert_eq!(validity(ms(2), ms(0)), None);
+    }
+
+    #[test]
+    fn majority_is_more_than_half() {
+        assert_eq!([1, 2, 3, 4, 5].map(majority), [1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn delays_stay_between_50_and_200_ms_and_differ_by_name() {
+        let mut one = Random::new(1, "one");
+        let mut two = Random::new(1, "two");
+        let one: Vec<_> = (0..1_000).map(|_| one.delay()).collect();
+        let two: Vec<_> = (0..1_000).map(|_| two.delay()).collect();
+        assert!(one.iter().all(|delay| (ms(50)..=ms(200)).contains(delay)));
+        assert_ne!(one, two);
+        assert!(one.iter().any(|delay| *delay < ms(60)));
+        assert!(one.iter().any(|delay| *delay > ms(190)));
+    }
+}

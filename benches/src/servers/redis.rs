@@ -20,6 +20,10 @@ const PROGRAM: &str = "redis-server";
 /// How long one try to reach a starting server may take.
 const TRY_LIMIT: Duration = Duration::from_millis(200);
 
+/// More than its 10,000: a fan-out may have 15,000 subscribers. Fewer where the system's limit of
+/// open files is lower.
+const CLIENTS_MAX: &str = "20000";
+
 /// How often a server is started: the free port may be taken before the server binds it.
 const STARTS_MAX: u32 = 3;
 
@@ -78,6 +82,7 @@ impl Redis {
             let mut command = pin.server(&program);
             command
                 .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+                .args(["--maxclients", CLIENTS_MAX])
                 .args(["--save", "", "--daemonize", "no", "--dir"])
                 .arg(folder.path())
                 .args(keeping.arguments())

@@ -2,7 +2,10 @@
 //!
 //! | module | what belongs there |
 //! | --- | --- |
+//! | [`imitation`] | the broken lock: that its defects are there |
+//! | [`redis_set`] | `SET NX PX` |
 //! | [`redisson`] | RLock |
+//! | [`redlock`] | Redlock |
 //! | [`server`] | the servers themselves |
 //!
 //! What every lock must do is in this file. Times are the server's leases, which nobody can move: a
@@ -24,7 +27,10 @@ use minikeeper_benches::{
 };
 use redis::AsyncCommands as _;
 
+mod imitation;
+mod redis_set;
 mod redisson;
+mod redlock;
 mod server;
 
 const KEY: &str = "lock";

@@ -135,7 +135,27 @@ fn redisson_watchdog_keeps_the_lock_for_more_than_two_leases() {
 }
 
 #[test]
-fn redisson_forced_unlock_wakes_a_waiter_and_ends_the_watchdog() {
+fn redisson_forced_unlock_wakes_a_waiter() {
+    run(async {
+        let server = started();
+        let lock = redisson(&server, Lease::Fixed(LONG));
+        let mut one = lock.open(KEY).await.unwrap();
+        let mut two = lock.open(KEY).await.unwrap();
+        acquire(&mut one).await;
+        let waiting = tokio::spawn(async move { acquire(&mut two).await });
+        until_subscribed(server.addr(), REDISSON_CHANNEL, 1).await;
+        let (waited, took) = elapsed(async {
+            assert!(one.force_unlock().await.unwrap());
+            waiting.await
+        })
+        .await;
+        waited.unwrap();
+        assert!(took < SOON, "{took:?}");
+    });
+}
+
+#[test]
+fn redisson_forced_unlock_ends_the_watchdog() {
     run(async {
         let server = started();
         let lock = redisson(&server, Lease::Watched(SHORT));
