@@ -43,7 +43,8 @@ pub(crate) const FIGURES: &[(&str, Figure)] = &[
     ("fan-out", fan_out),
 ];
 
-type Figure = fn(&Bench) -> Result<Vec<Row>, Error>;
+/// How a group of rows is measured.
+pub(crate) type Figure = fn(&Bench) -> Result<Vec<Row>, Error>;
 
 /// What is measured, and how large.
 pub(crate) struct Bench {
@@ -76,11 +77,11 @@ impl Bench {
         command
     }
 
-    fn start(&self) -> Result<Server, Error> {
+    pub(crate) fn start(&self) -> Result<Server, Error> {
         Server::start_minikeeper(self.command())
     }
 
-    fn expect_files(&self, needed: usize) -> Result<(), Error> {
+    pub(crate) fn expect_files(&self, needed: usize) -> Result<(), Error> {
         if self.files_max >= needed as u64 {
             return Ok(());
         }
@@ -351,7 +352,7 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
 }
 
 /// Sets a watch from every connection but the writer's.
-fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
+pub(crate) fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
     let mut dealt = vec![false; bench.watchers];
     let mut frame = Vec::new();
     let path = Some(FAN_OUT_PATH.into());
@@ -368,7 +369,7 @@ fn arm(bench: &Bench, driver: &mut Driver) -> Result<(), Error> {
 }
 
 /// Sends one change; how long until the last event and until the reply, in nanoseconds.
-fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), Error> {
+pub(crate) fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), Error> {
     let mut frame = Vec::new();
     request(Kind::Set, FAN_OUT_PATH, &mix::data(100)).encode(Xid(0), &mut frame);
     let mut sent = false;
@@ -389,7 +390,7 @@ fn change(bench: &Bench, driver: &mut Driver) -> Result<(f64, f64), Error> {
     ))
 }
 
-fn create(client: &mut Client, path: &str) -> Result<(), Error> {
+pub(crate) fn create(client: &mut Client, path: &str) -> Result<(), Error> {
     let (header, _) = client.call(&request(Kind::Create, path, &Bytes::new()))?;
     header.error.map_or(Ok(()), |error| {
         Err(Error::Unexpected(format!(

@@ -4,6 +4,7 @@
 mod embedded;
 mod figures;
 mod floor;
+mod redis;
 mod row;
 
 use std::{fs, path::PathBuf, process::ExitCode};
@@ -31,6 +32,7 @@ use serde_json::json;
   footprint --only znodes --parents 1000  a million znodes under a thousand parents
 
 Rows: start-stop embedded idle-memory binary-size znodes sessions watches fan-out
+fan-out-redis (with --redis)
 Build first: cargo build --release --workspace")]
 struct Args {
     /// Only rows whose name contains this; may be repeated.
@@ -64,6 +66,9 @@ struct Args {
     /// Connections that watch one znode in the fan-out.
     #[arg(long, default_value_t = 9500, value_parser = clap::value_parser!(u32).range(1..=15_000))]
     watchers: u32,
+    /// Also measure the fan-out of Redis, which must be installed.
+    #[arg(long)]
+    redis: bool,
     /// Also write the rows as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -91,8 +96,10 @@ fn run(args: &Args) -> Result<bool, Error> {
     };
     let wanted =
         |name: &str| args.only.is_empty() || args.only.iter().any(|only| name.contains(only));
-    if !FIGURES.iter().any(|(name, _)| wanted(name)) {
-        let names: Vec<_> = FIGURES.iter().map(|(name, _)| *name).collect();
+    let optional = args.redis.then_some(&redis::FIGURE);
+    let figures: Vec<_> = FIGURES.iter().chain(optional).collect();
+    if !figures.iter().any(|(name, _)| wanted(name)) {
+        let names: Vec<_> = figures.iter().map(|(name, _)| *name).collect();
         return Err(Error::Setup(format!(
             "no row is called {}; there are: {}",
             args.only.join(", "),
@@ -120,7 +127,7 @@ fn run(args: &Args) -> Result<bool, Error> {
         files_max,
     };
     let mut rows: Vec<Row> = Vec::new();
-    for (name, figure) in FIGURES {
+    for (name, figure) in figures {
         if wanted(name) {
             note(&format!("measuring {name}"));
             rows.extend(figure(&bench)?);
