@@ -35,6 +35,24 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// As tables say it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::AsShipped => "as shipped",
+            Self::Memory => "kindest",
+        }
+    }
+
+    /// What is kept through a crash of the server.
+    #[must_use]
+    pub const fn durability(self) -> &'static str {
+        match self {
+            Self::AsShipped => "on disk before the answer",
+            Self::Memory => "in memory only",
+        }
+    }
+
     /// A new folder for its data.
     ///
     /// # Errors
@@ -110,18 +128,22 @@ pub fn log_to(path: &Path, command: &mut Command) -> Result<(), Error> {
     Ok(())
 }
 
-/// An error with the end of the log of who failed.
+/// An error with what the log of who failed says of it: its last lines that speak of errors, or
+/// just its last.
 #[must_use]
 pub fn with_log(error: &Error, path: &Path) -> Error {
     let log = fs::read(path).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);
-    let lines: Vec<_> = log.lines().rev().take(3).collect();
-    let end: Vec<_> = lines.into_iter().rev().collect();
-    Error::Setup(format!(
-        "{}; its log ends: {}",
-        error.chain(),
-        end.join(" | ")
-    ))
+    let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
+    let is_told = |line: &&&str| {
+        let line = line.to_ascii_lowercase();
+        line.contains("error") || line.contains("fatal")
+    };
+    let told: Vec<_> = lines.iter().filter(is_told).copied().collect();
+    let shown = if told.is_empty() { lines } else { told };
+    let last = &shown[shown.len().saturating_sub(3)..];
+    let text = format!("{}; its log says: {}", error.chain(), last.join(" | "));
+    Error::Setup(text)
 }
 
 /// A program of this name on the path, or in one of the folders where Debian puts servers.
@@ -140,4 +162,22 @@ pub fn program(name: &str) -> Result<PathBuf, Error> {
                 "{name} is not installed; install it with: benches/install-peers"
             ))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_has_what_the_log_says_of_it() {
+        let folder = ScratchFolder::new("log-test").unwrap();
+        let log = folder.path().join("log");
+        let error = Error::Unexpected("it ended".into());
+        fs::write(&log, "one\n[ERROR] no room\n\nask the maker\n").unwrap();
+        let told = with_log(&error, &log).to_string();
+        assert_eq!(told, "it ended; its log says: [ERROR] no room");
+        fs::write(&log, "1\n2\n3\n4\n").unwrap();
+        let told = with_log(&error, &log).to_string();
+        assert_eq!(told, "it ended; its log says: 2 | 3 | 4");
+    }
 }

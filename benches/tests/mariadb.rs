@@ -8,7 +8,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -44,6 +44,13 @@ fn server() -> Arc<MariaDb> {
     })
 }
 
+/// One test at a time has the table: rows of other names are in the same gaps of its index, so that
+/// what others insert can make a try say no.
+fn alone() -> MutexGuard<'static, ()> {
+    static TABLE: Mutex<()> = Mutex::new(());
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 async fn table(server: &MariaDb) -> ResourceLock {
     let name = format!("MariaDB {}", server.version());
     let table = ResourceLock::prepare(server.addr(), name, "nothing").await;
@@ -69,6 +76,7 @@ fn run(case: impl Future<Output = ()>) {
 /// Runs the same case with both locks, each by its name.
 fn run_both(case: impl AsyncFn(&dyn LockUnderTest, &str)) {
     let server = server();
+    let _alone = alone();
     run(async {
         case(&table(&server).await, "table").await;
         case(&get_lock(&server), "get_lock").await;
@@ -233,6 +241,7 @@ fn one_at_a_time_holds_it_however_many_want_it() {
 #[test]
 fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
     let server = server();
+    let _alone = alone();
     run(async {
         let _table = table(&server).await;
         let mut first = connection(&server).await;
@@ -266,6 +275,7 @@ fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
 #[test]
 fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
     let server = server();
+    let _alone = alone();
     run(async {
         let table = table(&server).await;
         let mut owner = table.owner("again").await.unwrap();
@@ -290,6 +300,7 @@ fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
 #[test]
 fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
     let server = server();
+    let _alone = alone();
     run(async {
         let table = table(&server).await;
         let mut dead = table.owner("dead").await.unwrap();
@@ -321,6 +332,7 @@ fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
 #[test]
 fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
     let server = server();
+    let _alone = alone();
     run(async {
         let table = table(&server).await;
         let mut owner = table.owner("swept").await.unwrap();
@@ -338,6 +350,7 @@ fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
 #[test]
 fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
     let server = server();
+    let _alone = alone();
     run(async {
         let table = table(&server).await;
         let mut owner = table.owner("cut").await.unwrap();
@@ -360,6 +373,7 @@ fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
 #[test]
 fn name_that_the_table_has_no_room_for_is_refused() {
     let server = server();
+    let _alone = alone();
     run(async {
         let table = table(&server).await;
         let error = table.owner(&"x".repeat(33)).await.unwrap_err();
@@ -400,5 +414,23 @@ fn get_lock_is_free_when_the_contender_is_dropped() {
         get(&mut holder).await;
         drop(holder);
         assert!(is_got(&mut second, Duration::from_secs(10)).await);
+    });
+}
+
+#[test]
+fn get_lock_that_was_asked_for_by_a_dropped_acquire_is_free_again() {
+    let server = server();
+    let lock = get_lock(&server);
+    run(async {
+        let mut holder = contender(&lock, "gone").await;
+        let mut second = contender(&lock, "gone").await;
+        get(&mut holder).await;
+        let waiting = second.acquire(Access::Exclusive);
+        let dropped = tokio::time::timeout(Duration::from_millis(100), waiting).await;
+        assert!(dropped.is_err());
+        assert!(!is_got(&mut second, Duration::from_millis(100)).await);
+        holder.release().await.unwrap();
+        assert!(is_got(&mut second, Duration::from_secs(10)).await);
+        second.release().await.unwrap();
     });
 }

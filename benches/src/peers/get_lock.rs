@@ -5,6 +5,9 @@
 //! have fractions, names ignore case and are the whole server's, waiting contenders are promised no
 //! order. A negative time is refused (MySQL takes it for "for ever"). Checked against a live server
 //! in `tests/mariadb.rs`.
+//!
+//! An acquire that is dropped may go on in the server until it has the lock; its connection ends
+//! then, and the lock with it.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -3,8 +3,9 @@
 //!
 //! Corrected as the section says: an insert is an acquire, unlock is a transaction, values are
 //! bound, a wait ends, an owner is unique. What is weak about it stays: all contenders queue on the
-//! row, so that even *try* may wait for others' transactions, up to `innodb_lock_wait_timeout`; and
-//! [`ResourceLock::sweep`] frees what living owners hold.
+//! row, so that even *try* may wait for others' transactions, up to `innodb_lock_wait_timeout`; it
+//! may say no to a lock that is free, when others insert into the same gap of the index, be it for
+//! another name; and [`ResourceLock::sweep`] frees what living owners hold.
 //!
 //! Source: curator-recipes reference section 13.4. Checked against a live server in
 //! `tests/mariadb.rs`.
@@ -47,6 +48,15 @@ pub struct ResourceLock {
 }
 
 impl ResourceLock {
+    /// The same table, reached at another address.
+    #[must_use]
+    pub fn at(&self, addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            ..self.clone()
+        }
+    }
+
     /// Makes the table if it is not there. `server` is what it stands on, as in tables:
     /// `MariaDB 10.11`; `durability` what that keeps through a crash.
     ///

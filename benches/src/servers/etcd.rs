@@ -33,7 +33,7 @@ impl Etcd {
     ///
     /// # Errors
     /// When etcd is not installed, or is not healthy within
-    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has the end of its log.
+    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
     pub fn start(storage: Storage, pin: Pin) -> Result<Self, Error> {
         let folder = storage.folder("etcd")?;
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));

@@ -44,7 +44,7 @@ impl MariaDb {
     ///
     /// # Errors
     /// When MariaDB is not installed, its tables cannot be made, or it does not greet within
-    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has the end of its log.
+    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
     pub fn start(storage: Storage, pin: Pin) -> Result<Self, Error> {
         // Asked first: without the server its tables are of no use.
         let mariadbd = program("mariadbd")?;
@@ -108,6 +108,8 @@ fn install(folder: &ScratchFolder, data: &Path) -> Result<(), Error> {
     // Not placed: it is no part of what is measured, and is faster where there is room.
     let mut command = Pin::None.server(program("mariadb-install-db")?);
     command
+        // In a shared one each MariaDB that starts removes the temporary tables of the others.
+        .env("TMPDIR", folder.path())
         .arg("--no-defaults")
         .arg(option("--datadir", data))
         .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
