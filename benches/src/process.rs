@@ -250,6 +250,16 @@ impl Pin {
         }
     }
 
+    /// Over how many cores a generator with threads may spread.
+    #[must_use]
+    pub fn generator_cores(self) -> f64 {
+        match self {
+            Self::None => std::thread::available_parallelism()
+                .map_or(1.0, |cores| crate::stats::as_f64(cores.get() as u64)),
+            Self::Split | Self::Shared => 1.0,
+        }
+    }
+
     /// A command for a server, placed.
     #[must_use]
     pub fn server(self, program: impl Into<OsString>) -> Command {

@@ -15,10 +15,10 @@ mod turns;
 use super::{
     Report,
     markup::{element, empty, text_element},
-    summary::figure,
+    summary::{duration, figure},
     svg::Looks,
 };
-use crate::{stats::Spread, table};
+use crate::stats::Spread;
 
 /// What stands where nothing was measured.
 const NONE: &str = "–";
@@ -113,7 +113,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 fn time(ns: Option<f64>) -> String {
-    let text = ns.map_or_else(|| NONE.into(), table::duration_ns);
+    let text = ns.map_or_else(|| NONE.into(), duration);
     text.replace(" us", " µs")
 }
 

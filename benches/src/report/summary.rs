@@ -12,9 +12,10 @@ impl Workload {
     /// As headings say it.
     #[must_use]
     pub fn title(self) -> String {
-        let of = |contenders: u32| match contenders {
+        let grouped = |count: u32| table::grouped(count.into());
+        let of = |contenders| match contenders {
             1 => "1 contender".to_owned(),
-            more => format!("{more} contenders"),
+            more => format!("{} contenders", grouped(more)),
         };
         match self {
             Self::Cycle => "cycle, nobody else wants it".into(),
@@ -25,10 +26,14 @@ impl Workload {
                 readers,
             } => format!("read-write, {}, {readers} % readers", of(contenders)),
             Self::Semaphore { contenders, leases } => {
-                format!("semaphore, {}, {leases} leases", of(contenders))
+                format!("semaphore, {}, {} leases", of(contenders), grouped(leases))
             }
             Self::OpenLoop { contenders, rate } => {
-                format!("open loop, {}, {rate} asks a second", of(contenders))
+                format!(
+                    "open loop, {}, {} asks a second",
+                    of(contenders),
+                    grouped(rate)
+                )
             }
             Self::Recovery => "recovery after the holder's death".into(),
             Self::Herd(contenders) => format!("herd, {}", of(contenders)),
@@ -180,7 +185,10 @@ fn judged(report: &Report) -> impl Iterator<Item = (String, &str, &Verdict)> {
     let rows = report.rows.iter();
     let rows = rows.map(|row| (row.workload.title(), &*row.contestant, &row.verdict));
     let pauses = report.pauses.iter();
-    let pauses = pauses.map(|pause| ("paused holder".into(), &*pause.contestant, &pause.verdict));
+    let pauses = pauses.map(|pause| {
+        let holder = format!("{} holder", pause.outage.name());
+        (holder, &*pause.contestant, &pause.verdict)
+    });
     rows.chain(pauses)
 }
 
@@ -334,6 +342,15 @@ pub fn figure(value: f64) -> String {
         return format!("{value:.2e}");
     }
     table::number(value)
+}
+
+/// Nanoseconds as tables say them.
+#[must_use]
+pub fn duration(ns: f64) -> String {
+    if ns >= 1e24 {
+        return format!("{} s", figure(ns / 1e9));
+    }
+    table::duration_ns(ns)
 }
 
 /// Whether a goal holds, as tables say it.

@@ -2,12 +2,9 @@
 
 use super::{
     Report, Row, Workload,
-    summary::{Findings, figure, groups, holds_text},
+    summary::{self, Findings, figure, groups, holds_text},
 };
-use crate::{
-    stats::Spread,
-    table::{Table, duration_ns},
-};
+use crate::{stats::Spread, table::Table};
 
 /// What stands where nothing was measured.
 const NONE: &str = "-";
@@ -183,7 +180,7 @@ fn pauses(report: &Report) -> String {
             match pause.late_write_accepted {
                 Some(true) => "TAKEN",
                 Some(false) => "refused",
-                None => "none",
+                None => "none: it knew",
             }
             .into(),
             pause.verdict.text(),
@@ -258,7 +255,7 @@ fn count(value: Option<f64>) -> String {
 }
 
 fn duration(ns: Option<f64>) -> String {
-    ns.map_or_else(|| NONE.into(), duration_ns)
+    ns.map_or_else(|| NONE.into(), summary::duration)
 }
 
 /// Median, and smallest to largest in brackets.

@@ -51,7 +51,7 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
     let start = page.find(&format!("<section id=\"{id}\">"));
     let start = start.unwrap_or_else(|| panic!("no section {id}"));
     let rest = &page[start..];
-    &rest[..rest.find("</section>").unwrap()]
+    &rest[..rest.find("</section>").expect("the page is well formed")]
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn not_checked_is_never_shown_as_a_pass() {
         row.verdict = verdict(not_checked(), not_checked());
     }
     report.pauses[0].verdict = verdict(not_checked(), not_checked());
-    report.pauses[0].late_write_accepted = true;
+    report.pauses[0].late_write_accepted = Some(true);
     let page = html(&report);
     assert!(!section(&page, "pauses").contains("badge yes"));
     assert!(section(&page, "judge").contains("exclusion not checked: nobody asked"));

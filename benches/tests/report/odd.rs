@@ -3,7 +3,7 @@
 use minikeeper_benches::{
     judge::Verdict,
     peers::{Belief, Fairness, Promises},
-    report::{About, Figures, Hold, NotRun, Pause, Report, Row, Workload},
+    report::{About, Figures, Hold, NotRun, Outage, Pause, Report, Row, Workload},
     stats,
 };
 
@@ -54,7 +54,8 @@ pub(crate) fn plain() -> Report {
         timeout_ms: 4_000,
         granted_after_ms: None,
         belief: Belief::Unsure,
-        late_write_accepted: false,
+        outage: Outage::Paused,
+        late_write_accepted: Some(false),
         verdict: verdict(holds(), holds()),
     });
     report

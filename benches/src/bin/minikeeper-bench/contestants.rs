@@ -1,12 +1,13 @@
 //! Who takes part: locks with the servers under them.
 
-use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use minikeeper_benches::{
     Error,
     embedded::Embedded,
     peers::{
-        Kind, LockUnderTest,
+        Kind, LockUnderTest, Promises,
+        curator::Curator,
         recipes::{Algorithm, Reach, Recipe},
     },
     process,
@@ -20,9 +21,17 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 /// Makes a lock on servers at these addresses, with this session or lease time-out.
 pub(crate) type Make = Box<dyn Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest>>;
 
+/// What contends.
+pub(crate) enum Takes {
+    /// Contenders in this process.
+    Here(Make),
+    /// A Java process of them.
+    Curator(Box<RefCell<Curator>>, Promises),
+}
+
 /// A lock that takes part.
 pub(crate) struct Contestant {
-    pub(crate) make: Make,
+    pub(crate) takes: Takes,
     pub(crate) addrs: Vec<SocketAddr>,
     pub(crate) wire: Wire,
     pub(crate) cpu: Cpu,
@@ -31,6 +40,8 @@ pub(crate) struct Contestant {
     pub(crate) shortest: Option<Duration>,
     /// The most contenders it is run with.
     pub(crate) contenders_max: u32,
+    /// Over how many cores its contenders may spread.
+    pub(crate) client_cores: f64,
 }
 
 /// Whose CPU time is the server's.
@@ -39,8 +50,11 @@ pub(crate) enum Cpu {
     /// A server in this process.
     Embedded(Rc<Embedded>),
     /// Processes.
-    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "peers have them"))]
-    Processes(Vec<u32>),
+    Processes {
+        pids: Vec<u32>,
+        /// What keeps them running.
+        _running: Rc<dyn std::any::Any>,
+    },
     /// It cannot be told from the contenders'.
     Unknown,
 }
@@ -49,7 +63,7 @@ impl Cpu {
     pub(crate) fn ns(&self) -> Result<Option<u64>, Error> {
         match self {
             Self::Embedded(server) => server.cpu_ns().map(Some),
-            Self::Processes(pids) => {
+            Self::Processes { pids, .. } => {
                 let mut sum = 0;
                 for pid in pids {
                     sum += process::cpu_ns(*pid)?;
@@ -62,8 +76,43 @@ impl Cpu {
 }
 
 impl Contestant {
-    pub(crate) fn lock(&self) -> Box<dyn LockUnderTest> {
-        (self.make)(&self.addrs, LONG)
+    /// The lock at these addresses, with this session or lease time-out; `None`: not in this process.
+    pub(crate) fn lock_at(
+        &self,
+        addrs: &[SocketAddr],
+        timeout: Duration,
+    ) -> Option<Box<dyn LockUnderTest>> {
+        match &self.takes {
+            Takes::Here(make) => Some(make(addrs, timeout)),
+            Takes::Curator(..) => None,
+        }
+    }
+
+    /// As tables name it.
+    pub(crate) fn name(&self) -> String {
+        match &self.takes {
+            Takes::Here(make) => make(&self.addrs, LONG).name(),
+            Takes::Curator(curator, _) => curator.borrow().name().to_owned(),
+        }
+    }
+
+    pub(crate) fn promises(&self) -> Promises {
+        match &self.takes {
+            Takes::Here(make) => make(&self.addrs, LONG).promises(),
+            Takes::Curator(_, promises) => *promises,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match &self.takes {
+            Takes::Here(make) => make(&self.addrs, LONG).kind(),
+            Takes::Curator(..) => Kind::Mutex,
+        }
+    }
+
+    /// Whether holders can be cut off: they are reached over a wire, from this process.
+    fn has_wire(&self) -> bool {
+        matches!(self.takes, Takes::Here(_)) && !self.addrs.is_empty()
     }
 
     /// Whether this workload can be run on it.
@@ -73,24 +122,16 @@ impl Contestant {
             Workload::HandOver(contenders) | Workload::Saturated(contenders) => {
                 (Kind::Mutex, contenders)
             }
-            // In one process there is no wire.
-            Workload::Herd(contenders) => {
-                if self.addrs.is_empty() {
-                    return false;
-                }
+            Workload::Herd(_) | Workload::Recovery if !self.has_wire() => return false,
+            Workload::OpenLoop { .. } if matches!(self.takes, Takes::Curator(..)) => return false,
+            Workload::Herd(contenders) | Workload::OpenLoop { contenders, .. } => {
                 (Kind::Mutex, contenders)
             }
-            Workload::OpenLoop { contenders, .. } => (Kind::Mutex, contenders),
-            Workload::Recovery => {
-                if self.addrs.is_empty() {
-                    return false;
-                }
-                (Kind::Mutex, 2)
-            }
+            Workload::Recovery => (Kind::Mutex, 2),
             Workload::ReadWrite { contenders, .. } => (Kind::ReadWrite, contenders),
             Workload::Semaphore { contenders, leases } => (Kind::Semaphore(leases), contenders),
         };
-        self.lock().kind() == kind && contenders <= self.contenders_max
+        self.kind() == kind && contenders <= self.contenders_max
     }
 }
 
@@ -115,7 +156,7 @@ pub(crate) fn recipes(
     .map(|algorithm| {
         let server = server.to_owned();
         Contestant {
-            make: Box::new(move |addrs, session_timeout| {
+            takes: Takes::Here(Box::new(move |addrs, session_timeout| {
                 Box::new(Recipe {
                     server: server.clone(),
                     durability,
@@ -123,11 +164,12 @@ pub(crate) fn recipes(
                     reach: Reach::Tcp(addrs[0]),
                     session_timeout,
                 })
-            }),
+            })),
             addrs: vec![addr],
             wire: Wire::ZooKeeper,
             cpu: cpu.clone(),
             shortest: Some(shortest),
+            client_cores: 1.0,
             contenders_max: match algorithm {
                 // With more, all the time goes into failed tries.
                 Algorithm::Herd | Algorithm::Polling => 128,
@@ -141,7 +183,7 @@ pub(crate) fn recipes(
 /// The mutex without a socket: contenders and server share a thread.
 pub(crate) fn in_process(server: Arc<minikeeper::Server>) -> Contestant {
     Contestant {
-        make: Box::new(move |_, session_timeout| {
+        takes: Takes::Here(Box::new(move |_, session_timeout| {
             Box::new(Recipe {
                 server: "minikeeper in process".into(),
                 durability: "nothing",
@@ -149,11 +191,12 @@ pub(crate) fn in_process(server: Arc<minikeeper::Server>) -> Contestant {
                 reach: Reach::InProcess(Arc::clone(&server)),
                 session_timeout,
             })
-        }),
+        })),
         addrs: Vec::new(),
         wire: Wire::ZooKeeper,
         cpu: Cpu::Unknown,
         shortest: None,
         contenders_max: u32::MAX,
+        client_cores: 1.0,
     }
 }

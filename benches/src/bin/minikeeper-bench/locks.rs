@@ -7,6 +7,8 @@ use minikeeper_benches::{
     awake::Awake,
     clock,
     embedded::{self, Embedded},
+    judge::{self, Finding, Verdict},
+    outage::Gone,
     process::Pin,
     report::{About, NotRun, Outage, Pause, Report, Row, Workload, html, json, text},
     stats::Spread,
@@ -17,6 +19,7 @@ use tokio::{net::TcpStream, runtime::Runtime};
 use crate::{
     contestants::{self, Contestant, Cpu},
     goals, measure,
+    peers::Peers,
     plan::{self, Size},
     progress::Progress,
     rows,
@@ -28,6 +31,7 @@ use crate::{
   minikeeper-bench locks --quick                  to see that it runs
   minikeeper-bench locks --only hand-over-8       one workload
   minikeeper-bench locks --contestant recipes     some contestants
+  minikeeper-bench locks --peers --pin --awake    with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
 
 The report is one HTML page; beside it is everything it is made of, as JSON.")]
 pub(crate) struct Args {
@@ -43,6 +47,12 @@ pub(crate) struct Args {
     /// Few operations: to see that it runs.
     #[arg(long)]
     quick: bool,
+    /// The other servers too, as far as they are installed; benches/install-peers installs them.
+    #[arg(long)]
+    peers: bool,
+    /// The jars of Curator and of ZooKeeper's client [default: Debian's].
+    #[arg(long, value_name = "CLASSPATH")]
+    curator: Option<String>,
     /// Placement of generator and servers; without a value: split.
     #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
     pin: Pin,
@@ -109,12 +119,23 @@ async fn field(args: &Args) -> Result<Field, Error> {
         Duration::from_millis(400),
     );
     contestants.push(contestants::in_process(Arc::new(local)));
-    contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.lock().name()));
+    let mut servers = vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())];
+    let mut not_run = Vec::new();
+    if args.peers {
+        let class_path = args.curator.as_deref();
+        let mut peers = Peers::new(args.pin, &mut not_run);
+        peers.curator("minikeeper", server.addr, &cpu, "nothing", class_path);
+        peers.zookeepers(class_path);
+        peers.others().await;
+        contestants.extend(peers.contestants);
+        servers.extend(peers.servers);
+    }
+    contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.name()));
     Ok(Field {
         contestants,
         echo: Embedded::echo(args.pin)?,
-        servers: vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())],
-        not_run: Vec::new(),
+        servers,
+        not_run,
     })
 }
 
@@ -142,10 +163,7 @@ fn measured(
                     .shortest
                     .filter(|_| *workload == Workload::Recovery);
                 let timeout_ns = timeout.map(|timeout| timeout.as_secs_f64() * 1e9);
-                all.push((
-                    at,
-                    rows::row(*workload, contestant.lock().as_ref(), timeout_ns),
-                ));
+                all.push((at, rows::row(*workload, contestant, timeout_ns)));
             }
         }
     }
@@ -195,7 +213,7 @@ fn measured(
     for at in outages {
         for outage in [Outage::CutOff, Outage::Paused] {
             let contestant = &contestants[at];
-            let name = contestant.lock().name();
+            let name = contestant.name();
             progress.step(&format!("{}, {name}", outage.name()));
             let resource = format!("{}-{at}", outage.name());
             match local.block_on(runtime, measure::away(contestant, outage, &resource)) {
@@ -228,17 +246,32 @@ fn measured(
 fn pause(
     contestant: &Contestant,
     outage: Outage,
-    gone: &minikeeper_benches::outage::Gone,
+    gone: &Gone,
 ) -> Pause {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Pause {
-        contestant: contestant.lock().name(),
+        contestant: contestant.name(),
         outage,
         timeout_ms: contestant.shortest.map_or(0, millis),
         granted_after_ms: gone.granted_after.map(millis),
         belief: gone.belief,
         late_write_accepted: gone.late_write_accepted,
-        verdict: minikeeper_benches::judge::judge(&gone.history, None),
+        verdict: judged(outage, gone),
+    }
+}
+
+/// A holder that does not run cannot know of its loss: then two believe that they have it, whatever
+/// the lock, and the question is whether its late write is refused.
+fn judged(outage: Outage, gone: &Gone) -> Verdict {
+    let verdict = judge::judge(&gone.history, None);
+    if outage != Outage::Paused || !verdict.exclusion.is_violated() {
+        return verdict;
+    }
+    let why = "who does not run cannot know of the loss; what counts is its late write";
+    Verdict {
+        exclusion: Finding::NotChecked(why.into()),
+        refusal: verdict.refusal.filter(|_| verdict.fencing.is_violated()),
+        ..verdict
     }
 }
 

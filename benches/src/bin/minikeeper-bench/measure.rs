@@ -5,8 +5,12 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 use minikeeper_benches::{
     Error, IoContext as _,
     clock::now_ns,
-    history::{History, What},
+    history::{Event, History, What},
     outage,
+    peers::{
+        Kind, LockUnderTest,
+        curator::{Curator, Order},
+    },
     relay::{Relay, Traffic},
     report::{Outage, Workload},
     stats,
@@ -17,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    contestants::Contestant,
+    contestants::{Contestant, LONG, Takes},
     plan::{self, Size},
 };
 
@@ -48,15 +52,24 @@ pub(crate) async fn block(
     if workload == Workload::Recovery {
         return recovery(contestant, resource).await;
     }
+    if let Takes::Curator(curator, _) = &contestant.takes {
+        return java(
+            contestant,
+            &mut curator.borrow_mut(),
+            workload,
+            size,
+            resource,
+        );
+    }
     let relays = if matches!(workload, Workload::Herd(_)) {
         relays(contestant)?
     } else {
         Vec::new()
     };
     let lock = if relays.is_empty() {
-        contestant.lock()
+        here(contestant, &contestant.addrs, LONG)?
     } else {
-        relayed(contestant, &relays, crate::contestants::LONG)
+        relayed(contestant, &relays, LONG)?
     };
     let before = contestant.cpu.ns()?;
     let contested = match (
@@ -89,9 +102,68 @@ fn relayed(
     contestant: &Contestant,
     relays: &[Relay],
     timeout: Duration,
-) -> Box<dyn minikeeper_benches::peers::LockUnderTest> {
+) -> Result<Box<dyn LockUnderTest>, Error> {
     let addrs: Vec<_> = relays.iter().map(|relay| relay.addr).collect();
-    (contestant.make)(&addrs, timeout)
+    here(contestant, &addrs, timeout)
+}
+
+fn here(
+    contestant: &Contestant,
+    addrs: &[SocketAddr],
+    timeout: Duration,
+) -> Result<Box<dyn LockUnderTest>, Error> {
+    let lock = contestant.lock_at(addrs, timeout);
+    lock.ok_or_else(|| Error::Setup("it runs in a process of its own".into()))
+}
+
+/// A contest in a Java process. This thread waits for it.
+fn java(
+    contestant: &Contestant,
+    curator: &mut Curator,
+    workload: Workload,
+    size: Size,
+    resource: &str,
+) -> Result<Block, Error> {
+    let contest = plan::contest(workload, size)
+        .ok_or_else(|| Error::Setup("Java runs no such workload".into()))?;
+    let (before, began_ns) = (contestant.cpu.ns()?, now_ns());
+    let (recorders, cpu_ns) = if workload == Workload::Cycle {
+        let count = contest.warmup + contest.grants;
+        let (recorder, cpu_ns) = curator.cycle(resource, count)?;
+        (vec![recorder], cpu_ns)
+    } else {
+        curator.contest(&Order {
+            resource: resource.to_owned(),
+            contenders: contest.contenders,
+            hold: contest.hold,
+            // At the end the queue thins out.
+            grants: contest.warmup + contest.grants + contest.contenders,
+            limit: contest.limit,
+        })?
+    };
+    let wall_ns = stats::as_f64(now_ns() - began_ns);
+    let after = contestant.cpu.ns()?;
+    let history = History::of(Kind::Mutex, recorders);
+    let grants = |event: &&Event| matches!(event.what, What::Granted { .. });
+    let granted: Vec<u64> = history
+        .events
+        .iter()
+        .filter(grants)
+        .map(|event| event.at_ns)
+        .collect();
+    let (warmup, last) = (
+        contest.warmup as usize,
+        granted.len().saturating_sub(contest.contenders as usize),
+    );
+    let at = |at: usize| granted.get(at).copied().unwrap_or(0);
+    Ok(Block {
+        timed: at(warmup)..at(last.max(warmup)),
+        history,
+        client_cpu_ns: Some(cpu_ns),
+        server_cpu_ns: after.zip(before).map(|(after, before)| after - before),
+        busy: Some(stats::as_f64(cpu_ns) / wall_ns / contestant.client_cores),
+        traffic: None,
+    })
 }
 
 fn sum(relays: &[Relay]) -> Option<Traffic> {
@@ -129,7 +201,7 @@ pub(crate) async fn away(
     outage: Outage,
     resource: &str,
 ) -> Result<outage::Gone, Error> {
-    let timeout = contestant.shortest.unwrap_or(crate::contestants::LONG);
+    let timeout = contestant.shortest.unwrap_or(LONG);
     // Servers may round a time-out up to their next look at it.
     let limit = contestant
         .shortest
@@ -137,8 +209,8 @@ pub(crate) async fn away(
             2 * timeout + Duration::from_secs(3)
         });
     let relays = relays(contestant)?;
-    let through = relayed(contestant, &relays, timeout);
-    let lock = (contestant.make)(&contestant.addrs, timeout);
+    let through = relayed(contestant, &relays, timeout)?;
+    let lock = here(contestant, &contestant.addrs, timeout)?;
     outage::run(
         outage,
         lock.as_ref(),

@@ -5,22 +5,21 @@ use minikeeper_benches::{
     figures,
     holds::{self, holds},
     judge::{self, Finding, Verdict},
-    peers::LockUnderTest,
     report::{Hold, Row, Workload},
     stats::{self, as_f64},
 };
 
-use crate::measure::Block;
+use crate::{contestants::Contestant, measure::Block};
 
 /// Holds in the picture of a hand-over.
 const PICTURED: usize = 60;
 
 /// An empty row.
-pub(crate) fn row(workload: Workload, lock: &dyn LockUnderTest, timeout_ns: Option<f64>) -> Row {
+pub(crate) fn row(workload: Workload, contestant: &Contestant, timeout_ns: Option<f64>) -> Row {
     Row {
         workload,
-        contestant: lock.name(),
-        promises: lock.promises(),
+        contestant: contestant.name(),
+        promises: contestant.promises(),
         rounds: Vec::new(),
         latencies: stats::latencies(),
         timeline: Vec::new(),

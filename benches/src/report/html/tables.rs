@@ -68,7 +68,7 @@ fn judge(report: &Report) -> String {
     let small = if violated.is_some() {
         findings.text()
     } else {
-        format!("hold in everything that was asked: {}", findings.text())
+        format!("hold in exclusion and fencing: {}", findings.text())
     };
     card("the judge, over all runs", &large, &small)
 }
@@ -159,9 +159,10 @@ pub(super) fn goals(report: &Report) -> String {
 pub(super) fn pauses(report: &Report) -> String {
     let headings = [
         ("contestant", ""),
+        ("away", ""),
         ("timeout", "n"),
         ("next grant after", "n"),
-        ("awake, it says", ""),
+        ("its client says", ""),
         ("late write", ""),
         ("judge", ""),
     ];
@@ -169,13 +170,14 @@ pub(super) fn pauses(report: &Report) -> String {
     let rows: Vec<_> = pauses
         .map(|pause| {
             let granted = pause.granted_after_ms;
-            let late_write = if pause.late_write_accepted {
-                badge("no", "TAKEN")
-            } else {
-                badge("yes", "refused")
+            let late_write = match pause.late_write_accepted {
+                Some(true) => badge("no", "TAKEN"),
+                Some(false) => badge("yes", "refused"),
+                None => badge("yes", "none: it knew"),
             };
             vec![
                 name(&pause.contestant),
+                pause.outage.name().into(),
                 escape(&format!("{} ms", pause.timeout_ms)),
                 granted.map_or_else(|| "never".into(), |ms| format!("{ms} ms")),
                 pause.belief.text().into(),
@@ -184,9 +186,11 @@ pub(super) fn pauses(report: &Report) -> String {
             ]
         })
         .collect();
-    let aid = "The holder is stopped for longer than its session or lease, another one gets the \
-               lock, then the first wakes up and writes: only a resource that compares tokens \
-               refuses that write, no client can.";
+    let aid = "Nothing of the holder reaches the server for longer than its session or lease, and \
+               another one gets the lock. Cut off, the holder goes on and asks its client: one that \
+               knows its time-out tells it in time. Paused, it does not run, and writes as soon as \
+               it does: then two believe that they have the lock, whatever the lock, and only a \
+               resource that compares tokens refuses the late write.";
     let body = if rows.is_empty() {
         String::new()
     } else {

@@ -14,6 +14,7 @@ use crate::report::{
         lanes::{HOLDS_MAX, lanes},
     },
 };
+use crate::{stats::as_f64, table::grouped};
 
 /// The section.
 pub(super) fn turns(report: &Report, looks: &Looks) -> String {
@@ -56,6 +57,7 @@ fn caption(row: &Row) -> String {
     let jain = number(row.median(|round| round.jain));
     let least = row.grants.iter().min().copied().unwrap_or(0);
     let most = row.grants.iter().max().copied().unwrap_or(0);
+    let [least, most] = [least, most].map(|count| grouped(as_f64(count)));
     format!("Jain {jain}; from {least} to {most} grants")
 }
 
@@ -92,7 +94,7 @@ fn numbers(groups: &[(Workload, Vec<&Row>)]) -> String {
             };
             let class = if at == 0 { "n group" } else { "n" };
             let attributes = [("scope", "col"), ("class", class)];
-            second += &text_element("th", &attributes, &contenders.to_string());
+            second += &text_element("th", &attributes, &grouped((*contenders).into()));
         }
     }
     let head = element("tr", &[], &top) + &element("tr", &[], &second);

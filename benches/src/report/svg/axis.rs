@@ -4,7 +4,7 @@
 const MARGIN: f64 = 4.0;
 
 /// Below and above these a logarithmic axis does not go; what lies beyond is at its end.
-const LOG_BOUNDS: (f64, f64) = (1e-3, 1e21);
+const LOG_BOUNDS: (f64, f64) = (1e-3, 1e18);
 
 /// Above this a linear axis does not go, so that its steps can be summed.
 const LINEAR_MAX: f64 = 1e300;
