@@ -69,8 +69,9 @@ struct Shared {
     /// When the first and the last grant that counts were given; 0: not yet.
     from_ns: AtomicU64,
     to_ns: AtomicU64,
-    /// Time holders spent with nothing to do for anybody.
+    /// Time holders spent with nothing to do for anybody, and up to when it was counted.
     idle_ns: AtomicU64,
+    idle_until_ns: AtomicU64,
     end: Instant,
     over: watch::Sender<bool>,
 }
@@ -93,6 +94,7 @@ impl Contest {
             from_ns: AtomicU64::new(0),
             to_ns: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
+            idle_until_ns: AtomicU64::new(0),
             end: crate::clock::tokio_now() + self.limit,
             over: watch::Sender::new(false),
         });
@@ -239,7 +241,10 @@ impl Shared {
             tokio::task::yield_now().await;
             let now = now_ns();
             if now - before < IDLE_TURN_NS {
-                self.idle_ns.fetch_add(now - before, Ordering::Relaxed);
+                // Several may hold it, and see the same turns.
+                let counted = self.idle_until_ns.swap(now, Ordering::Relaxed);
+                let idle = now - before.max(counted);
+                self.idle_ns.fetch_add(idle, Ordering::Relaxed);
             }
             before = now;
         }

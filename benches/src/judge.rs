@@ -175,11 +175,10 @@ fn sessions(history: &History) -> Option<String> {
 }
 
 fn saturation(busy: Option<f64>) -> Option<String> {
-    let busy = busy.filter(|busy| *busy > BUSY_MAX)?;
+    busy.filter(|busy| *busy > BUSY_MAX)?;
     Some(format!(
-        "the load generator was saturated: its thread was busy for {:.0} % of the time, {:.0} % at most \
-         tells of the lock; let holders keep it longer, or use fewer contenders",
-        busy * 100.0,
+        "the load generator was saturated: its thread was busy for more than {:.0} % of the time, and \
+         the figures would tell of it; let holders keep it longer, or use fewer contenders",
         BUSY_MAX * 100.0
     ))
 }

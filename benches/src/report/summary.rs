@@ -65,7 +65,7 @@ impl Row {
     #[must_use]
     pub fn latency(&self, figure: impl Fn(&Figures) -> f64) -> Option<f64> {
         let has_latency = self.workload.has_latency();
-        self.median(|round| has_latency.then(|| figure(round)))
+        self.median(|round| (has_latency && round.p50_ns > 0.0).then(|| figure(round)))
     }
 
     /// The rounds' p50, each divided by the round trip to the echo in the same round.
@@ -73,7 +73,8 @@ impl Row {
     pub fn over_echo(&self) -> Option<Spread> {
         let has_latency = self.workload.has_latency();
         self.spread(|round| {
-            (has_latency && round.echo_ns > 0.0).then(|| round.p50_ns / round.echo_ns)
+            (has_latency && round.echo_ns > 0.0 && round.p50_ns > 0.0)
+                .then(|| round.p50_ns / round.echo_ns)
         })
     }
 
@@ -81,7 +82,7 @@ impl Row {
     #[must_use]
     pub fn over_timeout(&self) -> Option<Spread> {
         let timeout_ns = self.timeout_ns.filter(|&timeout_ns| timeout_ns > 0.0)?;
-        self.spread(|round| Some(round.p50_ns / timeout_ns))
+        self.spread(|round| (round.p50_ns > 0.0).then(|| round.p50_ns / timeout_ns))
     }
 
     /// Whether the contestant is one of this project's own recipes, wherever they run.

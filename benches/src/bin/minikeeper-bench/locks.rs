@@ -31,7 +31,7 @@ use crate::{
   minikeeper-bench locks --quick                  to see that it runs
   minikeeper-bench locks --only hand-over-8       one workload
   minikeeper-bench locks --contestant recipes     some contestants
-  minikeeper-bench locks --peers --pin --awake    with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
+  minikeeper-bench locks --peers --awake     with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
 
 The report is one HTML page; beside it is everything it is made of, as JSON.")]
 pub(crate) struct Args {
@@ -53,9 +53,9 @@ pub(crate) struct Args {
     /// The jars of Curator and of ZooKeeper's client [default: Debian's].
     #[arg(long, value_name = "CLASSPATH")]
     curator: Option<String>,
-    /// Placement of generator and servers; without a value: split.
-    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "split")]
-    pin: Pin,
+    /// Placement of generator and servers [default: split where there are two cores, else none].
+    #[arg(long, value_enum)]
+    pin: Option<Pin>,
     /// Keep cores from going to sleep (as root).
     #[arg(long)]
     awake: bool,
@@ -76,12 +76,14 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let rounds = if args.quick { 1 } else { args.rounds };
     let _awake = args.awake.then(Awake::start).transpose()?;
-    embedded::place(args.pin.generator_core());
+    // Before this thread is placed: afterwards it sees one core only.
+    let pin = pin(args);
+    embedded::place(pin.generator_core());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context(|| "cannot start a runtime".into())?;
-    let field = runtime.block_on(field(args))?;
+    let field = runtime.block_on(field(args, pin))?;
     let workloads: Vec<_> = plan::workloads(size)
         .into_iter()
         .filter(|workload| is_wanted(&args.only, &workload.name()))
@@ -92,7 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
             args.only, args.contestant
         )));
     }
-    let mut report = measured(&runtime, args, field, &workloads, rounds, size)?;
+    let mut report = measured(&runtime, field, &workloads, rounds, size)?;
+    report.about.placement = placement(args, pin);
     report.goals = goals::goals(&report.rows);
     write(args, &report)?;
     let is_clean = !report
@@ -102,12 +105,19 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     Ok(is_clean)
 }
 
+/// Where things run: on cores that the kernel chooses anew each time nothing compares.
+fn pin(args: &Args) -> Pin {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let default = if cores > 1 { Pin::Split } else { Pin::None };
+    args.pin.unwrap_or(default)
+}
+
 fn is_wanted(parts: &[String], name: &str) -> bool {
     parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
 }
 
-async fn field(args: &Args) -> Result<Field, Error> {
-    let server = Rc::new(Embedded::minikeeper(args.pin)?);
+async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
+    let server = Rc::new(Embedded::minikeeper(pin)?);
     let local = minikeeper::Server::builder().start().await;
     let local = local.map_err(|error| Error::Setup(error.to_string()))?;
     let cpu = Cpu::Embedded(Rc::clone(&server));
@@ -123,7 +133,7 @@ async fn field(args: &Args) -> Result<Field, Error> {
     let mut not_run = Vec::new();
     if args.peers {
         let class_path = args.curator.as_deref();
-        let mut peers = Peers::new(args.pin, &mut not_run);
+        let mut peers = Peers::new(pin, &mut not_run);
         peers.curator("minikeeper", server.addr, &cpu, "nothing", class_path);
         peers.zookeepers(class_path);
         peers.others().await;
@@ -133,7 +143,7 @@ async fn field(args: &Args) -> Result<Field, Error> {
     contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.name()));
     Ok(Field {
         contestants,
-        echo: Embedded::echo(args.pin)?,
+        echo: Embedded::echo(pin)?,
         servers,
         not_run,
     })
@@ -141,7 +151,6 @@ async fn field(args: &Args) -> Result<Field, Error> {
 
 fn measured(
     runtime: &Runtime,
-    args: &Args,
     field: Field,
     workloads: &[Workload],
     rounds: u32,
@@ -205,7 +214,7 @@ fn measured(
                     echoes.push(echo_ns);
                     rows::add(row, &block, echo_ns);
                 }
-                Err(error) => row.refused.push(format!("it failed: {}", error.chain())),
+                Err(error) => rows::refuse(row, format!("it failed: {}", error.chain())),
             }
         }
     }
@@ -231,7 +240,7 @@ fn measured(
             date: clock::today(),
             command: std::env::args().collect::<Vec<_>>().join(" "),
             machine: machine(),
-            placement: placement(args),
+            placement: String::new(),
             rounds,
             servers,
             echo_ns: Spread::of(&echoes).map_or(0.0, |spread| spread.median),
@@ -243,11 +252,7 @@ fn measured(
     })
 }
 
-fn pause(
-    contestant: &Contestant,
-    outage: Outage,
-    gone: &Gone,
-) -> Pause {
+fn pause(contestant: &Contestant, outage: Outage, gone: &Gone) -> Pause {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Pause {
         contestant: contestant.name(),
@@ -275,13 +280,13 @@ fn judged(outage: Outage, gone: &Gone) -> Verdict {
     }
 }
 
-fn placement(args: &Args) -> String {
+fn placement(args: &Args, pin: Pin) -> String {
     let sleep = if args.awake {
         "kept awake"
     } else {
         "may sleep"
     };
-    format!("{}; cores {sleep}", args.pin.text())
+    format!("{}; cores {sleep}", pin.text())
 }
 
 fn machine() -> String {
@@ -293,7 +298,10 @@ fn machine() -> String {
         .map_or("unknown processor", |rest| {
             rest.trim_start_matches([' ', '\t', ':'])
         });
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = info
+        .lines()
+        .filter(|line| line.starts_with("processor"))
+        .count();
     format!(
         "{cores} x {model}, Linux {}",
         read("/proc/sys/kernel/osrelease").trim()

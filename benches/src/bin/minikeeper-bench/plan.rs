@@ -78,11 +78,11 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
-            _ => (500 / scale).max(contenders),
+            _ => (400 / scale).max(contenders),
         },
         limit: match contenders {
-            0..=32 => Duration::from_millis(1_000),
-            33..=128 => Duration::from_millis(1_500),
+            0..=32 => Duration::from_millis(500),
+            33..=128 => Duration::from_millis(1_000),
             _ => Duration::from_millis(3_000),
         },
     })

@@ -46,7 +46,7 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
         row.verdict.clone().and(verdict)
     };
     if let Some(why) = refusal {
-        row.refused.push(why);
+        refuse(row, why);
         return;
     }
     // The judge has read it already.
@@ -68,6 +68,14 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
     }
     merge(&mut row.latencies, &times);
     row.rounds.push(found);
+}
+
+/// Notes why a round is not published.
+pub(crate) fn refuse(row: &mut Row, why: String) {
+    // The same figure in many rounds says nothing new.
+    if !row.refused.contains(&why) {
+        row.refused.push(why);
+    }
 }
 
 fn merge(all: &mut Histogram<u64>, more: &Histogram<u64>) {
