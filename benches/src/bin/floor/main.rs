@@ -1,5 +1,4 @@
-//! What a lock costs: acquire, release and hand-over, against the bare round trip of the same run;
-//! and what the client under it costs, against a bare socket.
+//! What locks and the client under them cost above the bare requests they consist of.
 //!
 //! Everything runs on one current-thread runtime; the servers are processes of their own. Each
 //! round runs a short block of every point, so that what disturbs the machine disturbs all of
@@ -34,12 +33,12 @@ use crate::{
     through_client::connect,
 };
 
-/// Measures locks and the client under them on minikeeper.
+/// Measures locks and the client under them against bare sockets that send the same requests.
 #[derive(Parser)]
 #[command(after_help = "Examples:
-  cargo run --release -p minikeeper-benches --bin locks
-  locks --pin --awake                     servers on core 1, everything else on core 0, none asleep
-  locks --pin --awake --depths            how far to look ahead
+  cargo run --release -p minikeeper-benches --bin floor
+  floor --pin --awake                     servers on core 1, everything else on core 0, none asleep
+  floor --pin --awake --depths            how far to look ahead
 
 Build first: cargo build --release --workspace")]
 struct Args {
@@ -76,7 +75,7 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    minikeeper_benches::exit("locks", run(&args))
+    minikeeper_benches::exit("floor", run(&args))
 }
 
 /// What is measured, with everything it needs from round to round.
