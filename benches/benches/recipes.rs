@@ -116,6 +116,7 @@ fn hand_overs(runtime: &Runtime, lock: &Recipe, times: u64, resource: &str) -> D
     let contest = Contest {
         contenders: 2,
         readers: 0,
+        in_turn: false,
         hold: Duration::from_micros(200),
         warmup: 4,
         grants,

@@ -30,7 +30,8 @@ import org.apache.zookeeper.data.Stat;
  *
  * <pre>
  * clock                                       clock AT_NS
- * contest PATH CONTENDERS HOLD_NS GRANTS LIMIT_MS   a history
+ * contest PATH CONTENDERS HOLD_NS GRANTS LIMIT_MS ORDER   a history; with ORDER turn, who gave the
+ *                                             lock back asks again when another has it; else again
  * cycle PATH COUNT LIMIT_MS                         the same of one contender that holds for 0
  * hold PATH LIMIT_MS                          held SESSION AT_NS (kept until the order release)
  * wait PATH LIMIT_MS                          asked SESSION AT_NS, then granted AT_NS or refused AT_NS
@@ -90,8 +91,9 @@ public final class CuratorContest {
         switch (order[0]) {
             case "clock" -> answer("clock " + System.nanoTime());
             case "contest" -> contest(order[1], Integer.parseInt(order[2]), Long.parseLong(order[3]),
-                    Integer.parseInt(order[4]), Long.parseLong(order[5]));
-            case "cycle" -> contest(order[1], 1, 0, Integer.parseInt(order[2]), Long.parseLong(order[3]));
+                    Integer.parseInt(order[4]), Long.parseLong(order[5]), order[6].equals("turn"));
+            case "cycle" ->
+                contest(order[1], 1, 0, Integer.parseInt(order[2]), Long.parseLong(order[3]), false);
             case "hold" -> hold(order[1], Long.parseLong(order[2]));
             case "wait" -> await(order[1], Long.parseLong(order[2]));
             case "release" -> release();
@@ -148,6 +150,9 @@ public final class CuratorContest {
         return Long.toHexString(clients.get(index).getZookeeperClient().getZooKeeper().getSessionId());
     }
 
+    /** How often one who waits for another's grant looks whether any can come. */
+    private static final long LOOK_MS = 20;
+
     /** What is shared by the contenders of one contest. */
     private static final class Field {
         final String path;
@@ -157,6 +162,9 @@ public final class CuratorContest {
         final int queue;
         /** Who takes one of these may ask; so there are exactly as many grants. */
         final AtomicInteger tickets;
+        /** Whether who gave the lock back asks again only when another has it. */
+        final boolean inTurn;
+        private int granted;
         final AtomicBoolean isFirst = new AtomicBoolean(true);
         final CountDownLatch ready;
         final CountDownLatch start = new CountDownLatch(1);
@@ -165,7 +173,8 @@ public final class CuratorContest {
         final CountDownLatch end = new CountDownLatch(1);
         volatile long endNs;
 
-        Field(String path, int contenders, long holdNs, int grants, long limitMs) {
+        Field(String path, int contenders, long holdNs, int grants, long limitMs, boolean inTurn) {
+            this.inTurn = inTurn;
             this.path = path;
             this.holdNs = holdNs;
             this.limitNs = TimeUnit.MILLISECONDS.toNanos(limitMs);
@@ -174,11 +183,25 @@ public final class CuratorContest {
             this.ready = new CountDownLatch(contenders);
             this.done = new CountDownLatch(contenders);
         }
+
+        /** Counts a grant, and returns which it is. */
+        synchronized int count() {
+            notifyAll();
+            return ++granted;
+        }
+
+        /** Waits until there was a grant after this one, or none can come any more. */
+        synchronized void awaitAfter(int grant) throws InterruptedException {
+            while (granted <= grant && tickets.get() > 0 && System.nanoTime() < endNs) {
+                wait(LOOK_MS);
+            }
+        }
     }
 
-    private void contest(String path, int contenders, long holdNs, int grants, long limitMs) throws Exception {
+    private void contest(
+            String path, int contenders, long holdNs, int grants, long limitMs, boolean inTurn) throws Exception {
         connect(contenders);
-        Field field = new Field(path, contenders, holdNs, grants, limitMs);
+        Field field = new Field(path, contenders, holdNs, grants, limitMs, inTurn);
         List<Contender> all = new ArrayList<>();
         String[] sessions = new String[contenders];
         for (int i = 0; i < contenders; i++) {
@@ -300,6 +323,7 @@ public final class CuratorContest {
                         return;
                     }
                     add('g');
+                    int grant = field.count();
                     if (field.isFirst.compareAndSet(true, false)) {
                         awaitQueue();
                     }
@@ -307,6 +331,9 @@ public final class CuratorContest {
                     add('r');
                     lock.release();
                     add('R');
+                    if (field.inTurn) {
+                        field.awaitAfter(grant);
+                    }
                 }
             } catch (Exception e) {
                 isBroken = true;

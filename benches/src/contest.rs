@@ -2,7 +2,9 @@
 //!
 //! All contenders run in the calling thread's runtime. Everybody asks before the first holder gives
 //! the lock back, so that the queue is full from the beginning; when enough grants were given, those
-//! who wait give up.
+//! who wait give up. Who gave it back asks again at once, or, in a contest in turn, as soon as
+//! another has it: then its asking is no part of the hand-over, and a lock that prefers who had it
+//! just before has to hand it over too.
 
 use std::{
     ops::Range,
@@ -14,8 +16,9 @@ use std::{
 };
 
 use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use crate::{
@@ -28,7 +31,10 @@ use crate::{
 };
 
 /// A turn of the runtime that did nothing is shorter than this.
-const IDLE_TURN_NS: u64 = 5_000;
+pub(crate) const IDLE_TURN_NS: u64 = 5_000;
+
+/// How long after the end a holder may take to give the lock back.
+const GIVING_BACK: Duration = Duration::from_secs(10);
 
 /// What contenders are to do.
 #[derive(Clone, Debug)]
@@ -37,6 +43,8 @@ pub struct Contest {
     pub contenders: u32,
     /// Of 100 asks so many are only to read.
     pub readers: u32,
+    /// Whether who gave it back asks again only when another has it.
+    pub in_turn: bool,
     /// How long a holder keeps the lock; others of the thread run meanwhile.
     pub hold: Duration,
     /// Grants before those that count; as many as there are contenders lets everybody have it once.
@@ -60,12 +68,27 @@ pub struct Contested {
     pub busy: f64,
 }
 
+/// Tasks that end with this.
+struct Ending(Vec<JoinHandle<Recorder>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
 /// What contenders of one contest share.
 struct Shared {
     contest: Contest,
     resource: Resource,
     asked: AtomicU32,
+    /// Contenders that have ended.
+    ended: AtomicU32,
     grants: AtomicU32,
+    /// Told of each grant, in a contest in turn.
+    granted: Notify,
     /// When the first and the last grant that counts were given; 0: not yet.
     from_ns: AtomicU64,
     to_ns: AtomicU64,
@@ -90,7 +113,9 @@ impl Contest {
             contest: self.clone(),
             resource: Resource::default(),
             asked: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
             grants: AtomicU32::new(0),
+            granted: Notify::new(),
             from_ns: AtomicU64::new(0),
             to_ns: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
@@ -112,8 +137,13 @@ impl Contest {
             _ = over.wait_for(|over| *over) => {}
         }
         let mut recorders = Vec::new();
-        for task in tasks {
-            let joined = task.await;
+        let mut ending = Ending(tasks);
+        for task in &mut ending.0 {
+            let joined = timeout_at(shared.end + GIVING_BACK, task).await;
+            let joined = joined.map_err(|_| Error::Timeout {
+                what: "end of all contenders, once the contest was over".into(),
+                limit_ms: GIVING_BACK.as_millis(),
+            })?;
             recorders.push(joined.map_err(|error| Error::Unexpected(error.to_string()))?);
         }
         let (wall_ns, cpu_ns) = (now_ns() - began_ns, process::thread_cpu_ns()? - began_cpu);
@@ -163,7 +193,7 @@ async fn contend(
         };
         let granted_ns = now_ns();
         recorder.add(granted_ns, What::Granted { token: grant.token });
-        let is_over = shared.count(granted_ns);
+        let (number, is_over) = shared.count(granted_ns);
         if access == Access::Exclusive {
             let is_accepted = shared.resource.write(grant.token);
             let token = grant.token;
@@ -180,6 +210,12 @@ async fn contend(
         if is_over || released != What::Released {
             break;
         }
+        if contest.in_turn && contest.contenders > 1 {
+            shared.next_after(number, &mut over).await;
+        }
+    }
+    if shared.ended.fetch_add(1, Ordering::Relaxed) + 1 == contest.contenders {
+        shared.over.send_replace(true);
     }
     recorder
 }
@@ -200,9 +236,26 @@ fn access(contender: u32, turn: u32, readers: u32) -> Access {
 }
 
 impl Shared {
-    /// Counts a grant; says whether the contest is over.
-    fn count(&self, at_ns: u64) -> bool {
+    /// Waits until there was a grant after this one, or all is over.
+    async fn next_after(&self, number: u32, over: &mut watch::Receiver<bool>) {
+        loop {
+            let news = self.granted.notified();
+            if self.grants.load(Ordering::Relaxed) > number + 1 {
+                return;
+            }
+            tokio::select! {
+                () = news => {}
+                _ = over.wait_for(|over| *over) => return,
+            }
+        }
+    }
+
+    /// Counts a grant; says which it is, and whether the contest is over.
+    fn count(&self, at_ns: u64) -> (u32, bool) {
         let grant = self.grants.fetch_add(1, Ordering::Relaxed);
+        if self.contest.in_turn {
+            self.granted.notify_waiters();
+        }
         let (warmup, last) = (
             self.contest.warmup,
             self.contest.warmup + self.contest.grants,
@@ -218,7 +271,7 @@ impl Shared {
                 .compare_exchange(0, at_ns, Ordering::Relaxed, Ordering::Relaxed);
             self.over.send_replace(true);
         }
-        is_over
+        (grant, is_over)
     }
 
     /// Keeps the lock; the very first holder until everybody waits.

@@ -10,14 +10,11 @@ use tokio::{sync::Notify, task::LocalSet};
 use crate::{
     Error,
     clock::{nanos, now_ns},
-    contest::Contested,
+    contest::{Contested, IDLE_TURN_NS},
     history::{History, Recorder, What},
     peers::{Access, Contender, LockFailure, LockUnderTest},
     process,
 };
-
-/// A turn of the runtime that did nothing is shorter than this.
-const IDLE_TURN_NS: u64 = 5_000;
 
 /// What is asked.
 #[derive(Clone, Debug)]

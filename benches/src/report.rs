@@ -250,7 +250,7 @@ impl Outage {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Killed => "killed",
-            Self::CutOff => "cut off",
+            Self::CutOff => "cut-off",
             Self::Paused => "paused",
         }
     }

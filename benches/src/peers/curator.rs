@@ -94,6 +94,8 @@ pub struct Order {
     pub resource: String,
     /// How many.
     pub contenders: u32,
+    /// Whether who gave the lock back asks again only when another has it.
+    pub in_turn: bool,
     /// How long each holds it. Below 100 us it waits awake, above asleep.
     pub hold: Duration,
     /// How many grants there are, altogether.
@@ -186,11 +188,16 @@ impl Curator {
         }
         let path = path(&order.resource)?;
         self.java.order(&format!(
-            "contest {path} {} {} {} {}",
+            "contest {path} {} {} {} {} {}",
             order.contenders,
             order.hold.as_nanos(),
             order.grants,
             order.limit.as_millis(),
+            if order.in_turn && order.contenders > 1 {
+                "turn"
+            } else {
+                "again"
+            },
         ))?;
         let limit = order.limit + ANSWER_LIMIT;
         let deadline = Deadline::new(limit, format!("contest of {}", self.name()));

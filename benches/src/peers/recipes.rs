@@ -25,6 +25,8 @@ pub const POLLING_INTERVAL: Duration = Duration::from_millis(10);
 pub enum Algorithm {
     /// `InterProcessMutex` as it is.
     Mutex,
+    /// The same, whose guards are dropped: the release is sent, and its answer not waited for.
+    MutexDropped,
     /// `InterProcessMutex` that sends what Curator sends.
     CuratorExact,
     /// `InterProcessReadWriteLock`.
@@ -108,6 +110,7 @@ impl LockUnderTest for Recipe {
     fn name(&self) -> String {
         let algorithm = match self.algorithm {
             Algorithm::Mutex => "recipes",
+            Algorithm::MutexDropped => "recipes, guard dropped",
             Algorithm::CuratorExact => "recipes, curator_exact",
             Algorithm::ReadWrite => "recipes, read-write",
             Algorithm::Semaphore(_) => "recipes, semaphore",
@@ -148,6 +151,7 @@ impl LockUnderTest for Recipe {
             Ok(Box::new(One {
                 client,
                 lock,
+                is_dropped: self.algorithm == Algorithm::MutexDropped,
                 held: None,
             }) as _)
         })
@@ -173,7 +177,9 @@ impl Lock {
         path: &str,
     ) -> Result<Self, minikeeper_client::Error> {
         Ok(match algorithm {
-            Algorithm::Mutex => Self::Mutex(InterProcessMutex::new(client, path)?),
+            Algorithm::Mutex | Algorithm::MutexDropped => {
+                Self::Mutex(InterProcessMutex::new(client, path)?)
+            }
             Algorithm::CuratorExact => {
                 let options = LockOptions::curator_exact();
                 Self::Mutex(InterProcessMutex::with_options(client, path, options)?)
@@ -274,6 +280,7 @@ impl Held {
 struct One {
     client: Client,
     lock: Lock,
+    is_dropped: bool,
     held: Option<Held>,
 }
 
@@ -328,6 +335,9 @@ impl Contender for One {
             let Some(held) = self.held.take() else {
                 return Err(LockFailure::NotHeld("nothing was acquired".into()));
             };
+            if self.is_dropped {
+                return Ok(());
+            }
             match held.release().await {
                 Ok(Released::AlreadyGone) => Err(LockFailure::NotHeld("its znode is gone".into())),
                 Ok(_) => Ok(()),

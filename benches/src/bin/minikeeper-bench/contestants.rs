@@ -18,6 +18,9 @@ use minikeeper_benches::{
 /// The session or lease time-out of runs in which nobody dies.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
+/// With more who all try again and again, all the time goes into failed tries.
+pub(crate) const POLLERS_MAX: u32 = 32;
+
 /// Makes a lock on servers at these addresses, with this session or lease time-out.
 pub(crate) type Make = Box<dyn Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest>>;
 
@@ -40,6 +43,8 @@ pub(crate) struct Contestant {
     pub(crate) shortest: Option<Duration>,
     /// The most contenders it is run with.
     pub(crate) contenders_max: u32,
+    /// Whether it differs from another in one respect, which one size shows.
+    pub(crate) is_variant: bool,
     /// Over how many cores its contenders may spread.
     pub(crate) client_cores: f64,
 }
@@ -131,7 +136,8 @@ impl Contestant {
             Workload::ReadWrite { contenders, .. } => (Kind::ReadWrite, contenders),
             Workload::Semaphore { contenders, leases } => (Kind::Semaphore(leases), contenders),
         };
-        self.kind() == kind && contenders <= self.contenders_max
+        let is_shown = !self.is_variant || contenders == 8;
+        self.kind() == kind && contenders <= self.contenders_max && is_shown
     }
 }
 
@@ -145,6 +151,7 @@ pub(crate) fn recipes(
 ) -> Vec<Contestant> {
     [
         Algorithm::Mutex,
+        Algorithm::MutexDropped,
         Algorithm::CuratorExact,
         Algorithm::Sequential,
         Algorithm::Herd,
@@ -170,9 +177,10 @@ pub(crate) fn recipes(
             cpu: cpu.clone(),
             shortest: Some(shortest),
             client_cores: 1.0,
+            is_variant: algorithm == Algorithm::MutexDropped,
             contenders_max: match algorithm {
-                // With more, all the time goes into failed tries.
-                Algorithm::Herd | Algorithm::Polling => 128,
+                Algorithm::Polling => POLLERS_MAX,
+                Algorithm::Herd => 128,
                 _ => u32::MAX,
             },
         }
@@ -197,6 +205,7 @@ pub(crate) fn in_process(server: Arc<minikeeper::Server>) -> Contestant {
         cpu: Cpu::Unknown,
         shortest: None,
         contenders_max: u32::MAX,
+        is_variant: false,
         client_cores: 1.0,
     }
 }

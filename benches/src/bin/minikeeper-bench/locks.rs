@@ -23,6 +23,7 @@ use crate::{
     plan::{self, Size},
     progress::Progress,
     rows,
+    stop::Stop,
 };
 
 #[derive(clap::Args)]
@@ -76,6 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let rounds = if args.quick { 1 } else { args.rounds };
     let _awake = args.awake.then(Awake::start).transpose()?;
+    let stop = Stop::listen()?;
     // Before this thread is placed: afterwards it sees one core only.
     let pin = pin(args);
     embedded::place(pin.generator_core());
@@ -88,13 +90,17 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
         .into_iter()
         .filter(|workload| is_wanted(&args.only, &workload.name()))
         .collect();
-    if workloads.is_empty() || field.contestants.is_empty() {
+    let outages: Vec<_> = [Outage::CutOff, Outage::Paused]
+        .into_iter()
+        .filter(|outage| is_wanted(&args.only, outage.name()))
+        .collect();
+    if workloads.is_empty() && outages.is_empty() || field.contestants.is_empty() {
         return Err(Error::Setup(format!(
             "nothing to run: no workload matches {:?}, or no contestant {:?}",
             args.only, args.contestant
         )));
     }
-    let mut report = measured(&runtime, field, &workloads, rounds, size)?;
+    let mut report = measured(&runtime, &stop, field, &workloads, &outages, rounds, size)?;
     report.about.placement = placement(args, pin);
     report.goals = goals::goals(&report.rows);
     write(args, &report)?;
@@ -151,8 +157,10 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
 
 fn measured(
     runtime: &Runtime,
+    stop: &Stop,
     field: Field,
     workloads: &[Workload],
+    outages: &[Outage],
     rounds: u32,
     size: Size,
 ) -> Result<Report, Error> {
@@ -176,10 +184,11 @@ fn measured(
             }
         }
     }
-    let outages: Vec<usize> = (0..contestants.len())
+    let away: Vec<(usize, Outage)> = (0..contestants.len())
         .filter(|at| contestants[*at].takes(Workload::Recovery))
+        .flat_map(|at| outages.iter().map(move |outage| (at, *outage)))
         .collect();
-    let mut progress = Progress::new(all.len() * rounds as usize + 2 * outages.len());
+    let mut progress = Progress::new(all.len() * rounds as usize + away.len());
     let local = tokio::task::LocalSet::new();
     let echo_addr = echo.addr;
     let mut echo = local
@@ -193,7 +202,12 @@ fn measured(
             order.reverse();
         }
         for at in order {
+            stop.check()?;
             let (contestant, row) = &mut all[at];
+            let shortest = contestants[*contestant].shortest;
+            if round >= plan::rounds(row.workload, shortest, rounds) {
+                continue;
+            }
             progress.step(&format!(
                 "round {} of {rounds}: {}, {}",
                 round + 1,
@@ -219,19 +233,18 @@ fn measured(
         }
     }
     let mut pauses = Vec::new();
-    for at in outages {
-        for outage in [Outage::CutOff, Outage::Paused] {
-            let contestant = &contestants[at];
-            let name = contestant.name();
-            progress.step(&format!("{}, {name}", outage.name()));
-            let resource = format!("{}-{at}", outage.name());
-            match local.block_on(runtime, measure::away(contestant, outage, &resource)) {
-                Ok(gone) => pauses.push(pause(contestant, outage, &gone)),
-                Err(error) => not_run.push(NotRun {
-                    what: format!("{}: {name}", outage.name()),
-                    why: error.chain(),
-                }),
-            }
+    for (at, outage) in away {
+        stop.check()?;
+        let contestant = &contestants[at];
+        let name = contestant.name();
+        progress.step(&format!("{}, {name}", outage.name()));
+        let resource = format!("{}-{at}", outage.name());
+        match local.block_on(runtime, measure::away(contestant, outage, &resource)) {
+            Ok(gone) => pauses.push(pause(contestant, outage, &gone)),
+            Err(error) => not_run.push(NotRun {
+                what: format!("{}: {name}", outage.name()),
+                why: error.chain(),
+            }),
         }
     }
     progress.end();

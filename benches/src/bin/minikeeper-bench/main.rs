@@ -8,6 +8,7 @@ mod peers;
 mod plan;
 mod progress;
 mod rows;
+mod stop;
 
 use std::process::ExitCode;
 

@@ -135,6 +135,7 @@ fn java(
         curator.contest(&Order {
             resource: resource.to_owned(),
             contenders: contest.contenders,
+            in_turn: contest.in_turn,
             hold: contest.hold,
             // At the end the queue thins out.
             grants: contest.warmup + contest.grants + contest.contenders,

@@ -23,7 +23,7 @@ use minikeeper_benches::{
 };
 
 use super::Peers;
-use crate::contestants::{Contestant, Cpu, Takes};
+use crate::contestants::{Contestant, Cpu, POLLERS_MAX, Takes};
 
 /// The shortest lease on Redis that its watchdog keeps alive on a busy machine.
 const REDIS_LEASE: Duration = Duration::from_millis(600);
@@ -52,6 +52,7 @@ impl Peers<'_> {
         wire: Wire,
         cpu: &Cpu,
         shortest: Option<Duration>,
+        contenders_max: u32,
         make: impl Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest> + 'static,
     ) {
         self.contestants.push(Contestant {
@@ -60,7 +61,8 @@ impl Peers<'_> {
             wire,
             cpu: cpu.clone(),
             shortest,
-            contenders_max: u32::MAX,
+            contenders_max,
+            is_variant: false,
             client_cores: 1.0,
         });
     }
@@ -86,6 +88,7 @@ impl Peers<'_> {
             Wire::Redis,
             &cpu,
             Some(REDIS_LEASE),
+            u32::MAX,
             move |addrs, lease| {
                 Box::new(Redisson {
                     server: name.clone(),
@@ -100,6 +103,7 @@ impl Peers<'_> {
             Wire::Redis,
             &cpu,
             Some(REDIS_LEASE),
+            POLLERS_MAX,
             move |addrs, ttl| {
                 Box::new(RedisSet {
                     server: server.clone(),
@@ -129,6 +133,7 @@ impl Peers<'_> {
             Wire::Redis,
             &cpu,
             Some(REDIS_LEASE),
+            POLLERS_MAX,
             move |addrs, ttl| {
                 Box::new(Redlock {
                     server: format!("{INSTANCES} Redis"),
@@ -164,6 +169,7 @@ impl Peers<'_> {
                 Wire::Other,
                 &cpu,
                 Some(ETCD_LEASE),
+                u32::MAX,
                 move |addrs, lease| {
                     Box::new(EtcdLock {
                         server: server.clone(),
@@ -194,18 +200,30 @@ impl Peers<'_> {
             };
             let table = ResourceLock::prepare(addr, server.clone(), storage.durability()).await;
             if let Some(table) = self.started("the table on MariaDB", table) {
-                self.add(vec![addr], Wire::Other, &cpu, None, move |addrs, _| {
-                    Box::new(table.at(addrs[0]))
-                });
+                self.add(
+                    vec![addr],
+                    Wire::Other,
+                    &cpu,
+                    None,
+                    POLLERS_MAX,
+                    move |addrs, _| Box::new(table.at(addrs[0])),
+                );
             }
             // It is in memory in any case.
             if storage == Storage::Memory {
-                self.add(vec![addr], Wire::Other, &cpu, None, move |addrs, _| {
-                    Box::new(GetLock {
-                        server: server.clone(),
-                        addr: addrs[0],
-                    })
-                });
+                self.add(
+                    vec![addr],
+                    Wire::Other,
+                    &cpu,
+                    None,
+                    u32::MAX,
+                    move |addrs, _| {
+                        Box::new(GetLock {
+                            server: server.clone(),
+                            addr: addrs[0],
+                        })
+                    },
+                );
             }
         }
     }

@@ -74,6 +74,7 @@ impl<'a> Peers<'a> {
             cpu: cpu.clone(),
             shortest: None,
             contenders_max: CURATORS_MAX,
+            is_variant: false,
             client_cores: self.pin.generator_cores(),
         });
     }
@@ -115,6 +116,7 @@ impl<'a> Peers<'a> {
                 cpu: cpu.clone(),
                 shortest: Some(shortest),
                 contenders_max: u32::MAX,
+                is_variant: false,
                 client_cores: 1.0,
             });
             self.curator(&name, addr, &cpu, durability, class_path);

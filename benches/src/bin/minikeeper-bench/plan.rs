@@ -73,17 +73,18 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
     Some(Contest {
         contenders,
         readers,
+        in_turn: matches!(workload, Workload::HandOver(_) | Workload::Herd(_)),
         hold,
-        warmup: contenders.max(50 / scale),
+        warmup: contenders.max(5),
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
-            _ => (400 / scale).max(contenders),
+            _ => (300 / scale).max(contenders),
         },
         limit: match contenders {
-            0..=32 => Duration::from_millis(500),
-            33..=128 => Duration::from_millis(1_000),
-            _ => Duration::from_millis(3_000),
+            0..=32 => Duration::from_secs(1),
+            33..=128 => Duration::from_millis(1_500),
+            _ => Duration::from_secs(4),
         },
     })
 }
@@ -96,7 +97,18 @@ pub(crate) fn open_loop(workload: Workload, round: u32, size: Size) -> Option<Op
     Some(OpenLoop {
         contenders,
         rate,
-        duration: Duration::from_millis(if size == Size::Full { 500 } else { 50 }),
+        duration: Duration::from_millis(if size == Size::Full { 200 } else { 50 }),
         seed: 0x9e37_79b9 + u64::from(round),
     })
+}
+
+/// Rounds of a workload: what waits for seconds, and takes equally long each time, is waited for
+/// less often.
+pub(crate) fn rounds(workload: Workload, timeout: Option<Duration>, rounds: u32) -> u32 {
+    let is_long = timeout.is_none_or(|timeout| timeout >= Duration::from_secs(1));
+    if workload == Workload::Recovery && is_long {
+        rounds.min(2)
+    } else {
+        rounds
+    }
 }
