@@ -297,6 +297,7 @@ fn contest_of_curators_is_a_whole_history() {
     let server = server();
     let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
     let order = Order {
+        in_turn: true,
         resource: "contest".into(),
         contenders: 4,
         hold: Duration::from_micros(200),
@@ -356,6 +357,7 @@ fn contest_ends_at_its_limit_with_the_others_refused() {
     let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
     // Each grant lasts longer than half the limit, so no more than two fit in.
     let order = Order {
+        in_turn: false,
         resource: "limit".into(),
         contenders: 4,
         hold: Duration::from_millis(600),

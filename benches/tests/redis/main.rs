@@ -3,6 +3,7 @@
 //! | module | what belongs there |
 //! | --- | --- |
 //! | [`imitation`] | the broken lock: that its defects are there |
+//! | [`judged`] | what the judge says of them |
 //! | [`redis_set`] | `SET NX PX` |
 //! | [`redisson`] | RLock |
 //! | [`redlock`] | Redlock |
@@ -28,6 +29,7 @@ use minikeeper_benches::{
 use redis::AsyncCommands as _;
 
 mod imitation;
+mod judged;
 mod redis_set;
 mod redisson;
 mod redlock;
