@@ -168,6 +168,14 @@ impl Verdict {
     }
 }
 
+/// How many verdicts on this project's own recipes are violations.
+#[must_use]
+pub fn own_violations(report: &Report) -> usize {
+    judged(report)
+        .filter(|(_, contestant, verdict)| is_ours(contestant) && verdict.word() == Word::Violated)
+        .count()
+}
+
 /// The rows of each workload, in the order in which they first appear.
 #[must_use]
 pub fn groups(report: &Report) -> Vec<(Workload, Vec<&Row>)> {

@@ -79,7 +79,8 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
-            _ => (300 / scale).max(contenders),
+            // So that everybody can have it as often.
+            _ => (300 / scale).next_multiple_of(contenders),
         },
         limit: match contenders {
             0..=32 => Duration::from_secs(1),

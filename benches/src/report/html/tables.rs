@@ -4,7 +4,7 @@ use super::{NONE, badge, grid, name, number, section, time};
 use crate::report::{
     Report, Row, Workload,
     markup::{element, escape, text_element},
-    summary::{Findings, Word, holds_text},
+    summary::{Findings, Word, holds_text, own_violations},
 };
 
 /// How many contenders the headline's hand-over has.
@@ -66,7 +66,11 @@ fn judge(report: &Report) -> String {
         None => text_element("b", &[("class", "large")], &format!("{holds} of {tally}")),
     };
     let small = if violated.is_some() {
-        findings.text()
+        let own = match own_violations(report) {
+            0 => "none".to_owned(),
+            count => count.to_string(),
+        };
+        format!("{own} by this project's recipes; {}", findings.text())
     } else {
         format!("hold in exclusion and fencing: {}", findings.text())
     };
