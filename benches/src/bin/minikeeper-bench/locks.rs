@@ -32,7 +32,7 @@ use crate::{
   minikeeper-bench locks --quick                  to see that it runs
   minikeeper-bench locks --only hand-over-8       one workload
   minikeeper-bench locks --contestant recipes     some contestants
-  minikeeper-bench locks --peers --awake     with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
+  minikeeper-bench locks --peers --awake          with ZooKeeper, Curator, Redis, etcd and MariaDB (build it with --features peers)
 
 The report is one HTML page; beside it is everything it is made of, as JSON.")]
 pub(crate) struct Args {
@@ -77,6 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let rounds = if args.quick { 1 } else { args.rounds };
     let _awake = args.awake.then(Awake::start).transpose()?;
+    // Now, and not after all was measured.
+    std::fs::create_dir_all(&args.out)
+        .context(|| format!("cannot make folder {:?} for the report", args.out.display()))?;
     let stop = Stop::listen()?;
     // Before this thread is placed: afterwards it sees one core only.
     let pin = pin(args);
@@ -94,10 +97,15 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
         .into_iter()
         .filter(|outage| is_wanted(&args.only, outage.name()))
         .collect();
-    if workloads.is_empty() && outages.is_empty() || field.contestants.is_empty() {
+    if workloads.is_empty() && outages.is_empty() {
+        let all: Vec<_> = plan::workloads(size)
+            .into_iter()
+            .map(Workload::name)
+            .collect();
         return Err(Error::Setup(format!(
-            "nothing to run: no workload matches {:?}, or no contestant {:?}",
-            args.only, args.contestant
+            "no workload has a name that contains one of {:?}; there are {}, cut-off, paused",
+            args.only,
+            all.join(", ")
         )));
     }
     let mut report = measured(&runtime, &stop, field, &workloads, &outages, rounds, size)?;
@@ -146,7 +154,15 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
         contestants.extend(peers.contestants);
         servers.extend(peers.servers);
     }
+    let all: Vec<_> = contestants.iter().map(Contestant::name).collect();
     contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.name()));
+    if contestants.is_empty() {
+        return Err(Error::Setup(format!(
+            "no contestant has a name that contains one of {:?}; there are {}",
+            args.contestant,
+            all.join("; ")
+        )));
+    }
     Ok(Field {
         contestants,
         echo: Embedded::echo(pin)?,
@@ -323,7 +339,6 @@ fn machine() -> String {
 
 fn write(args: &Args, report: &Report) -> Result<(), Error> {
     let failed = |path: &PathBuf| format!("cannot write {:?}", path.display());
-    std::fs::create_dir_all(&args.out).context(|| failed(&args.out))?;
     let page = args.out.join("locks.html");
     std::fs::write(&page, html::html(report)).context(|| failed(&page))?;
     let raw = args.out.join("locks.json");
