@@ -53,6 +53,14 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
     let Ok(holds) = holds(&block.history) else {
         return;
     };
+    if figures::grants(&block.history, &holds, &block.timed)
+        .iter()
+        .all(|grants| *grants == 0)
+    {
+        // Figures of nothing would look like figures.
+        refuse(row, "nobody got the lock in the part that counts".into());
+        return;
+    }
     let times = figures::times(row.workload, &holds, &block.timed);
     let mut found = figures::figures(&block.history, &holds, &block.timed, &times);
     let each = |sum: u64| as_f64(sum) / as_f64(holds.len().max(1) as u64);
