@@ -20,6 +20,7 @@ use minikeeper_benches::{
     clock::now_ns,
     peers::{Access, Belief, Contender, LockFailure, LockUnderTest, etcd::EtcdLock},
     process::Pin,
+    relay::{Relay, Wire},
     servers::{Storage, etcd::Etcd},
 };
 
@@ -182,8 +183,8 @@ fn timed_wait_ends_in_its_time_and_leaves_nothing_behind() {
     });
 }
 
-/// What the server deletes late, for a call that was cancelled, must not be the key of the next
-/// call. It is late when it is busy, so there are many at it.
+/// What is deleted late, of a wait that was given up, must not be the key of the next. It is late
+/// when the server is busy, so there are many at it.
 #[test]
 fn lock_got_right_after_a_wait_was_given_up_stays() {
     let server = server();
@@ -216,6 +217,90 @@ fn lock_got_right_after_a_wait_was_given_up_stays() {
         for one in all {
             one.await.unwrap();
         }
+    });
+}
+
+/// The call `Lock` of the server may grant nothing after this: etcd issue 13336.
+#[test]
+fn lock_is_granted_after_many_gave_up_waiting_at_once() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "crowd").await;
+        token(&mut holder).await;
+        let mut all = Vec::new();
+        for _ in 0..64 {
+            let mut waiter = contender(&lock, "crowd").await;
+            all.push(tokio::spawn(async move {
+                assert!(!is_got(&mut waiter, Duration::from_millis(500)).await);
+            }));
+        }
+        for one in all {
+            one.await.unwrap();
+        }
+        assert_eq!(keys(server.addr(), "crowd").await, 1);
+        let mut second = contender(&lock, "crowd").await;
+        let waiting = tokio::spawn(async move { token(&mut second).await });
+        let addr = server.addr();
+        wait_for("waiter's key", async || keys(addr, "crowd").await == 2).await;
+        holder.release().await.unwrap();
+        waiting.await.unwrap();
+    });
+}
+
+#[test]
+fn waiter_whose_connection_breaks_keeps_its_place() {
+    let server = server();
+    let relay = Relay::start(server.addr(), Wire::Other).unwrap();
+    let direct = lock(&server, 10);
+    let relayed = EtcdLock {
+        addr: relay.addr,
+        ..direct.clone()
+    };
+    run(async {
+        let mut holder = contender(&direct, "broken").await;
+        let mut waiter = contender(&relayed, "broken").await;
+        token(&mut holder).await;
+        let waiting = tokio::spawn(async move { (token(&mut waiter).await, waiter) });
+        let addr = server.addr();
+        wait_for("waiter's key", async || keys(addr, "broken").await == 2).await;
+        relay.cut();
+        // The second in the queue, behind who has no connection.
+        let mut third = contender(&direct, "broken").await;
+        let mut last = tokio::spawn(async move { token(&mut third).await });
+        wait_for("third key", async || keys(addr, "broken").await == 3).await;
+        holder.release().await.unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut last).await;
+        assert!(early.is_err(), "{early:?}");
+        relay.open();
+        let (second, mut waiter) = waiting.await.unwrap();
+        waiter.release().await.unwrap();
+        let third = last.await.unwrap();
+        assert!(second < third, "{second} {third}");
+    });
+}
+
+#[test]
+fn lease_that_ends_during_a_wait_is_told_and_grants_nothing() {
+    let server = server();
+    let lock = lock(&server, 10);
+    run(async {
+        let mut holder = contender(&lock, "ended").await;
+        let mut waiter = contender(&lock, "ended").await;
+        token(&mut holder).await;
+        let session = waiter.session();
+        let waiting =
+            tokio::spawn(async move { (waiter.acquire(Access::Exclusive).await, waiter) });
+        let addr = server.addr();
+        wait_for("waiter's key", async || keys(addr, "ended").await == 2).await;
+        revoke(addr, &session).await;
+        holder.release().await.unwrap();
+        let (refused, mut waiter) = waiting.await.unwrap();
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, LockFailure::NotHeld(_)), "{refused}");
+        assert_eq!(waiter.belief(), Belief::Lost);
+        token(&mut waiter).await;
+        assert_ne!(waiter.session(), session);
     });
 }
 

@@ -1,23 +1,29 @@
-//! etcd's own lock, as its server gives it: the call `Lock` puts a key under the lock's name, bound
-//! to the caller's lease, and answers when no older key is there; whoever waits watches the
-//! youngest key that is older than its own.
+//! etcd's own lock, the `Mutex` of its concurrency package, by which `etcdctl lock` and the server's
+//! call `Lock` lock too.
 //!
-//! *Try* is the `TryLock` of etcd's concurrency package 3.5, which the server has no call for: one
-//! transaction puts the key and reads the oldest; if that is another, the key is deleted.
+//! *Acquire*: one transaction puts a key under the lock's name, bound to the contender's lease, and
+//! reads the oldest key there. If that is another, the contender waits until the youngest of the
+//! keys older than its own is deleted, until there is none, and then asks for its own once more:
+//! with its lease it may have gone.
 //!
-//! *Giving up*: when a call of `Lock` is cancelled, the server deletes the key by its name, and may
-//! do so late. With the same lease the next call would put a key of the same name, and lose it to
-//! that delete while it holds the lock. So the lease is revoked, which removes the key and lets
-//! none follow, and the contender goes on with a new one.
+//! *Try* is the `TryLock` of version 3.5: the same transaction; if the oldest key is another, the
+//! own one is deleted.
 //!
-//! Source: etcd 3.4, `etcdserver/api/v3lock/lock.go` and `clientv3/concurrency/mutex.go`; etcd 3.5,
+//! *Giving up* deletes the key. What was cut short may come to the server late, and the next key of
+//! the same lease would have the same name. So after it the lease is revoked, which removes the key
+//! and lets none follow, and the contender goes on with a new one.
+//!
+//! Not done by the call `Lock`: when many give up at once, the server's own watches come to a stop,
+//! and it grants nothing any more (etcd issue 13336; seen with 3.4.23 after 32 to 128 had waited).
+//!
+//! Source: etcd 3.4, `clientv3/concurrency/{key,mutex}.go`; etcd 3.5,
 //! `client/v3/concurrency/mutex.go`. Checked against a live server in `tests/etcd.rs`.
 
 use std::{net::SocketAddr, time::Duration};
 
 use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, Error as EtcdError, GetOptions, LockOptions,
-    PutOptions, ResponseHeader, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
+    Client, Compare, CompareOp, ConnectOptions, Error as EtcdError, GetOptions, PutOptions,
+    ResponseHeader, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
 };
 use tokio::time::timeout;
 
@@ -27,8 +33,9 @@ use super::{
 use crate::Error;
 
 mod lease;
+mod watch;
 
-use lease::{CALL_LIMIT, Lease};
+use lease::{CALL_LIMIT, Lease, RETRY_PAUSE};
 
 /// etcd's lock on a server.
 #[derive(Clone, Debug)]
@@ -46,7 +53,7 @@ pub struct EtcdLock {
 
 impl LockUnderTest for EtcdLock {
     fn name(&self) -> String {
-        format!("lock of the server on {}", self.server)
+        format!("concurrency.Mutex on {}", self.server)
     }
 
     fn kind(&self) -> Kind {
@@ -79,8 +86,7 @@ impl LockUnderTest for EtcdLock {
                 name: format!("bench/{resource}"),
                 ttl_s,
                 lease,
-                is_in_doubt: false,
-                held: None,
+                key: Key::None,
             }) as _)
         })
     }
@@ -91,31 +97,81 @@ struct One {
     name: String,
     ttl_s: i64,
     lease: Lease,
-    /// A call was begun, and nobody has seen its end: its key may be there.
-    is_in_doubt: bool,
-    /// The key of the lock while it is held.
-    held: Option<Vec<u8>>,
+    key: Key,
+}
+
+/// What is known of the contender's key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    /// There is none.
+    None,
+    /// A call that puts or deletes it was begun, and nobody has seen its end.
+    InDoubt,
+    /// It is there, behind older ones.
+    Waits,
+    /// It is the oldest.
+    Holds,
+}
+
+/// What the transaction that puts the key says.
+enum Entered {
+    First(Grant),
+    /// It is there since this revision.
+    Behind(i64),
 }
 
 impl One {
-    /// Has a lease that lives and under which nothing of this lock is left.
-    async fn begin(&mut self) -> Result<(), LockFailure> {
-        if self.is_in_doubt {
-            self.withdraw().await?;
-        } else if self.lease.belief() == Belief::Lost {
-            self.renew().await;
+    fn key(&self) -> String {
+        format!("{}/{:x}", self.name, self.lease.id())
+    }
+
+    /// Puts the key, under a lease that lives and under which nothing of this lock is left.
+    async fn enter(&mut self) -> Result<Entered, LockFailure> {
+        match self.key {
+            Key::None if self.lease.belief() == Belief::Lost => self.renew().await,
+            Key::None => {}
+            Key::InDoubt | Key::Waits | Key::Holds => self.withdraw().await?,
         }
         if self.lease.belief() == Belief::Lost {
             let reason = "etcd gives no lease in place of the one that is gone";
             return Err(LockFailure::NotHeld(reason.into()));
         }
-        self.is_in_doubt = true;
-        Ok(())
+        let key = self.key();
+        let oldest = GetOptions::new()
+            .with_prefix()
+            .with_sort(SortTarget::Create, SortOrder::Ascend)
+            .with_limit(1);
+        let oldest = TxnOp::get(format!("{}/", self.name), Some(oldest));
+        let put = PutOptions::new().with_lease(self.lease.id());
+        let entry = Txn::new()
+            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, 0)])
+            .and_then([TxnOp::put(key.as_str(), "", Some(put)), oldest]);
+        self.key = Key::InDoubt;
+        let answer = match self.client.kv_client().txn(entry).await {
+            Ok(answer) if answer.succeeded() => answer,
+            Ok(_) => return Err(self.unknown("its key is there already".into())),
+            Err(error) => {
+                self.withdraw().await?;
+                return Err(LockFailure::NotHeld(error.to_string()));
+            }
+        };
+        let is_oldest = answer.op_responses().iter().any(|response| {
+            let TxnOpResponse::Get(found) = response else {
+                return false;
+            };
+            let first = found.kvs().first();
+            first.is_some_and(|first| first.key() == key.as_bytes())
+        });
+        if is_oldest {
+            return Ok(Entered::First(self.granted(answer.header())));
+        }
+        self.key = Key::Waits;
+        let put_at = answer.header().map_or(0, ResponseHeader::revision);
+        Ok(Entered::Behind(put_at))
     }
 
-    fn granted(&mut self, key: Vec<u8>, header: Option<&ResponseHeader>) -> Grant {
-        self.is_in_doubt = false;
-        self.held = Some(key);
+    fn granted(&mut self, header: Option<&ResponseHeader>) -> Grant {
+        self.key = Key::Holds;
         // The revision at which the key was seen to be the oldest. The deletion of the holder's key
         // before was a revision too, so it is larger than any that this holder can have.
         let revision = header.map(ResponseHeader::revision);
@@ -124,8 +180,51 @@ impl One {
         }
     }
 
-    /// Makes sure that a call which was given up leaves nothing, by revoking the lease.
+    async fn lock(&mut self) -> Result<Grant, LockFailure> {
+        let put_at = match self.enter().await? {
+            Entered::First(grant) => return Ok(grant),
+            Entered::Behind(put_at) => put_at,
+        };
+        // A connection that broke has taken nothing from the queue: the key is there as long as the
+        // lease is.
+        while self.lease.belief() != Belief::Lost {
+            let waited = watch::all_deleted_before(&mut self.client, &self.name, put_at).await;
+            if waited.is_ok()
+                && let Ok(own) = self.client.get(self.key(), None).await
+            {
+                if own.kvs().is_empty() {
+                    break;
+                }
+                return Ok(self.granted(own.header()));
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        self.key = Key::None;
+        self.lease.lost();
+        let reason = "its lease has ended while it waited";
+        Err(LockFailure::NotHeld(reason.into()))
+    }
+
+    async fn try_lock(&mut self) -> Result<Option<Grant>, LockFailure> {
+        match self.enter().await? {
+            Entered::First(grant) => Ok(Some(grant)),
+            Entered::Behind(_) => self.withdraw().await.map(|()| None),
+        }
+    }
+
+    /// Makes sure that no key is there.
     async fn withdraw(&mut self) -> Result<(), LockFailure> {
+        let is_deleted = match self.key {
+            Key::None => true,
+            Key::Waits | Key::Holds => {
+                let deleted = timeout(CALL_LIMIT, self.delete()).await;
+                matches!(deleted, Ok(Ok(_)))
+            }
+            Key::InDoubt => false,
+        };
+        if is_deleted {
+            return Ok(());
+        }
         let id = self.lease.id();
         let mut leases = self.client.lease_client();
         match timeout(CALL_LIMIT, leases.revoke(id)).await {
@@ -138,10 +237,18 @@ impl One {
                 return Err(self.unknown(format!("lease not revoked within {limit_ms} ms")));
             }
         }
-        self.is_in_doubt = false;
+        self.key = Key::None;
         self.lease.lost();
         self.renew().await;
         Ok(())
+    }
+
+    /// Deletes the key. Whether it was there; until that is known, it is in doubt.
+    async fn delete(&mut self) -> Result<bool, EtcdError> {
+        self.key = Key::InDoubt;
+        let answer = self.client.kv_client().delete(self.key(), None).await?;
+        self.key = Key::None;
+        Ok(answer.deleted() > 0)
     }
 
     /// A new lease, if there is one to be had; the next acquire tries again.
@@ -153,58 +260,9 @@ impl One {
 
     /// The key may be there. It goes with the lease, if nobody keeps that alive.
     fn unknown(&mut self, reason: String) -> LockFailure {
-        self.is_in_doubt = true;
+        self.key = Key::InDoubt;
         self.lease.lost();
         LockFailure::Unknown(reason)
-    }
-
-    async fn lock(&mut self) -> Result<Grant, LockFailure> {
-        let options = LockOptions::new().with_lease(self.lease.id());
-        let mut locks = self.client.lock_client();
-        match locks.lock(self.name.as_str(), Some(options)).await {
-            Ok(answer) => Ok(self.granted(answer.key().to_vec(), answer.header())),
-            Err(error) => {
-                self.withdraw().await?;
-                Err(LockFailure::NotHeld(error.to_string()))
-            }
-        }
-    }
-
-    async fn try_lock(&mut self) -> Result<Option<Grant>, LockFailure> {
-        let key = format!("{}/{:x}", self.name, self.lease.id());
-        let oldest = GetOptions::new()
-            .with_prefix()
-            .with_sort(SortTarget::Create, SortOrder::Ascend)
-            .with_limit(1);
-        let oldest = TxnOp::get(format!("{}/", self.name), Some(oldest));
-        let put = PutOptions::new().with_lease(self.lease.id());
-        let entry = Txn::new()
-            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, 0)])
-            .and_then([TxnOp::put(key.as_str(), "", Some(put)), oldest]);
-        let mut kv = self.client.kv_client();
-        let answer = match kv.txn(entry).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.withdraw().await?;
-                return Err(LockFailure::NotHeld(error.to_string()));
-            }
-        };
-        let responses = answer.op_responses();
-        let is_oldest = responses.iter().any(|response| {
-            let TxnOpResponse::Get(found) = response else {
-                return false;
-            };
-            let first = found.kvs().first();
-            first.is_some_and(|first| first.key() == key.as_bytes())
-        });
-        if is_oldest {
-            return Ok(Some(self.granted(key.into_bytes(), answer.header())));
-        }
-        match kv.delete(key, None).await {
-            Ok(_) => self.is_in_doubt = false,
-            Err(_) => self.withdraw().await?,
-        }
-        Ok(None)
     }
 }
 
@@ -215,16 +273,13 @@ fn is_not_found(error: &EtcdError) -> bool {
 }
 
 impl Contender for One {
-    /// The lease, which is a new one after each wait that was given up.
+    /// The lease, which is a new one after a call that was cut short.
     fn session(&self) -> String {
         format!("0x{:x}", self.lease.id())
     }
 
     fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            self.begin().await?;
-            self.lock().await
-        })
+        Box::pin(self.lock())
     }
 
     fn acquire_within(
@@ -233,7 +288,6 @@ impl Contender for One {
         limit: Duration,
     ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
         Box::pin(async move {
-            self.begin().await?;
             if limit.is_zero() {
                 return self.try_lock().await;
             }
@@ -245,27 +299,22 @@ impl Contender for One {
     }
 
     fn belief(&self) -> Belief {
-        match self.held {
-            Some(_) => self.lease.belief(),
-            None => Belief::Lost,
+        match self.key {
+            Key::Holds => self.lease.belief(),
+            Key::None | Key::InDoubt | Key::Waits => Belief::Lost,
         }
     }
 
-    /// The delete that the server's `Unlock` is too, but this one says whether the key was there.
     fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
         Box::pin(async move {
-            let Some(key) = self.held.take() else {
+            if self.key != Key::Holds {
                 return Err(LockFailure::NotHeld("nothing was acquired".into()));
-            };
-            self.is_in_doubt = true;
-            match self.client.kv_client().delete(key, None).await {
-                Ok(answer) => {
-                    self.is_in_doubt = false;
-                    if answer.deleted() == 0 {
-                        let reason = "its key is gone, as its lease is";
-                        return Err(LockFailure::NotHeld(reason.into()));
-                    }
-                    Ok(())
+            }
+            match self.delete().await {
+                Ok(true) => Ok(()),
+                Ok(false) => {
+                    let reason = "its key is gone, as its lease is";
+                    Err(LockFailure::NotHeld(reason.into()))
                 }
                 Err(error) => Err(self.unknown(error.to_string())),
             }

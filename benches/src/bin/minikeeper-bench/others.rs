@@ -28,10 +28,6 @@ use crate::contestants::{Contestant, Cpu, POLLERS_MAX, Takes};
 /// The shortest lease on Redis that its watchdog keeps alive on a busy machine.
 const REDIS_LEASE: Duration = Duration::from_millis(600);
 
-/// With 1,000 who wait it took 2 s of CPU time a grant, and gave none that counts within the limit
-/// of a run.
-const ETCD_MAX: u32 = 128;
-
 /// Servers of Redlock.
 const INSTANCES: usize = 5;
 
@@ -173,7 +169,7 @@ impl Peers<'_> {
                 Wire::Other,
                 &cpu,
                 Some(ETCD_LEASE),
-                ETCD_MAX,
+                u32::MAX,
                 move |addrs, lease| {
                     Box::new(EtcdLock {
                         server: server.clone(),

@@ -85,7 +85,7 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         limit: match contenders {
             0..=32 => Duration::from_secs(1),
             33..=128 => Duration::from_millis(1_500),
-            _ => Duration::from_secs(4),
+            _ => Duration::from_secs(10),
         },
     })
 }

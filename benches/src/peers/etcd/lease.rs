@@ -20,7 +20,7 @@ use crate::{
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long after a broken stream the next is opened.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A lease; kept alive every third of its time to live, until dropped.
 #[derive(Debug)]

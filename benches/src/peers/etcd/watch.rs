@@ -1,0 +1,48 @@
+//! Waiting until keys of etcd are deleted.
+//!
+//! Source: etcd 3.4, `clientv3/concurrency/key.go`, which opens a stream for each key too: the Go
+//! client closes one on which nothing is watched any more.
+
+use etcd_client::{
+    Client, Error as EtcdError, EventType, GetOptions, ResponseHeader, SortOrder, SortTarget,
+    WatchOptions,
+};
+
+/// Waits until nothing is left below `name` that was put before `revision`. Of the keys that are,
+/// it watches the youngest, so that a deletion wakes one who waits and no more.
+///
+/// # Errors
+/// When the server does not answer, or breaks off.
+pub(super) async fn all_deleted_before(
+    client: &mut Client,
+    name: &str,
+    revision: i64,
+) -> Result<(), EtcdError> {
+    loop {
+        let youngest = GetOptions::new()
+            .with_prefix()
+            .with_sort(SortTarget::Create, SortOrder::Descend)
+            .with_max_create_revision(revision - 1)
+            .with_limit(1);
+        let found = client.get(format!("{name}/"), Some(youngest)).await?;
+        let Some(key) = found.kvs().first() else {
+            return Ok(());
+        };
+        let seen_at = found.header().map_or(0, ResponseHeader::revision);
+        deleted(client, key.key(), seen_at).await?;
+    }
+}
+
+/// Waits until the key, which was there at this revision, is deleted, or until it has to be looked
+/// for again, because the server has forgotten what was then.
+async fn deleted(client: &mut Client, key: &[u8], seen_at: i64) -> Result<(), EtcdError> {
+    let since = WatchOptions::new().with_start_revision(seen_at);
+    let mut changes = client.watch(key, Some(since)).await?;
+    while let Some(change) = changes.message().await? {
+        let mut events = change.events().iter();
+        if change.canceled() || events.any(|event| event.event_type() == EventType::Delete) {
+            return Ok(());
+        }
+    }
+    Err(EtcdError::WatchError("the watch has ended".into()))
+}
