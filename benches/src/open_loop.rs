@@ -82,17 +82,22 @@ impl OpenLoop {
         })
     }
 
+    /// When asks are due, in nanoseconds after the start.
+    #[must_use]
+    pub fn due_ns(&self) -> Vec<u64> {
+        let mut random = Random(self.seed);
+        let next = |before: &u64| Some(before + random.pause_ns(self.rate));
+        std::iter::successors(Some(0), next)
+            .skip(1)
+            .take_while(|due_ns| *due_ns < nanos(self.duration))
+            .collect()
+    }
+
     /// Puts down asks as they fall due; returns the time in which there was nothing to do.
     async fn ask(&self, due: &Due, from_ns: u64) -> u64 {
-        let mut random = Random(self.seed);
         let mut idle_ns = 0;
-        let mut next_ns = from_ns;
-        let to_ns = from_ns + nanos(self.duration);
-        loop {
-            next_ns += random.pause_ns(self.rate);
-            if next_ns >= to_ns {
-                break;
-            }
+        for due_ns in self.due_ns() {
+            let next_ns = from_ns + due_ns;
             let mut before = now_ns();
             while before < next_ns {
                 tokio::task::yield_now().await;

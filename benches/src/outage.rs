@@ -84,10 +84,10 @@ pub async fn run(
         }
         Outage::CutOff => {
             hold(relays);
-            let knew;
-            (waited, granted_ns, knew) = look(&mut waiting, holder.as_ref()).await?;
+            let told;
+            (waited, granted_ns, told) = look(&mut waiting, holder.as_ref()).await?;
             belief = holder.belief();
-            match knew {
+            match told {
                 Some(at_ns) => recorder.add(at_ns, What::Lost),
                 None => late_write_accepted = Some(write(&mut recorder)),
             }
@@ -146,22 +146,22 @@ async fn joined(waiting: &mut JoinHandle<Waited>) -> Result<Waited, Error> {
 }
 
 /// Asks the holder's client every millisecond until the other one is done; when it first said that
-/// the lock is lost.
+/// the lock is lost, or that it may be: who is unsure has to stop, or would not ask.
 async fn look(
     waiting: &mut JoinHandle<Waited>,
     holder: &dyn Contender,
 ) -> Result<(Recorder, Option<u64>, Option<u64>), Error> {
-    let mut knew = None;
+    let mut told = None;
     loop {
         tokio::select! {
             waited = &mut *waiting => {
                 let (recorder, granted_ns) =
                     waited.map_err(|error| Error::Unexpected(error.to_string()))?;
-                return Ok((recorder, granted_ns, knew));
+                return Ok((recorder, granted_ns, told));
             }
             () = tokio::time::sleep(Duration::from_millis(1)) => {
-                if knew.is_none() && holder.belief() == Belief::Lost {
-                    knew = Some(now_ns());
+                if told.is_none() && matches!(holder.belief(), Belief::Lost | Belief::Unsure) {
+                    told = Some(now_ns());
                 }
             }
         }

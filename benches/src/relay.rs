@@ -41,6 +41,19 @@ pub struct Traffic {
     pub events: Option<u64>,
 }
 
+impl std::ops::Sub for Traffic {
+    type Output = Self;
+
+    /// What went over it since then.
+    fn sub(self, before: Self) -> Self {
+        let events = self.events.zip(before.events);
+        Self {
+            bytes: self.bytes - before.bytes,
+            events: events.map(|(now, before)| now - before),
+        }
+    }
+}
+
 /// What is done with what comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {

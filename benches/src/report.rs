@@ -184,7 +184,8 @@ pub struct Pause {
     pub granted_after_ms: Option<u64>,
     /// What its client said when the outage was over.
     pub belief: crate::peers::Belief,
-    /// Whether its late write was taken; `None`: it knew of the loss, and wrote nothing.
+    /// Whether its late write was taken; `None`: it was told that the lock is or may be
+    /// lost, and wrote nothing.
     pub late_write_accepted: Option<bool>,
     /// What the judge says.
     pub verdict: Verdict,

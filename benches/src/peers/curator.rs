@@ -1,9 +1,10 @@
-//! Contests of Apache Curator's `InterProcessMutex`, in a Java process.
+//! Apache Curator's locks, in Java processes.
 //!
 //! Java cannot be driven call by call from here without measuring the pipe between. So one process
 //! a contestant lives through a run, takes orders and answers each with a whole history
-//! (`java/CuratorContest.java` has the words). Its contenders are threads, each with a client and a
-//! session of its own, which are kept from order to order.
+//! (`java/curator/` has the words). Its contenders are threads, each with a client and a session of
+//! its own, which are kept from order to order. Where milliseconds are told apart and not
+//! microseconds, a contender is a process of its own: [`CuratorLock`].
 //!
 //! *Clocks.* `System.nanoTime()` and [`now_ns`] count the same nanoseconds from different zeros.
 //! The difference is found when the process starts: each of [`CLOCK_SAMPLES`] times it is asked
@@ -12,21 +13,31 @@
 //! pipe or less: some tens of microseconds. It moves all times of the process by the same amount,
 //! so intervals within one history have no error.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use super::{Fairness, Promises};
+use super::Belief;
 use crate::{
     Error,
     clock::{Deadline, now_ns},
     history::Recorder,
     process::Pin,
-    servers::{program, zookeeper},
+    servers,
 };
 
 mod java;
+mod lock;
+mod order;
+mod program;
 mod words;
 
 use java::Java;
+pub use lock::CuratorLock;
+pub use order::Order;
+pub use program::Program;
 use words::{Clock, event, signed, what};
 
 /// The session timeout to ask for where none is wanted in particular.
@@ -35,119 +46,39 @@ pub const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the clocks are compared.
 pub const CLOCK_SAMPLES: u32 = 64;
 
-/// How long Java may take to compile and start, to connect all clients, or to say what it knows.
+/// How long Java may take to start, to connect all clients, or to say what it knows.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
-
-/// What Curator needs; `zookeeper.jar` names the rest in its manifest. Without a logger of its own
-/// the logging complains.
-const JARS: [&str; 8] = [
-    "curator-recipes",
-    "curator-framework",
-    "curator-client",
-    "zookeeper",
-    "zookeeper-jute",
-    "guava",
-    "slf4j-api",
-    "slf4j-nop",
-];
-
-/// The jars of Debian's Curator, or the given class path after a look whether it is there.
-///
-/// # Errors
-/// When a part of it does not exist; the text names it, and how to install Debian's.
-pub fn curator_class_path(given: Option<&str>) -> Result<String, Error> {
-    let Some(given) = given else {
-        return zookeeper::class_path(Path::new(zookeeper::JARS), &JARS);
-    };
-    for part in given.split(':') {
-        let place = part.strip_suffix("/*").unwrap_or(part);
-        if !Path::new(place).exists() {
-            return Err(Error::Setup(format!(
-                "class path: {place:?} does not exist; name the jars of Curator and what they \
-                 need, or leave the class path out and install Debian's with: \
-                 benches/install-peers"
-            )));
-        }
-    }
-    Ok(given.to_owned())
-}
-
-/// What its authors say about the lock, on a server that keeps so much.
-#[must_use]
-pub const fn promises(durability: &'static str) -> Promises {
-    Promises {
-        fairness: Fairness::Fifo,
-        durability,
-        death: "session timeout",
-        has_token: false,
-    }
-}
-
-/// So many contenders take a lock again and again.
-///
-/// They start together. The first holder waits until the others stand in the queue. There are
-/// exactly as many grants as wanted, unless the limit passes first; towards the end there are fewer
-/// than all left in the queue.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Order {
-    /// The lock's name, below `/bench`; without spaces.
-    pub resource: String,
-    /// How many.
-    pub contenders: u32,
-    /// Whether who gave the lock back asks again only when another has it.
-    pub in_turn: bool,
-    /// How long each holds it. Below 100 us it waits awake, above asleep.
-    pub hold: Duration,
-    /// How many grants there are, altogether.
-    pub grants: u32,
-    /// Nobody asks or waits longer; in whole milliseconds.
-    pub limit: Duration,
-}
-
-/// A lock that is kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Hold {
-    /// Whose it is.
-    pub session: String,
-    /// When acquire returned, as [`now_ns`] says it.
-    pub at_ns: u64,
-}
 
 /// A Java process that contends with Curator; ended when dropped.
 #[derive(Debug)]
 pub struct Curator {
     java: Java,
-    /// How the wait of [`wait`](Self::wait) ended, if that came before another answer.
-    waited: Option<String>,
     clock: Clock,
 }
 
 impl Curator {
     /// Starts one, placed as a generator of load, against the server of this name and address.
-    /// It takes a second or two: Java compiles the program each time.
     ///
     /// # Errors
     /// When Java is missing (the text says how to install it), or does not answer.
     pub fn start(
         pin: Pin,
-        class_path: &str,
+        program: &Program,
         addr: SocketAddr,
         server: &str,
         session_timeout: Duration,
     ) -> Result<Self, Error> {
-        let java = program("java")?;
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/java/CuratorContest.java");
+        let java = servers::program("java")?;
         let mut command = pin.generator(&java);
         command
             .args(["-XX:+UseSerialGC", "-Xms256m", "-Xmx512m"])
             // The CPU time of a compiler's thread that ends would be lost.
             .arg("-XX:-UseDynamicNumberOfCompilerThreads")
-            .args(["-cp", class_path, source])
+            .args(["-cp", &program.class_path, "CuratorContest"])
             .arg(addr.to_string())
             .arg(session_timeout.as_millis().to_string());
         let mut curator = Self {
             java: Java::start(command, format!("Curator on {server}"))?,
-            waited: None,
             clock: Clock::default(),
         };
         curator.compare_clocks()?;
@@ -181,114 +112,53 @@ impl Curator {
     /// # Errors
     /// When the contest cannot be held, when a session ends in it, or when Java ends.
     pub fn contest(&mut self, order: &Order) -> Result<(Vec<Recorder>, u64), Error> {
-        if order.contenders == 0 {
-            return Err(Error::Setup(
-                "contest of 0 contenders: it takes one at least".into(),
-            ));
-        }
-        let path = path(&order.resource)?;
-        self.java.order(&format!(
-            "contest {path} {} {} {} {} {}",
-            order.contenders,
-            order.hold.as_nanos(),
-            order.grants,
-            order.limit.as_millis(),
-            if order.in_turn && order.contenders > 1 {
-                "turn"
-            } else {
-                "again"
-            },
-        ))?;
+        self.java.order(&order.line()?)?;
         let limit = order.limit + ANSWER_LIMIT;
         let deadline = Deadline::new(limit, format!("contest of {}", self.name()));
-        self.history(order.contenders, order.grants, &deadline)
+        self.history(order, &deadline)
     }
 
-    /// Lets one contender take the lock and give it back so many times. Returns what it did, and
-    /// the CPU time as [`contest`](Self::contest) does.
+    /// Connects the client of [`hold`](Self::hold) and [`release`](Self::release), and returns its
+    /// session.
     ///
     /// # Errors
-    /// As [`contest`](Self::contest).
-    pub fn cycle(&mut self, resource: &str, count: u32) -> Result<(Recorder, u64), Error> {
-        let limit = ANSWER_LIMIT.as_millis();
-        let path = path(resource)?;
-        self.java.order(&format!("cycle {path} {count} {limit}"))?;
-        let limit = 2 * ANSWER_LIMIT;
-        let deadline = Deadline::new(limit, format!("{count} cycles of {}", self.name()));
-        let (mut all, cpu_ns) = self.history(1, count, &deadline)?;
-        let one = all.pop().expect("there is one contender");
-        Ok((one, cpu_ns))
+    /// When it cannot, or Java ends.
+    pub fn connect(&mut self) -> Result<String, Error> {
+        self.java.order("connect")?;
+        let deadline = self.deadline(Duration::ZERO, "connect");
+        let (_, session) = self.answer(&["connected"], &deadline)?;
+        Ok(format!("0x{session}"))
     }
 
-    /// Takes the lock and keeps it until [`release`](Self::release) or the end of the process.
+    /// Takes the mutex and keeps it until [`release`](Self::release) or the end of the process.
+    /// Whether it was got within the limit; zero means to try once.
     ///
     /// # Errors
-    /// When it is not got within the limit, or Java ends.
-    pub fn hold(&mut self, resource: &str, limit: Duration) -> Result<Hold, Error> {
-        let path = path(resource)?;
+    /// When one is held already, the server does not answer, or Java ends.
+    pub fn hold(&mut self, resource: &str, limit: Duration) -> Result<bool, Error> {
+        let path = order::path(resource)?;
+        *java::lock(self.java.belief()) = Belief::Held;
         self.java
-            .order(&format!("hold {path} {}", limit.as_millis()))?;
-        let answer = self.answer("held", &self.deadline(limit, "hold"))?;
-        let (session, at) = answer.split_once(' ').unwrap_or_default();
-        Ok(Hold {
-            session: format!("0x{session}"),
-            at_ns: self.clock.own_ns(self.number(at)?),
-        })
+            .order(&format!("hold path={path} limit_ms={}", limit.as_millis()))?;
+        let deadline = self.deadline(limit, "hold");
+        let (word, _) = self.answer(&["held", "refused"], &deadline)?;
+        Ok(word == "held")
     }
 
-    /// Gives back what [`hold`](Self::hold) took. Returns when that was done.
+    /// Gives back what [`hold`](Self::hold) took. Returns when that was done, as [`now_ns`] says it.
     ///
     /// # Errors
     /// When nothing is held, the server does not answer, or Java ends.
     pub fn release(&mut self) -> Result<u64, Error> {
         self.java.order("release")?;
-        let answer = self.answer("released", &self.deadline(Duration::ZERO, "release"))?;
-        Ok(self.clock.own_ns(self.number(&answer)?))
+        let deadline = self.deadline(Duration::ZERO, "release");
+        let (_, at) = self.answer(&["released"], &deadline)?;
+        Ok(self.clock.own_ns(self.number(&at)?))
     }
 
-    /// Begins to wait for the lock with a second client, and returns its session.
-    /// [`granted`](Self::granted) tells what became of it. What it gets it gives back at once.
-    ///
-    /// It calls acquire when this returns; it need not stand in the queue yet.
-    ///
-    /// # Errors
-    /// When no session is granted, or Java ends.
-    pub fn wait(&mut self, resource: &str, limit: Duration) -> Result<String, Error> {
-        self.waited = None;
-        let path = path(resource)?;
-        self.java
-            .order(&format!("wait {path} {}", limit.as_millis()))?;
-        let answer = self.answer("asked", &self.deadline(Duration::ZERO, "wait"))?;
-        let session = answer.split(' ').next().unwrap_or_default();
-        Ok(format!("0x{session}"))
-    }
-
-    /// When the lock was granted to who [waits](Self::wait); `None` if it gave up.
-    ///
-    /// # Errors
-    /// When neither happens within this time, the wait failed, or Java ends.
-    pub fn granted(&mut self, within: Duration) -> Result<Option<u64>, Error> {
-        let deadline = Deadline::new(within, format!("end of a wait of {}", self.name()));
-        let line = match self.waited.take() {
-            Some(line) => line,
-            None => self.java.line(&deadline)?,
-        };
-        match line.split_once(' ') {
-            Some(("granted", at)) => Ok(Some(self.clock.own_ns(self.number(at)?))),
-            Some(("refused", _)) => Ok(None),
-            _ => Err(self.unexpected(&line)),
-        }
-    }
-
-    /// Ends the process in the middle of what it does, as a crash would (SIGKILL). Returns the time
-    /// just before.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
-    pub fn kill(&mut self) -> Result<u64, Error> {
-        let at_ns = now_ns();
-        self.java.kill()?;
-        Ok(at_ns)
+    /// What Curator has said of the client's connection since the last [`hold`](Self::hold).
+    pub fn belief(&self) -> Arc<Mutex<Belief>> {
+        Arc::clone(self.java.belief())
     }
 
     fn compare_clocks(&mut self) -> Result<(), Error> {
@@ -298,7 +168,7 @@ impl Curator {
             let deadline = self.deadline(Duration::ZERO, "clock");
             let before = now_ns();
             self.java.order("clock")?;
-            let answer = self.answer("clock", &deadline)?;
+            let (_, answer) = self.answer(&["clock"], &deadline)?;
             let after = now_ns();
             let there = self.number(&answer)?;
             least = least.max(there - signed(after));
@@ -315,22 +185,20 @@ impl Curator {
 
     fn history(
         &mut self,
-        contenders: u32,
-        grants: u32,
+        order: &Order,
         deadline: &Deadline,
     ) -> Result<(Vec<Recorder>, u64), Error> {
-        let answer = self.answer("history", deadline)?;
+        let (_, answer) = self.answer(&["history"], deadline)?;
         let events = self.number(&answer)?;
-        // Four a grant, and two more of each who asked in vain.
-        let events_max = 4 * i64::from(grants) + 2 * i64::from(contenders);
+        let events_max = order.events_max();
         if !(0..=events_max).contains(&events) {
             return Err(self.java.failed(&format!(
                 "{events} events where {events_max} are possible at most"
             )));
         }
         let mut all = Vec::new();
-        for contender in 0..contenders {
-            let answer = self.answer("session", deadline)?;
+        for contender in 0..order.contenders {
+            let (_, answer) = self.answer(&["session"], deadline)?;
             let session = answer.split(' ').nth(1).unwrap_or_default();
             all.push(Recorder::new(contender, format!("0x{session}")));
         }
@@ -343,7 +211,7 @@ impl Curator {
             *step = code;
             all[index].add(self.clock.own_ns(at), what);
         }
-        let answer = self.answer("end", deadline)?;
+        let (_, answer) = self.answer(&["end"], deadline)?;
         let cpu_ns = u64::try_from(self.number(&answer)?).unwrap_or(0);
         Ok((all, cpu_ns))
     }
@@ -353,17 +221,12 @@ impl Curator {
         Deadline::new(ANSWER_LIMIT + more, what)
     }
 
-    /// What follows this word in the next line but those of a wait that ends meanwhile.
-    fn answer(&mut self, word: &str, deadline: &Deadline) -> Result<String, Error> {
-        loop {
-            let line = self.java.line(deadline)?;
-            match line.split_once(' ') {
-                Some((first, rest)) if first == word => return Ok(rest.to_owned()),
-                Some(("granted" | "refused", _)) if self.waited.is_none() => {
-                    self.waited = Some(line);
-                }
-                _ => return Err(self.unexpected(&line)),
-            }
+    /// The next line, which begins with one of these words: that, and what follows.
+    fn answer(&mut self, words: &[&str], deadline: &Deadline) -> Result<(String, String), Error> {
+        let line = self.java.line(deadline)?;
+        match line.split_once(' ') {
+            Some((word, rest)) if words.contains(&word) => Ok((word.to_owned(), rest.to_owned())),
+            _ => Err(self.unexpected(&line)),
         }
     }
 
@@ -377,36 +240,5 @@ impl Curator {
             Some(text) => self.java.failed(text),
             None => self.java.failed(&format!("unexpected answer {line:?}")),
         }
-    }
-}
-
-/// Where this lock is; orders are split at spaces.
-fn path(resource: &str) -> Result<String, Error> {
-    if resource.is_empty() || resource.contains(char::is_whitespace) {
-        return Err(Error::Setup(format!(
-            "name {resource:?} of a lock: it must have letters and no spaces"
-        )));
-    }
-    Ok(format!("/bench/{resource}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn name_that_would_break_an_order_is_refused() {
-        assert_eq!(path("lock-1").unwrap(), "/bench/lock-1");
-        for name in ["", "a lock", "lock\nrelease"] {
-            assert!(path(name).is_err(), "{name:?}");
-        }
-    }
-
-    #[test]
-    fn class_path_that_is_not_there_is_named_with_what_installs_one() {
-        let error = curator_class_path(Some("/nowhere/jars/*")).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("\"/nowhere/jars\""), "{text}");
-        assert!(text.contains("benches/install-peers"), "{text}");
     }
 }

@@ -180,7 +180,7 @@ fn pauses(report: &Report) -> String {
             match pause.late_write_accepted {
                 Some(true) => "TAKEN",
                 Some(false) => "refused",
-                None => "none: it knew",
+                None => "none: it was told",
             }
             .into(),
             pause.verdict.text(),

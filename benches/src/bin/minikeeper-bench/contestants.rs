@@ -7,11 +7,11 @@ use minikeeper_benches::{
     embedded::Embedded,
     peers::{
         Kind, LockUnderTest, Promises,
-        curator::Curator,
+        curator::{Curator, CuratorLock},
         recipes::{Algorithm, Reach, Recipe},
     },
     process,
-    relay::Wire,
+    relay::{Relay, Wire},
     report::Workload,
 };
 
@@ -21,20 +21,23 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 /// With more who all try again and again, all the time goes into failed tries.
 pub(crate) const POLLERS_MAX: u32 = 32;
 
+/// More clients than that are more threads than one JVM has use for.
+const CURATORS_MAX: u32 = 128;
+
 /// Makes a lock on servers at these addresses, with this session or lease time-out.
 pub(crate) type Make = Box<dyn Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest>>;
 
-/// What contends.
-pub(crate) enum Takes {
-    /// Contenders in this process.
-    Here(Make),
-    /// A Java process of them.
-    Curator(Box<RefCell<Curator>>, Promises),
+/// A Java process with contenders, and a wire that is counted from it to the server.
+pub(crate) struct Java {
+    pub(crate) curator: RefCell<Curator>,
+    pub(crate) relay: Relay,
 }
 
 /// A lock that takes part.
 pub(crate) struct Contestant {
-    pub(crate) takes: Takes,
+    pub(crate) make: Make,
+    /// What is measured, where contenders of this process are not quick enough.
+    pub(crate) java: Option<Rc<Java>>,
     pub(crate) addrs: Vec<SocketAddr>,
     pub(crate) wire: Wire,
     pub(crate) cpu: Cpu,
@@ -81,43 +84,22 @@ impl Cpu {
 }
 
 impl Contestant {
-    /// The lock at these addresses, with this session or lease time-out; `None`: not in this process.
-    pub(crate) fn lock_at(
-        &self,
-        addrs: &[SocketAddr],
-        timeout: Duration,
-    ) -> Option<Box<dyn LockUnderTest>> {
-        match &self.takes {
-            Takes::Here(make) => Some(make(addrs, timeout)),
-            Takes::Curator(..) => None,
-        }
+    /// The lock where its servers are.
+    fn lock(&self) -> Box<dyn LockUnderTest> {
+        (self.make)(&self.addrs, LONG)
     }
 
     /// As tables name it.
     pub(crate) fn name(&self) -> String {
-        match &self.takes {
-            Takes::Here(make) => make(&self.addrs, LONG).name(),
-            Takes::Curator(curator, _) => curator.borrow().name().to_owned(),
-        }
+        self.lock().name()
     }
 
     pub(crate) fn promises(&self) -> Promises {
-        match &self.takes {
-            Takes::Here(make) => make(&self.addrs, LONG).promises(),
-            Takes::Curator(_, promises) => *promises,
-        }
+        self.lock().promises()
     }
 
-    fn kind(&self) -> Kind {
-        match &self.takes {
-            Takes::Here(make) => make(&self.addrs, LONG).kind(),
-            Takes::Curator(..) => Kind::Mutex,
-        }
-    }
-
-    /// Whether holders can be cut off: they are reached over a wire, from this process.
-    fn has_wire(&self) -> bool {
-        matches!(self.takes, Takes::Here(_)) && !self.addrs.is_empty()
+    pub(crate) fn kind(&self) -> Kind {
+        self.lock().kind()
     }
 
     /// Whether this workload can be run on it.
@@ -127,8 +109,8 @@ impl Contestant {
             Workload::HandOver(contenders) | Workload::Saturated(contenders) => {
                 (Kind::Mutex, contenders)
             }
-            Workload::Herd(_) | Workload::Recovery if !self.has_wire() => return false,
-            Workload::OpenLoop { .. } if matches!(self.takes, Takes::Curator(..)) => return false,
+            // Over a wire that is counted or cut.
+            Workload::Herd(_) | Workload::Recovery if self.addrs.is_empty() => return false,
             Workload::Herd(contenders) | Workload::OpenLoop { contenders, .. } => {
                 (Kind::Mutex, contenders)
             }
@@ -163,7 +145,7 @@ pub(crate) fn recipes(
     .map(|algorithm| {
         let server = server.to_owned();
         Contestant {
-            takes: Takes::Here(Box::new(move |addrs, session_timeout| {
+            make: Box::new(move |addrs, session_timeout| {
                 Box::new(Recipe {
                     server: server.clone(),
                     durability,
@@ -171,7 +153,8 @@ pub(crate) fn recipes(
                     reach: Reach::Tcp(addrs[0]),
                     session_timeout,
                 })
-            })),
+            }),
+            java: None,
             addrs: vec![addr],
             wire: Wire::ZooKeeper,
             cpu: cpu.clone(),
@@ -188,10 +171,46 @@ pub(crate) fn recipes(
     .collect()
 }
 
+/// Curator's recipes; a Java process has the contenders of all of them.
+pub(crate) fn curators(
+    mutex: &CuratorLock,
+    java: Java,
+    cpu: &Cpu,
+    shortest: Duration,
+) -> Vec<Contestant> {
+    let java = Rc::new(java);
+    [Kind::Mutex, Kind::ReadWrite, Kind::Semaphore(3)]
+        .into_iter()
+        .map(|kind| {
+            let lock = CuratorLock {
+                kind,
+                ..mutex.clone()
+            };
+            Contestant {
+                make: Box::new(move |addrs, session_timeout| {
+                    Box::new(CuratorLock {
+                        addr: addrs[0],
+                        session_timeout,
+                        ..lock.clone()
+                    })
+                }),
+                java: Some(Rc::clone(&java)),
+                addrs: vec![mutex.addr],
+                wire: Wire::ZooKeeper,
+                cpu: cpu.clone(),
+                shortest: Some(shortest),
+                contenders_max: CURATORS_MAX,
+                is_variant: false,
+                client_cores: mutex.pin.generator_cores(),
+            }
+        })
+        .collect()
+}
+
 /// The mutex without a socket: contenders and server share a thread.
 pub(crate) fn in_process(server: Arc<minikeeper::Server>) -> Contestant {
     Contestant {
-        takes: Takes::Here(Box::new(move |_, session_timeout| {
+        make: Box::new(move |_, session_timeout| {
             Box::new(Recipe {
                 server: "minikeeper in process".into(),
                 durability: "nothing",
@@ -199,7 +218,8 @@ pub(crate) fn in_process(server: Arc<minikeeper::Server>) -> Contestant {
                 reach: Reach::InProcess(Arc::clone(&server)),
                 session_timeout,
             })
-        })),
+        }),
+        java: None,
         addrs: Vec::new(),
         wire: Wire::ZooKeeper,
         cpu: Cpu::Unknown,

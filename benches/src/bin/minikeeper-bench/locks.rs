@@ -135,21 +135,26 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
     let local = minikeeper::Server::builder().start().await;
     let local = local.map_err(|error| Error::Setup(error.to_string()))?;
     let cpu = Cpu::Embedded(Rc::clone(&server));
-    let mut contestants = contestants::recipes(
-        "minikeeper",
-        "nothing",
-        server.addr,
-        &cpu,
-        Duration::from_millis(400),
-    );
+    let shortest = Duration::from_millis(400);
+    let mut contestants =
+        contestants::recipes("minikeeper", "nothing", server.addr, &cpu, shortest);
     contestants.push(contestants::in_process(Arc::new(local)));
     let mut servers = vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())];
     let mut not_run = Vec::new();
     if args.peers {
-        let class_path = args.curator.as_deref();
         let mut peers = Peers::new(pin, &mut not_run);
-        peers.curator("minikeeper", server.addr, &cpu, "nothing", class_path);
-        peers.zookeepers(class_path);
+        let program = peers.curator_program(args.curator.as_deref());
+        if let Some(program) = &program {
+            peers.curator(
+                program,
+                "minikeeper",
+                server.addr,
+                &cpu,
+                "nothing",
+                shortest,
+            );
+        }
+        peers.zookeepers(program.as_ref());
         peers.others().await;
         contestants.extend(peers.contestants);
         servers.extend(peers.servers);

@@ -7,10 +7,7 @@ use minikeeper_benches::{
     clock::now_ns,
     history::{Event, History, What},
     outage,
-    peers::{
-        Kind, LockUnderTest,
-        curator::{Curator, Order},
-    },
+    peers::{LockUnderTest, curator::Order},
     relay::{Relay, Traffic},
     report::{Outage, Workload},
     stats,
@@ -21,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    contestants::{Contestant, LONG, Takes},
+    contestants::{Contestant, Java, LONG},
     plan::{self, Size},
 };
 
@@ -52,14 +49,9 @@ pub(crate) async fn block(
     if workload == Workload::Recovery {
         return recovery(contestant, resource).await;
     }
-    if let Takes::Curator(curator, _) = &contestant.takes {
-        return java(
-            contestant,
-            &mut curator.borrow_mut(),
-            workload,
-            size,
-            resource,
-        );
+    if let Some(java) = &contestant.java {
+        let order = order(contestant, workload, round, size, resource)?;
+        return java_block(contestant, java, workload, order);
     }
     let relays = if matches!(workload, Workload::Herd(_)) {
         relays(contestant)?
@@ -67,9 +59,9 @@ pub(crate) async fn block(
         Vec::new()
     };
     let lock = if relays.is_empty() {
-        here(contestant, &contestant.addrs, LONG)?
+        (contestant.make)(&contestant.addrs, LONG)
     } else {
-        relayed(contestant, &relays, LONG)?
+        relayed(contestant, &relays, LONG)
     };
     let before = contestant.cpu.ns()?;
     let contested = match (
@@ -98,73 +90,98 @@ fn relays(contestant: &Contestant) -> Result<Vec<Relay>, Error> {
     contestant.addrs.iter().map(start).collect()
 }
 
-fn relayed(
-    contestant: &Contestant,
-    relays: &[Relay],
-    timeout: Duration,
-) -> Result<Box<dyn LockUnderTest>, Error> {
+fn relayed(contestant: &Contestant, relays: &[Relay], timeout: Duration) -> Box<dyn LockUnderTest> {
     let addrs: Vec<_> = relays.iter().map(|relay| relay.addr).collect();
-    here(contestant, &addrs, timeout)
+    (contestant.make)(&addrs, timeout)
 }
 
-fn here(
+/// What a Java process is to do.
+fn order(
     contestant: &Contestant,
-    addrs: &[SocketAddr],
-    timeout: Duration,
-) -> Result<Box<dyn LockUnderTest>, Error> {
-    let lock = contestant.lock_at(addrs, timeout);
-    lock.ok_or_else(|| Error::Setup("it runs in a process of its own".into()))
-}
-
-/// A contest in a Java process. This thread waits for it.
-fn java(
-    contestant: &Contestant,
-    curator: &mut Curator,
     workload: Workload,
+    round: u32,
     size: Size,
     resource: &str,
-) -> Result<Block, Error> {
-    let contest = plan::contest(workload, size)
-        .ok_or_else(|| Error::Setup("Java runs no such workload".into()))?;
-    let (before, began_ns) = (contestant.cpu.ns()?, now_ns());
-    let (recorders, cpu_ns) = if workload == Workload::Cycle {
-        let count = contest.warmup + contest.grants;
-        let (recorder, cpu_ns) = curator.cycle(resource, count)?;
-        (vec![recorder], cpu_ns)
-    } else {
-        curator.contest(&Order {
-            resource: resource.to_owned(),
+) -> Result<Order, Error> {
+    let base = Order {
+        resource: resource.to_owned(),
+        kind: contestant.kind(),
+        contenders: 0,
+        readers: 0,
+        in_turn: false,
+        hold: Duration::ZERO,
+        grants: 0,
+        due_ns: Vec::new(),
+        limit: Duration::ZERO,
+        via: None,
+    };
+    match (
+        plan::contest(workload, size),
+        plan::open_loop(workload, round, size),
+    ) {
+        (Some(contest), _) => Ok(Order {
             contenders: contest.contenders,
+            readers: contest.readers,
             in_turn: contest.in_turn,
             hold: contest.hold,
             // At the end the queue thins out.
             grants: contest.warmup + contest.grants + contest.contenders,
             limit: contest.limit,
-        })?
-    };
+            ..base
+        }),
+        (None, Some(open_loop)) => {
+            let due_ns = open_loop.due_ns();
+            Ok(Order {
+                contenders: open_loop.contenders,
+                grants: u32::try_from(due_ns.len()).unwrap_or(u32::MAX),
+                due_ns,
+                limit: 2 * open_loop.duration,
+                ..base
+            })
+        }
+        (None, None) => Err(Error::Setup(format!("{workload:?} has no plan"))),
+    }
+}
+
+/// A contest in a Java process. This thread waits for it.
+fn java_block(
+    contestant: &Contestant,
+    java: &Java,
+    workload: Workload,
+    mut order: Order,
+) -> Result<Block, Error> {
+    let sent = matches!(workload, Workload::Herd(_)).then(|| java.relay.traffic());
+    order.via = sent.map(|_| java.relay.addr);
+    let (before, began_ns) = (contestant.cpu.ns()?, now_ns());
+    let (recorders, cpu_ns) = java.curator.borrow_mut().contest(&order)?;
     let wall_ns = stats::as_f64(now_ns() - began_ns);
     let after = contestant.cpu.ns()?;
-    let history = History::of(Kind::Mutex, recorders);
-    let grants = |event: &&Event| matches!(event.what, What::Granted { .. });
-    let granted: Vec<u64> = history
-        .events
-        .iter()
-        .filter(grants)
-        .map(|event| event.at_ns)
-        .collect();
-    let (warmup, last) = (
-        contest.warmup as usize,
-        granted.len().saturating_sub(contest.contenders as usize),
-    );
-    let at = |at: usize| granted.get(at).copied().unwrap_or(0);
+    let history = History::of(order.kind, recorders);
     Ok(Block {
-        timed: at(warmup)..at(last.max(warmup)),
+        timed: timed(&history, workload, order.contenders),
         history,
         client_cpu_ns: Some(cpu_ns),
         server_cpu_ns: after.zip(before).map(|(after, before)| after - before),
         busy: Some(stats::as_f64(cpu_ns) / wall_ns / contestant.client_cores),
-        traffic: None,
+        traffic: sent.map(|before| java.relay.traffic() - before),
     })
+}
+
+/// The part of a history from Java that counts: all of an open loop, and of a contest what lies
+/// between the beginning, in which everybody gets it once, and the end, at which few are left.
+fn timed(history: &History, workload: Workload, contenders: u32) -> Range<u64> {
+    let grants = |event: &&Event| matches!(event.what, What::Granted { .. });
+    let at_ns = |event: &Event| event.at_ns;
+    let granted: Vec<u64> = history.events.iter().filter(grants).map(at_ns).collect();
+    let ends = [history.events.first(), history.events.last()];
+    let [from_ns, to_ns] = ends.map(|event| event.map_or(0, at_ns));
+    if matches!(workload, Workload::OpenLoop { .. }) {
+        return from_ns..to_ns + 1;
+    }
+    let warmup = plan::warmup(contenders) as usize;
+    let last = granted.len().saturating_sub(contenders as usize);
+    let at = |at: usize| granted.get(at).copied().unwrap_or(0);
+    at(warmup)..at(last.max(warmup))
 }
 
 fn sum(relays: &[Relay]) -> Option<Traffic> {
@@ -210,8 +227,8 @@ pub(crate) async fn away(
             2 * timeout + Duration::from_secs(3)
         });
     let relays = relays(contestant)?;
-    let through = relayed(contestant, &relays, timeout)?;
-    let lock = here(contestant, &contestant.addrs, timeout)?;
+    let through = relayed(contestant, &relays, timeout);
+    let lock = (contestant.make)(&contestant.addrs, timeout);
     outage::run(
         outage,
         lock.as_ref(),

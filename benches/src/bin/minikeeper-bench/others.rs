@@ -23,7 +23,7 @@ use minikeeper_benches::{
 };
 
 use super::Peers;
-use crate::contestants::{Contestant, Cpu, POLLERS_MAX, Takes};
+use crate::contestants::{Contestant, Cpu, POLLERS_MAX};
 
 /// The shortest lease on Redis that its watchdog keeps alive on a busy machine.
 const REDIS_LEASE: Duration = Duration::from_millis(600);
@@ -56,7 +56,8 @@ impl Peers<'_> {
         make: impl Fn(&[SocketAddr], Duration) -> Box<dyn LockUnderTest> + 'static,
     ) {
         self.contestants.push(Contestant {
-            takes: Takes::Here(Box::new(make)),
+            make: Box::new(make),
+            java: None,
             addrs,
             wire,
             cpu: cpu.clone(),

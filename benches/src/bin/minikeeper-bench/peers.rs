@@ -1,24 +1,21 @@
 //! The other servers, started if they are installed, and their locks.
 
-use std::{cell::RefCell, net::SocketAddr, rc::Rc, time::Duration};
+use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use minikeeper_benches::{
     Error,
     peers::{
-        Promises,
-        curator::{self, Curator},
+        Kind,
+        curator::{CuratorLock, Program},
         zookeeper_client::ZookeeperClient,
     },
     process::Pin,
-    relay::Wire,
+    relay::{Relay, Wire},
     report::NotRun,
     servers::zookeeper::{Setup, ZooKeeper},
 };
 
-use crate::contestants::{self, Contestant, Cpu, LONG, Takes};
-
-/// More clients than that are more threads than one JVM has use for.
-const CURATORS_MAX: u32 = 128;
+use crate::contestants::{self, Contestant, Cpu, Java, LONG};
 
 /// What was started, and what was not.
 pub(crate) struct Peers<'a> {
@@ -52,35 +49,45 @@ impl<'a> Peers<'a> {
         }
     }
 
+    /// Java Curator, compiled once.
+    pub(crate) fn curator_program(&mut self, class_path: Option<&str>) -> Option<Arc<Program>> {
+        let compiled = Program::compile(class_path);
+        self.started("Curator", compiled).map(Arc::new)
+    }
+
     /// Java Curator on a server.
     pub(crate) fn curator(
         &mut self,
+        program: &Arc<Program>,
         server: &str,
         addr: SocketAddr,
         cpu: &Cpu,
         durability: &'static str,
-        class_path: Option<&str>,
+        shortest: Duration,
     ) {
-        let started = curator::curator_class_path(class_path)
-            .and_then(|class_path| Curator::start(self.pin, &class_path, addr, server, LONG));
-        let Some(curator) = self.started(&format!("Curator on {server}"), started) else {
-            return;
+        let mutex = CuratorLock {
+            program: Arc::clone(program),
+            pin: self.pin,
+            server: server.to_owned(),
+            durability,
+            addr,
+            kind: Kind::Mutex,
+            session_timeout: LONG,
         };
-        let promises: Promises = curator::promises(durability);
-        self.contestants.push(Contestant {
-            takes: Takes::Curator(Box::new(RefCell::new(curator)), promises),
-            addrs: vec![addr],
-            wire: Wire::ZooKeeper,
-            cpu: cpu.clone(),
-            shortest: None,
-            contenders_max: CURATORS_MAX,
-            is_variant: false,
-            client_cores: self.pin.generator_cores(),
+        let started = mutex.start().and_then(|curator| {
+            Ok(Java {
+                curator: RefCell::new(curator),
+                relay: Relay::start(addr, Wire::ZooKeeper)?,
+            })
         });
+        if let Some(java) = self.started(&format!("Curator on {server}"), started) {
+            let curators = contestants::curators(&mutex, java, cpu, shortest);
+            self.contestants.extend(curators);
+        }
     }
 
     /// ZooKeeper, in two setups, with all locks that it can be had with.
-    pub(crate) fn zookeepers(&mut self, class_path: Option<&str>) {
+    pub(crate) fn zookeepers(&mut self, program: Option<&Arc<Program>>) {
         for setup in [Setup::Kindest, Setup::AsShipped] {
             let what = format!("ZooKeeper, {}", setup.text());
             let started = ZooKeeper::start(setup, self.pin);
@@ -103,14 +110,15 @@ impl<'a> Peers<'a> {
             ));
             let server = name.clone();
             self.contestants.push(Contestant {
-                takes: Takes::Here(Box::new(move |addrs, session_timeout| {
+                make: Box::new(move |addrs, session_timeout| {
                     Box::new(ZookeeperClient {
                         server: server.clone(),
                         durability,
                         addr: addrs[0],
                         session_timeout,
                     })
-                })),
+                }),
+                java: None,
                 addrs: vec![addr],
                 wire: Wire::ZooKeeper,
                 cpu: cpu.clone(),
@@ -119,7 +127,9 @@ impl<'a> Peers<'a> {
                 is_variant: false,
                 client_cores: 1.0,
             });
-            self.curator(&name, addr, &cpu, durability, class_path);
+            if let Some(program) = program {
+                self.curator(program, &name, addr, &cpu, durability, shortest);
+            }
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         readers,
         in_turn: matches!(workload, Workload::HandOver(_) | Workload::Herd(_)),
         hold,
-        warmup: contenders.max(5),
+        warmup: warmup(contenders),
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
@@ -88,6 +88,11 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
             _ => Duration::from_secs(10),
         },
     })
+}
+
+/// Grants before those that count.
+pub(crate) fn warmup(contenders: u32) -> u32 {
+    contenders.max(5)
 }
 
 /// The open loop of a workload, if it is one.

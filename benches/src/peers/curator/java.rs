@@ -5,12 +5,13 @@ use std::{
     fmt::Write as _,
     io::{BufRead as _, BufReader, Read, Write as _},
     process::{Child, ChildStdin, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread::JoinHandle,
     time::Duration,
 };
 
-use crate::{Error, IoContext as _, clock::Deadline};
+use super::words;
+use crate::{Error, IoContext as _, clock::Deadline, peers::Belief};
 
 /// How long sessions may take to end when there are no more orders.
 const END_LIMIT: Duration = Duration::from_secs(3);
@@ -27,6 +28,7 @@ pub(super) struct Java {
     child: Child,
     orders: Option<ChildStdin>,
     answers: mpsc::Receiver<String>,
+    belief: Arc<Mutex<Belief>>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     last_words_reader: Option<JoinHandle<()>>,
     /// As errors name it.
@@ -45,10 +47,12 @@ impl Java {
         let stdout = child.stdout.take().expect("standard output was piped");
         let stderr = child.stderr.take().expect("standard error was piped");
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
+        let belief = Arc::new(Mutex::new(Belief::Lost));
         Ok(Self {
             child,
             orders,
-            answers: lines(stdout),
+            answers: lines(stdout, Arc::clone(&belief)),
+            belief,
             last_words_reader: Some(keep_last(stderr, Arc::clone(&last_words))),
             last_words,
             name,
@@ -77,17 +81,15 @@ impl Java {
         }
     }
 
-    /// Ends it in the middle of what it does (SIGKILL).
-    pub(super) fn kill(&mut self) -> Result<(), Error> {
-        let killed = self.child.kill().and_then(|()| self.child.wait());
-        killed.map(drop).context(|| "cannot kill java".into())
+    /// What was said last of the connection.
+    pub(super) const fn belief(&self) -> &Arc<Mutex<Belief>> {
+        &self.belief
     }
 
     /// The fault, and what was said last on standard error.
     pub(super) fn failed(&self, fault: &str) -> Error {
         let mut text = format!("{}: {fault}", self.name);
-        let words = self.last_words.lock();
-        let words = words.unwrap_or_else(PoisonError::into_inner);
+        let words = lock(&self.last_words);
         if !words.is_empty() {
             text += "; java said last:";
         }
@@ -124,18 +126,26 @@ impl Drop for Java {
         // instead leaves them to the server's next minutes.
         drop(self.orders.take());
         if self.wait().is_err() {
-            let _ = self.kill();
+            let _ = self.child.kill().and_then(|()| self.child.wait());
         }
     }
 }
 
-/// Reads lines in a thread, so that waiting for one can have an end.
-fn lines(from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+/// What is behind it; a thread that panicked has left no half of a word.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads lines in a thread, so that waiting for one can have an end. What is believed is no answer:
+/// nobody waits for it, and it counts from now on.
+fn lines(from: impl Read + Send + 'static, believed: Arc<Mutex<Belief>>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         let lines = BufReader::new(from).lines().map_while(Result::ok);
         for line in lines {
-            if send.send(line).is_err() {
+            if let Some(belief) = words::belief(&line) {
+                *lock(&believed) = belief;
+            } else if send.send(line).is_err() {
                 return;
             }
         }
@@ -149,7 +159,7 @@ fn keep_last(
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = lock(&last);
             if last.len() == LAST_WORDS_MAX {
                 last.pop_front();
             }

@@ -1,6 +1,9 @@
 //! The words between the bench and Java, and the difference of their clocks.
 
-use crate::{history::What, peers::Access};
+use crate::{
+    history::What,
+    peers::{Access, Belief},
+};
 
 /// How far the clock of Java is ahead of the own one.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -42,13 +45,24 @@ pub(super) fn event(line: &str) -> Option<(usize, i64, u8)> {
     words.next().is_none().then_some((index, at, code))
 }
 
+/// `belief WORD`; `None` if it is another line.
+pub(super) fn belief(line: &str) -> Option<Belief> {
+    match line.strip_prefix("belief ")? {
+        "held" => Some(Belief::Held),
+        "unsure" => Some(Belief::Unsure),
+        _ => Some(Belief::Lost),
+    }
+}
+
 /// What this code means to a contender with that one before; `None` if it cannot follow.
 pub(super) fn what(before: u8, code: u8) -> Option<What> {
     match (before, code) {
-        (b'R', b'a') => Some(What::Asked(Access::Exclusive)),
-        (b'a', b'g') => Some(What::Granted { token: None }),
-        (b'a', b'f') => Some(What::Refused),
-        (b'a', b'u') => Some(What::AcquireUnknown),
+        (b'R', b'd') => Some(What::Due),
+        (b'R' | b'd', b'a') => Some(What::Asked(Access::Exclusive)),
+        (b'R' | b'd', b's') => Some(What::Asked(Access::Shared)),
+        (b'a' | b's', b'g') => Some(What::Granted { token: None }),
+        (b'a' | b's', b'f') => Some(What::Refused),
+        (b'a' | b's', b'u') => Some(What::AcquireUnknown),
         (b'g', b'r') => Some(What::Releasing),
         (b'r', b'R') => Some(What::Released),
         (b'r', b'u') => Some(What::ReleaseUnknown),
@@ -79,6 +93,12 @@ mod tests {
     }
 
     #[test]
+    fn belief_is_no_answer() {
+        assert_eq!(belief("belief unsure"), Some(Belief::Unsure));
+        assert_eq!(belief("held 17"), None);
+    }
+
+    #[test]
     fn failure_means_the_operation_that_goes_on() {
         assert_eq!(what(b'a', b'u'), Some(What::AcquireUnknown));
         assert_eq!(what(b'r', b'u'), Some(What::ReleaseUnknown));
@@ -86,7 +106,14 @@ mod tests {
 
     #[test]
     fn event_out_of_turn_is_refused() {
-        for (before, code) in [(b'R', b'g'), (b'g', b'a'), (b'u', b'a'), (b'f', b'a')] {
+        let wrong = [
+            (b'R', b'g'),
+            (b'd', b'g'),
+            (b'g', b'a'),
+            (b'u', b'a'),
+            (b'f', b'a'),
+        ];
+        for (before, code) in wrong {
             assert_eq!(what(before, code), None);
         }
     }

@@ -177,7 +177,7 @@ pub(super) fn pauses(report: &Report) -> String {
             let late_write = match pause.late_write_accepted {
                 Some(true) => badge("no", "TAKEN"),
                 Some(false) => badge("yes", "refused"),
-                None => badge("yes", "none: it knew"),
+                None => badge("yes", "none: it was told"),
             };
             vec![
                 name(&pause.contestant),

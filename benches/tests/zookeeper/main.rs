@@ -14,11 +14,9 @@ use std::{
 };
 
 use minikeeper_benches::{
-    clock::{Deadline, nanos, now_ns},
-    history::{Event, History, What},
+    clock::{Deadline, now_ns},
     peers::{
         Access, Belief, Contender, Kind, LockUnderTest,
-        curator::{self, Curator, Order, curator_class_path},
         recipes::{Algorithm, Reach, Recipe},
         zookeeper_client::ZookeeperClient,
     },
@@ -26,6 +24,8 @@ use minikeeper_benches::{
     servers::zookeeper::{Setup, ZooKeeper},
 };
 use minikeeper_client::Client;
+
+mod curator;
 
 /// How long anything may take that takes milliseconds on a machine with nothing else to do.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -257,187 +257,4 @@ fn server_tells_its_version_and_ends_when_dropped() {
     assert!(std::fs::exists(&process).unwrap());
     drop(server);
     assert!(!std::fs::exists(&process).unwrap());
-}
-
-fn contestant(server: &ZooKeeper, session_timeout: Duration) -> Curator {
-    let class_path = curator_class_path(None).unwrap_or_else(|error| panic!("{}", error.chain()));
-    let (addr, name) = (server.addr(), server.name());
-    Curator::start(Pin::None, &class_path, addr, &name, session_timeout)
-        .unwrap_or_else(|error| panic!("{}", error.chain()))
-}
-
-/// Times by contender, in the order asked, granted, releasing, released, again and again.
-fn rounds(history: &History) -> Vec<Vec<[u64; 4]>> {
-    let mut all = Vec::new();
-    for contender in 0..u32::try_from(history.sessions.len()).unwrap() {
-        let own = |event: &&Event| event.contender == contender;
-        let own: Vec<&Event> = history.events.iter().filter(own).collect();
-        let rounds = own.chunks(4).map(|round| {
-            let whats: Vec<What> = round.iter().map(|event| event.what).collect();
-            assert_eq!(
-                whats,
-                [
-                    What::Asked(Access::Exclusive),
-                    What::Granted { token: None },
-                    What::Releasing,
-                    What::Released
-                ],
-                "contender {contender}"
-            );
-            let times: Vec<u64> = round.iter().map(|event| event.at_ns).collect();
-            <[u64; 4]>::try_from(times).unwrap()
-        });
-        all.push(rounds.collect());
-    }
-    all
-}
-
-#[test]
-fn contest_of_curators_is_a_whole_history() {
-    let server = server();
-    let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
-    let order = Order {
-        in_turn: true,
-        resource: "contest".into(),
-        contenders: 4,
-        hold: Duration::from_micros(200),
-        grants: 50,
-        limit: LIMIT,
-    };
-    // The second finds its clients connected.
-    let mut sessions = Vec::new();
-    for _ in 0..2 {
-        let before = now_ns();
-        let (recorders, cpu_ns) = curator.contest(&order).unwrap();
-        let after = now_ns();
-        let history = History::of(Kind::Mutex, recorders);
-        assert!(cpu_ns > 0);
-
-        let mut distinct = history.sessions.clone();
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 4, "{:?}", history.sessions);
-        sessions.push(history.sessions.clone());
-
-        let error = curator.clock_error_ns();
-        assert!(error < 10_000_000, "clocks compared to {error} ns");
-        for event in &history.events {
-            assert!(event.at_ns + error >= before, "{event:?} before {before}");
-            assert!(event.at_ns <= after + error, "{event:?} after {after}");
-        }
-
-        let rounds = rounds(&history);
-        let mut holds = Vec::new();
-        for [asked, granted, releasing, released] in rounds.iter().flatten().copied() {
-            assert!(asked < granted && granted <= releasing && releasing <= released);
-            assert!(releasing - granted >= nanos(order.hold));
-            holds.push((granted, releasing));
-        }
-        assert_eq!(holds.len(), 50);
-        holds.sort_unstable();
-        let overlap = holds.windows(2).find(|pair| pair[0].1 > pair[1].0);
-        assert_eq!(overlap, None, "two holders");
-        // The first waits for the others, so all have asked before the second is granted.
-        for one in &rounds {
-            let [asked, ..] = one.first().expect("each of them has a turn");
-            assert!(*asked < holds[1].0);
-        }
-    }
-    assert_eq!(sessions[0], sessions[1]);
-
-    let (alone, _) = curator.cycle("cycle", 20).unwrap();
-    let history = History::of(Kind::Mutex, vec![alone]);
-    assert_eq!(rounds(&history)[0].len(), 20);
-    assert_eq!(history.sessions[0], sessions[0][0]);
-}
-
-#[test]
-fn contest_ends_at_its_limit_with_the_others_refused() {
-    let server = server();
-    let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
-    // Each grant lasts longer than half the limit, so no more than two fit in.
-    let order = Order {
-        in_turn: false,
-        resource: "limit".into(),
-        contenders: 4,
-        hold: Duration::from_millis(600),
-        grants: 100,
-        limit: Duration::from_secs(1),
-    };
-    let (recorders, _) = curator.contest(&order).unwrap();
-    let history = History::of(Kind::Mutex, recorders);
-    let count = |what: What| history.events.iter().filter(|e| e.what == what).count();
-    let granted = count(What::Granted { token: None });
-    assert!((1..=2).contains(&granted), "{history:?}");
-    assert_eq!(count(What::Released), granted, "{history:?}");
-    // At the limit one holds it; all the others are told no, and nothing of them is left.
-    let asked = count(What::Asked(Access::Exclusive));
-    assert_eq!(count(What::Refused), asked - granted, "{history:?}");
-    assert!(count(What::Refused) >= 2, "{history:?}");
-    run(async {
-        let eyes = recipe(&server, Algorithm::Mutex).client().await.unwrap();
-        let left = ephemerals(&eyes, "/bench/limit").await;
-        assert!(left.is_empty(), "{left:?}");
-    });
-}
-
-/// Java's complaint is the only thing that helps then.
-#[test]
-fn class_path_without_curator_fails_with_what_java_says() {
-    let class_path = curator_class_path(Some("/usr/share/java/guava.jar"));
-    let class_path = class_path.unwrap_or_else(|error| panic!("{}", error.chain()));
-    let nobody = ([127, 0, 0, 1], 1).into();
-    let started = Curator::start(Pin::None, &class_path, nobody, "nothing", LIMIT);
-    let text = started.unwrap_err().to_string();
-    assert!(text.starts_with("Curator on nothing: "), "{text}");
-    assert!(text.contains("CuratorFramework"), "{text}");
-    assert!(text.contains("error: compilation failed"), "{text}");
-}
-
-#[test]
-fn curator_waits_for_its_own_second_client() {
-    let server = server();
-    let mut curator = contestant(&server, curator::SESSION_TIMEOUT);
-    let held = curator.hold("given-back", LIMIT).unwrap();
-    let waiter = curator.wait("given-back", LIMIT).unwrap();
-    assert_ne!(held.session, waiter);
-    let again = curator.hold("given-back", LIMIT).unwrap_err().to_string();
-    assert!(again.contains("a lock is held already"), "{again}");
-    let released = curator.release().unwrap();
-    let granted = curator.granted(LIMIT).unwrap().expect("nobody holds it");
-    // The waiter may have it before the holder knows that it is given back.
-    assert!(held.at_ns < granted && held.at_ns < released);
-}
-
-#[test]
-fn killed_holders_lock_is_granted_after_the_session_timeout_and_not_before() {
-    let server = server();
-    let timeout = Duration::from_secs(2);
-    let mut holder = contestant(&server, timeout);
-    let mut waiter = contestant(&server, curator::SESSION_TIMEOUT);
-    // The server has heard nothing of this session before.
-    let before = now_ns();
-    let held = holder.hold("killed", LIMIT).unwrap();
-    let waiting = waiter.wait("killed", LIMIT).unwrap();
-    assert_ne!(held.session, waiting);
-    run(async {
-        let eyes = recipe(&server, Algorithm::Mutex).client().await.unwrap();
-        await_queued(&eyes, "/bench/killed", 2).await;
-    });
-    let killed = holder.kill().unwrap();
-    let granted = waiter.granted(LIMIT).unwrap().expect("the holder is dead");
-    let error = waiter.clock_error_ns();
-    assert!(granted + error > killed, "while the holder was alive");
-    let since = granted + error - before;
-    assert!(
-        since >= nanos(timeout),
-        "{since} ns after the session began, which lasts {timeout:?}"
-    );
-    // At most one tick later; the rest is for a machine that has more to do.
-    let after = Duration::from_nanos(granted.saturating_sub(killed));
-    let latest = timeout + 2 * Setup::Kindest.tick() + Duration::from_secs(5);
-    assert!(after <= latest, "{after:?} after the holder was killed");
-
-    let gone = holder.hold("killed", LIMIT).unwrap_err().to_string();
-    assert!(gone.starts_with("Curator on ZooKeeper"), "{gone}");
 }
