@@ -57,8 +57,10 @@ pub trait LockUnderTest: Send + Sync {
     /// Algorithm and server as tables name them: `recipes on minikeeper`.
     fn name(&self) -> String;
 
-    /// What excludes what.
-    fn kind(&self) -> Kind;
+    /// What excludes what. A mutex, where nothing else is said.
+    fn kind(&self) -> Kind {
+        Kind::Mutex
+    }
 
     /// What its authors say about it.
     fn promises(&self) -> Promises;

@@ -18,8 +18,7 @@ use minikeeper_benches::{
     contest::Contest,
     judge::{Finding, Verdict, judge},
     peers::{
-        Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest,
-        Promises,
+        Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     },
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -48,10 +47,6 @@ struct InMemory {
 impl LockUnderTest for InMemory {
     fn name(&self) -> String {
         format!("in memory, {:?}", self.bug)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

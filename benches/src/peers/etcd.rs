@@ -28,7 +28,7 @@ use etcd_client::{
 use tokio::time::timeout;
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
 };
 use crate::Error;
 
@@ -54,10 +54,6 @@ pub struct EtcdLock {
 impl LockUnderTest for EtcdLock {
     fn name(&self) -> String {
         format!("concurrency.Mutex on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

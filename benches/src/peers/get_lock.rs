@@ -14,7 +14,7 @@ use std::{net::SocketAddr, time::Duration};
 use mysql_async::{Conn, Error as SqlError, prelude::Queryable as _};
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     mariadb::connect,
 };
 use crate::Error;
@@ -34,10 +34,6 @@ pub struct GetLock {
 impl LockUnderTest for GetLock {
     fn name(&self) -> String {
         format!("GET_LOCK on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

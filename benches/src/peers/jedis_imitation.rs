@@ -25,7 +25,7 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     hash_lock::HashLock,
     redis_channel::Channel,
     redis_link::{failure, unique},
@@ -54,10 +54,6 @@ pub struct JedisImitation {
 impl LockUnderTest for JedisImitation {
     fn name(&self) -> String {
         format!("imitation of RLock (broken) on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

@@ -14,7 +14,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use mysql_async::{Conn, Error as SqlError, prelude::Queryable as _};
 
-use super::{Contender, Doing, Fairness, Kind, LockUnderTest, Promises, mariadb::connect};
+use super::{Contender, Doing, Fairness, LockUnderTest, Promises, mariadb::connect};
 use crate::Error;
 
 mod owner;
@@ -143,10 +143,6 @@ async fn sweep(connection: &mut Conn, older_than: Duration) -> Result<u64, SqlEr
 impl LockUnderTest for ResourceLock {
     fn name(&self) -> String {
         format!("lock table on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

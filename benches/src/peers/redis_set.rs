@@ -8,7 +8,7 @@ use redis::{RedisResult, Script, aio::MultiplexedConnection};
 use tokio::time::sleep;
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     redis_link::{DELETE_IF_MINE, connect, failure, set_if_absent, setup_failed, unique},
 };
 use crate::{Error, clock::Deadline};
@@ -34,10 +34,6 @@ pub struct RedisSet {
 impl LockUnderTest for RedisSet {
     fn name(&self) -> String {
         format!("SET NX PX on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

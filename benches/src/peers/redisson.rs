@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     hash_lock::HashLock,
     redis_channel::Channel,
     redis_link::{failure, unique},
@@ -91,10 +91,6 @@ impl Redisson {
 impl LockUnderTest for Redisson {
     fn name(&self) -> String {
         format!("Redisson RLock on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
     redis_link::{DELETE_IF_MINE, connect, millis, set_if_absent, unique},
 };
 use crate::{
@@ -92,10 +92,6 @@ impl Redlock {
 impl LockUnderTest for Redlock {
     fn name(&self) -> String {
         format!("Redlock on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {

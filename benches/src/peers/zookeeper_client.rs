@@ -25,7 +25,7 @@ use zookeeper_client::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest, Promises,
+    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
 };
 use crate::Error;
 
@@ -52,10 +52,6 @@ pub struct ZookeeperClient {
 impl LockUnderTest for ZookeeperClient {
     fn name(&self) -> String {
         format!("zookeeper-client on {}", self.server)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Mutex
     }
 
     fn promises(&self) -> Promises {
