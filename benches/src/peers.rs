@@ -14,7 +14,8 @@
 //! | [`zookeeper_client`] | the lock of the crate zookeeper-client |
 //!
 //! The locks on Redis share `redis_link` (connections), `redis_channel` (messages) and `hash_lock`
-//! (the scripts of Redisson and its imitation).
+//! (the scripts of Redisson and its imitation). `plain` is for contenders whose lock is a mutex
+//! without tokens.
 //!
 //! Each contender has a connection and a session of its own: contenders that share one flatter the
 //! result, and the judge refuses such a run.
@@ -36,6 +37,7 @@ pub mod jedis_imitation;
 mod mariadb;
 #[cfg(feature = "peers")]
 pub mod mysql_table;
+mod plain;
 pub mod recipes;
 #[cfg(feature = "peers")]
 mod redis_channel;

@@ -14,8 +14,8 @@ use std::{net::SocketAddr, time::Duration};
 use mysql_async::{Conn, Error as SqlError, prelude::Queryable as _};
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
-    mariadb::connect,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises, mariadb::connect,
+    plain::Plain,
 };
 use crate::Error;
 
@@ -113,27 +113,19 @@ impl One {
     }
 }
 
-impl Contender for One {
+impl Plain for One {
     fn session(&self) -> String {
         self.id.to_string()
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            while !self.get(CALL_WAIT).await? {}
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let is_got = self.get(limit).await?;
-            Ok(is_got.then_some(Grant { token: None }))
-        })
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let call_wait = limit.unwrap_or(CALL_WAIT);
+        loop {
+            let is_held = self.get(call_wait).await?;
+            if is_held || limit.is_some() {
+                return Ok(is_held);
+            }
+        }
     }
 
     fn belief(&self) -> Belief {
@@ -144,27 +136,25 @@ impl Contender for One {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(async move {
-            let was_held = std::mem::take(&mut self.is_held);
-            let Some(mut connection) = self.connection.take() else {
-                return Err(LockFailure::NotHeld("its connection is gone".into()));
-            };
-            let answer: Result<Option<Option<i64>>, _> = connection
-                .exec_first("SELECT RELEASE_LOCK(?)", (self.name.as_str(),))
-                .await;
-            match answer {
-                Ok(released) => {
-                    self.connection = Some(connection);
-                    match released.flatten() {
-                        Some(1) => Ok(()),
-                        Some(_) => Err(LockFailure::NotHeld("another connection has it".into())),
-                        None => Err(LockFailure::NotHeld("nobody has it".into())),
-                    }
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        let was_held = std::mem::take(&mut self.is_held);
+        let Some(mut connection) = self.connection.take() else {
+            return Err(LockFailure::NotHeld("its connection is gone".into()));
+        };
+        let answer: Result<Option<Option<i64>>, _> = connection
+            .exec_first("SELECT RELEASE_LOCK(?)", (self.name.as_str(),))
+            .await;
+        match answer {
+            Ok(released) => {
+                self.connection = Some(connection);
+                match released.flatten() {
+                    Some(1) => Ok(()),
+                    Some(_) => Err(LockFailure::NotHeld("another connection has it".into())),
+                    None => Err(LockFailure::NotHeld("nobody has it".into())),
                 }
-                Err(error) if was_held => Err(LockFailure::Unknown(error.to_string())),
-                Err(error) => Err(LockFailure::NotHeld(error.to_string())),
             }
-        })
+            Err(error) if was_held => Err(LockFailure::Unknown(error.to_string())),
+            Err(error) => Err(LockFailure::NotHeld(error.to_string())),
+        }
     }
 }

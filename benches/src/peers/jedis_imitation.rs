@@ -25,8 +25,9 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
     hash_lock::HashLock,
+    plain::Plain,
     redis_channel::Channel,
     redis_link::{failure, unique},
 };
@@ -94,7 +95,20 @@ struct One {
     watchdog: Option<JoinHandle<()>>,
 }
 
-impl One {
+impl Drop for One {
+    fn drop(&mut self) {
+        // It stands for a process; a dead one renews nothing.
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.abort();
+        }
+    }
+}
+
+impl Plain for One {
+    fn session(&self) -> String {
+        self.link.owner().to_owned()
+    }
+
     async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
         let is_held = wait(&mut self.link, &mut self.channel, limit).await?;
         if is_held {
@@ -104,6 +118,14 @@ impl One {
             }
         }
         Ok(is_held)
+    }
+
+    fn belief(&self) -> Belief {
+        if self.holds > 0 {
+            Belief::NoAnswer
+        } else {
+            Belief::Lost
+        }
     }
 
     async fn unlock(&mut self) -> Result<(), LockFailure> {
@@ -125,51 +147,6 @@ impl One {
             ))),
             Err(error) => Err(failure(&error)),
         }
-    }
-}
-
-impl Drop for One {
-    fn drop(&mut self) {
-        // It stands for a process; a dead one renews nothing.
-        if let Some(watchdog) = &self.watchdog {
-            watchdog.abort();
-        }
-    }
-}
-
-impl Contender for One {
-    fn session(&self) -> String {
-        self.link.owner().to_owned()
-    }
-
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            self.lock(None).await?;
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let is_held = self.lock(Some(limit)).await?;
-            Ok(is_held.then_some(Grant { token: None }))
-        })
-    }
-
-    fn belief(&self) -> Belief {
-        if self.holds > 0 {
-            Belief::NoAnswer
-        } else {
-            Belief::Lost
-        }
-    }
-
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(self.unlock())
     }
 }
 

@@ -8,7 +8,8 @@ use redis::{RedisResult, Script, aio::MultiplexedConnection};
 use tokio::time::sleep;
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
+    plain::Plain,
     redis_link::{DELETE_IF_MINE, connect, failure, set_if_absent, setup_failed, unique},
 };
 use crate::{Error, clock::Deadline};
@@ -89,38 +90,23 @@ impl One {
     }
 }
 
-impl Contender for One {
+impl Plain for One {
     fn session(&self) -> String {
         self.id.clone()
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            while !self.attempt().await? {
-                sleep(self.interval).await;
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
+        loop {
+            if self.attempt().await? {
+                return Ok(true);
             }
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let deadline = Deadline::new(limit, "lock");
-            loop {
-                if self.attempt().await? {
-                    return Ok(Some(Grant { token: None }));
-                }
-                let left = deadline.left();
-                if left.is_zero() {
-                    return Ok(None);
-                }
-                sleep(self.interval.min(left)).await;
+            let left = deadline.as_ref().map_or(Duration::MAX, Deadline::left);
+            if left.is_zero() {
+                return Ok(false);
             }
-        })
+            sleep(self.interval.min(left)).await;
+        }
     }
 
     /// There is no library that would know: who took it must hope that the time has not passed.
@@ -131,25 +117,23 @@ impl Contender for One {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(async move {
-            let Some(value) = self.held.take() else {
-                return Err(LockFailure::NotHeld("nothing was acquired".into()));
-            };
-            let deleted: RedisResult<bool> = self
-                .delete
-                .key(&self.key)
-                .arg(value)
-                .invoke_async(&mut self.connection)
-                .await;
-            match deleted {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(LockFailure::NotHeld(format!(
-                    "key {:?}: its time to live has passed",
-                    self.key
-                ))),
-                Err(error) => Err(failure(&error)),
-            }
-        })
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        let Some(value) = self.held.take() else {
+            return Err(LockFailure::NotHeld("nothing was acquired".into()));
+        };
+        let deleted: RedisResult<bool> = self
+            .delete
+            .key(&self.key)
+            .arg(value)
+            .invoke_async(&mut self.connection)
+            .await;
+        match deleted {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LockFailure::NotHeld(format!(
+                "key {:?}: its time to live has passed",
+                self.key
+            ))),
+            Err(error) => Err(failure(&error)),
+        }
     }
 }

@@ -14,8 +14,9 @@ use tokio::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
     hash_lock::HashLock,
+    plain::Plain,
     redis_channel::Channel,
     redis_link::{failure, unique},
 };
@@ -121,14 +122,6 @@ pub struct RLock {
 }
 
 impl RLock {
-    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
-        let is_held = wait(&mut self.link, &mut self.channel, limit).await?;
-        if is_held {
-            self.count();
-        }
-        Ok(is_held)
-    }
-
     fn count(&mut self) {
         self.holds += 1;
         let Lease::Watched(_) = self.lease else {
@@ -150,28 +143,6 @@ impl RLock {
             renewal.holds -= 1;
             if renewal.holds == 0 {
                 self.renewal = None;
-            }
-        }
-    }
-
-    async fn unlock(&mut self) -> Result<(), LockFailure> {
-        match self.link.unlock().await {
-            Ok(Some(_)) => {
-                self.uncount();
-                Ok(())
-            }
-            Ok(None) => {
-                // The watchdog is left alone; it ends when it finds that the lock is not ours.
-                self.holds = 0;
-                Err(LockFailure::NotHeld(format!(
-                    "lock {:?}: not locked by {}",
-                    self.link.key(),
-                    self.link.owner()
-                )))
-            }
-            Err(error) => {
-                self.uncount();
-                Err(failure(&error))
             }
         }
     }
@@ -239,27 +210,17 @@ impl RLock {
     }
 }
 
-impl Contender for RLock {
+impl Plain for RLock {
     fn session(&self) -> String {
         self.link.owner().to_owned()
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            self.lock(None).await?;
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let is_held = self.lock(Some(limit)).await?;
-            Ok(is_held.then_some(Grant { token: None }))
-        })
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let is_held = wait(&mut self.link, &mut self.channel, limit).await?;
+        if is_held {
+            self.count();
+        }
+        Ok(is_held)
     }
 
     /// Redisson asks the server, always: of what it got it says nothing by itself.
@@ -270,8 +231,26 @@ impl Contender for RLock {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(self.unlock())
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        match self.link.unlock().await {
+            Ok(Some(_)) => {
+                self.uncount();
+                Ok(())
+            }
+            Ok(None) => {
+                // The watchdog is left alone; it ends when it finds that the lock is not ours.
+                self.holds = 0;
+                Err(LockFailure::NotHeld(format!(
+                    "lock {:?}: not locked by {}",
+                    self.link.key(),
+                    self.link.owner()
+                )))
+            }
+            Err(error) => {
+                self.uncount();
+                Err(failure(&error))
+            }
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use tokio::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
+    plain::Plain,
     redis_link::{DELETE_IF_MINE, connect, millis, set_if_absent, unique},
 };
 use crate::{
@@ -172,20 +173,6 @@ impl Holder {
         (answers.yes >= majority(self.instances.len())).then(|| now_ns + nanos(validity))
     }
 
-    async fn wait(&mut self, limit: Option<Duration>) -> bool {
-        let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
-        loop {
-            if self.attempt().await {
-                return true;
-            }
-            let left = deadline.as_ref().map_or(Duration::MAX, Deadline::left);
-            if left.is_zero() {
-                return false;
-            }
-            sleep(self.random.delay().min(left)).await;
-        }
-    }
-
     /// Starts the time to live anew, on a majority and while the hold can still be trusted.
     /// `false`: not extended, by the instances or because it was extended often enough; the hold
     /// ends when it would have ended.
@@ -222,6 +209,52 @@ impl Holder {
         Duration::from_nanos(until_ns.saturating_sub(now_ns()))
     }
 
+    /// Does the same on all instances at once, and waits for all of them.
+    async fn on_all(&self, step: &Step) -> Answers {
+        let mut running = JoinSet::new();
+        for instance in &self.instances {
+            let (instance, key, step) = (Arc::clone(instance), self.key.clone(), step.clone());
+            running.spawn(async move { instance.ask(&key, &step).await });
+        }
+        let mut answers = Answers::default();
+        while let Some(answer) = running.join_next().await {
+            match answer.ok().flatten() {
+                Some(true) => answers.yes += 1,
+                Some(false) => answers.no += 1,
+                None => answers.silent += 1,
+            }
+        }
+        answers
+    }
+}
+
+impl Plain for Holder {
+    fn session(&self) -> String {
+        self.id.clone()
+    }
+
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
+        loop {
+            if self.attempt().await {
+                return Ok(true);
+            }
+            let left = deadline.as_ref().map_or(Duration::MAX, Deadline::left);
+            if left.is_zero() {
+                return Ok(false);
+            }
+            sleep(self.random.delay().min(left)).await;
+        }
+    }
+
+    fn belief(&self) -> Belief {
+        if self.validity_left().is_zero() {
+            Belief::Lost
+        } else {
+            Belief::Held
+        }
+    }
+
     async fn unlock(&mut self) -> Result<(), LockFailure> {
         let Some(held) = self.held.take() else {
             return Err(LockFailure::NotHeld("nothing was acquired".into()));
@@ -244,60 +277,6 @@ impl Holder {
         } else {
             Err(LockFailure::Unknown(text))
         }
-    }
-
-    /// Does the same on all instances at once, and waits for all of them.
-    async fn on_all(&self, step: &Step) -> Answers {
-        let mut running = JoinSet::new();
-        for instance in &self.instances {
-            let (instance, key, step) = (Arc::clone(instance), self.key.clone(), step.clone());
-            running.spawn(async move { instance.ask(&key, &step).await });
-        }
-        let mut answers = Answers::default();
-        while let Some(answer) = running.join_next().await {
-            match answer.ok().flatten() {
-                Some(true) => answers.yes += 1,
-                Some(false) => answers.no += 1,
-                None => answers.silent += 1,
-            }
-        }
-        answers
-    }
-}
-
-impl Contender for Holder {
-    fn session(&self) -> String {
-        self.id.clone()
-    }
-
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            self.wait(None).await;
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let is_held = self.wait(Some(limit)).await;
-            Ok(is_held.then_some(Grant { token: None }))
-        })
-    }
-
-    fn belief(&self) -> Belief {
-        if self.validity_left().is_zero() {
-            Belief::Lost
-        } else {
-            Belief::Held
-        }
-    }
-
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(self.unlock())
     }
 }
 

@@ -25,7 +25,7 @@ use zookeeper_client::{
 };
 
 use super::{
-    Access, Belief, Contender, Doing, Fairness, Grant, LockFailure, LockUnderTest, Promises,
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises, plain::Plain,
 };
 use crate::Error;
 
@@ -89,21 +89,16 @@ struct One {
 }
 
 impl One {
-    async fn lock(&self) -> Result<String, ClientError> {
+    async fn enter(&mut self) -> Result<(), ClientError> {
         let prefix = LockPrefix::new_curator(&self.folder, "lock-")?;
         let parents = CreateMode::Container.with_acls(Acls::anyone_all());
         let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
         let lock = self.client.lock(prefix, b"", options).await?;
-        let path = lock.lock_path().to_owned();
+        self.held = Some(lock.lock_path().to_owned());
         // Dropped it would delete the znode a second time, after the release. What is forgotten is
         // the path once more.
         std::mem::forget(lock);
-        Ok(path)
-    }
-
-    fn keep(&mut self, path: String) -> Grant {
-        self.held = Some(path);
-        Grant { token: None }
+        Ok(())
     }
 
     /// Deletes what the session has in the queue; it holds nothing at this time.
@@ -134,12 +129,12 @@ impl One {
     }
 
     /// The call, or its being dropped after the limit, whichever comes first.
-    async fn lock_within(&mut self, limit: Duration) -> Result<Option<Grant>, LockFailure> {
-        match tokio::time::timeout(limit, self.lock()).await {
-            Ok(Ok(path)) => Ok(Some(self.keep(path))),
+    async fn enter_within(&mut self, limit: Duration) -> Result<bool, LockFailure> {
+        match tokio::time::timeout(limit, self.enter()).await {
+            Ok(Ok(())) => Ok(true),
             Ok(Err(error)) => Err(self.failure(error).await),
             Err(_) => match self.leave().await {
-                Ok(()) => Ok(None),
+                Ok(()) => Ok(false),
                 Err(error) => Err(unknown(error)),
             },
         }
@@ -153,36 +148,25 @@ impl One {
     }
 }
 
-impl Contender for One {
+impl Plain for One {
     fn session(&self) -> String {
         format!("0x{:x}", self.client.session_id().0)
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            match self.lock().await {
-                Ok(path) => Ok(self.keep(path)),
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        match limit {
+            None => match self.enter().await {
+                Ok(()) => Ok(true),
                 Err(error) => Err(self.failure(error).await),
-            }
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            if !limit.is_zero() {
-                return self.lock_within(limit).await;
-            }
-            match self.is_queue_empty().await {
-                Ok(true) => self.lock_within(TRY_LIMIT).await,
-                Ok(false) => Ok(None),
+            },
+            Some(Duration::ZERO) => match self.is_queue_empty().await {
+                Ok(true) => self.enter_within(TRY_LIMIT).await,
+                Ok(false) => Ok(false),
                 // Nothing was asked for.
                 Err(error) => Err(LockFailure::NotHeld(error.to_string())),
-            }
-        })
+            },
+            Some(limit) => self.enter_within(limit).await,
+        }
     }
 
     fn belief(&self) -> Belief {
@@ -196,26 +180,24 @@ impl Contender for One {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(async move {
-            let Some(path) = self.held.take() else {
-                return Err(LockFailure::NotHeld("nothing was acquired".into()));
-            };
-            let mut is_repeated = false;
-            for _ in 0..RELEASES_MAX {
-                match self.client.delete(&path, None).await {
-                    Ok(()) => return Ok(()),
-                    // The one before has done it, and its answer was lost.
-                    Err(ClientError::NoNode) if is_repeated => return Ok(()),
-                    Err(error @ (ClientError::NoNode | ClientError::SessionExpired)) => {
-                        return Err(LockFailure::NotHeld(error.to_string()));
-                    }
-                    Err(ClientError::ConnectionLoss) => is_repeated = true,
-                    Err(error) => return Err(unknown(error)),
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        let Some(path) = self.held.take() else {
+            return Err(LockFailure::NotHeld("nothing was acquired".into()));
+        };
+        let mut is_repeated = false;
+        for _ in 0..RELEASES_MAX {
+            match self.client.delete(&path, None).await {
+                Ok(()) => return Ok(()),
+                // The one before has done it, and its answer was lost.
+                Err(ClientError::NoNode) if is_repeated => return Ok(()),
+                Err(error @ (ClientError::NoNode | ClientError::SessionExpired)) => {
+                    return Err(LockFailure::NotHeld(error.to_string()));
                 }
+                Err(ClientError::ConnectionLoss) => is_repeated = true,
+                Err(error) => return Err(unknown(error)),
             }
-            Err(unknown("the connection was lost again and again"))
-        })
+        }
+        Err(unknown("the connection was lost again and again"))
     }
 }
 

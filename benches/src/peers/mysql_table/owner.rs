@@ -10,8 +10,8 @@ use std::{
 use mysql_async::{Conn, Error as SqlError, Transaction, TxOpts, prelude::Queryable as _};
 
 use crate::{
-    clock::{nanos, now_ns},
-    peers::{Access, Belief, Contender, Doing, Grant, LockFailure, mariadb::connect},
+    clock::Deadline,
+    peers::{Belief, LockFailure, mariadb::connect, plain::Plain},
 };
 
 /// How long an owner waits before it asks again.
@@ -249,39 +249,24 @@ fn node_info(addr: SocketAddr) -> String {
     format!("{machine}/{thread}/{}-{start}/{number}", std::process::id())
 }
 
-impl Contender for Owner {
+impl Plain for Owner {
     /// What the table has as its owner.
     fn session(&self) -> String {
         self.node_info.clone()
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            while !self.lock_once().await? {
-                tokio::time::sleep(PAUSE).await;
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
+        loop {
+            if self.lock_once().await? {
+                return Ok(true);
             }
-            Ok(Grant { token: None })
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(async move {
-            let end_ns = now_ns().saturating_add(nanos(limit));
-            loop {
-                if self.lock_once().await? {
-                    return Ok(Some(Grant { token: None }));
-                }
-                let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
-                if left.is_zero() {
-                    return Ok(None);
-                }
-                tokio::time::sleep(PAUSE.min(left)).await;
+            let left = deadline.as_ref().map_or(Duration::MAX, Deadline::left);
+            if left.is_zero() {
+                return Ok(false);
             }
-        })
+            tokio::time::sleep(PAUSE.min(left)).await;
+        }
     }
 
     /// Nobody watches the row.
@@ -293,24 +278,22 @@ impl Contender for Owner {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(async move {
-            match self.leave().await {
-                Ok(true) => {
-                    self.holds = self.holds.saturating_sub(1);
-                    Ok(())
-                }
-                Ok(false) => {
-                    self.holds = 0;
-                    Err(LockFailure::NotHeld("its row is gone, or another's".into()))
-                }
-                Err(LockFailure::NotHeld(reason) | LockFailure::Unknown(reason)) => {
-                    // Also what was held around this hold: its row goes before the next call.
-                    self.holds = 0;
-                    self.is_in_doubt = true;
-                    Err(LockFailure::Unknown(reason))
-                }
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        match self.leave().await {
+            Ok(true) => {
+                self.holds = self.holds.saturating_sub(1);
+                Ok(())
             }
-        })
+            Ok(false) => {
+                self.holds = 0;
+                Err(LockFailure::NotHeld("its row is gone, or another's".into()))
+            }
+            Err(LockFailure::NotHeld(reason) | LockFailure::Unknown(reason)) => {
+                // Also what was held around this hold: its row goes before the next call.
+                self.holds = 0;
+                self.is_in_doubt = true;
+                Err(LockFailure::Unknown(reason))
+            }
+        }
     }
 }
