@@ -7,8 +7,15 @@ use std::{net::SocketAddr, time::Duration};
 
 use redis::{AsyncCommands as _, RedisResult, Script, aio::MultiplexedConnection};
 
-use super::redis_link::{connect, millis, setup_failed};
+use super::{
+    LockFailure,
+    redis_channel::Channel,
+    redis_link::{connect, millis, setup_failed, unique},
+};
 use crate::Error;
+
+/// How many times a watchdog renews within a lease.
+const RENEWALS_PER_LEASE: u32 = 3;
 
 /// What the owner publishes when it gives the lock back.
 const UNLOCKED: &str = "0";
@@ -73,32 +80,33 @@ pub(super) struct HashLock {
 }
 
 impl HashLock {
-    /// Opens a connection, and loads the scripts, so that the first acquire costs what the others
-    /// cost.
+    /// Opens a connection and another for the channel, and loads the scripts, so that the first
+    /// acquire costs what the others cost.
     pub(super) async fn open(
         addr: SocketAddr,
-        key: String,
+        resource: &str,
         channel: String,
-        owner: String,
         lease: Duration,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Channel), Error> {
         let failed = |error| setup_failed(addr, &error);
         let mut connection = connect(addr).await.map_err(failed)?;
         let [lock, unlock, renew, force] = [LOCK, UNLOCK, RENEW, FORCE].map(Script::new);
         for script in [&lock, &unlock, &renew, &force] {
             script.load_async(&mut connection).await.map_err(failed)?;
         }
-        Ok(Self {
+        let link = Self {
             connection,
-            key,
-            channel,
-            owner,
+            key: resource.to_owned(),
+            channel: channel.clone(),
+            // The second part is the thread's number.
+            owner: format!("{}:1", unique()),
             lease,
             lock,
             unlock,
             renew,
             force,
-        })
+        };
+        Ok((link, Channel::open(addr, channel).await?))
     }
 
     pub(super) fn key(&self) -> &str {
@@ -109,8 +117,14 @@ impl HashLock {
         &self.owner
     }
 
-    pub(super) fn lease(&self) -> Duration {
-        self.lease
+    /// What an unlock says of a lock that is not the owner's.
+    pub(super) fn not_mine(&self) -> LockFailure {
+        LockFailure::NotHeld(format!("lock {:?}: not locked by {}", self.key, self.owner))
+    }
+
+    /// How long a watchdog waits before it renews again.
+    pub(super) fn renewal_pause(&self) -> Duration {
+        self.lease / RENEWALS_PER_LEASE
     }
 
     /// `None`: held, once more than before. Else the milliseconds left to another's hold.

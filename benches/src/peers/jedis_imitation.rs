@@ -25,19 +25,13 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
-    hash_lock::HashLock,
-    plain::Plain,
-    redis_channel::Channel,
-    redis_link::{failure, unique},
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises, hash_lock::HashLock,
+    plain::Plain, redis_channel::Channel,
 };
 use crate::{Error, clock::Deadline};
 
 /// The article's lease.
 pub const LEASE: Duration = Duration::from_secs(30);
-
-/// How many times the watchdog renews within a lease.
-const RENEWALS_PER_LEASE: u32 = 3;
 
 /// The imitation on one Redis.
 #[derive(Clone, Debug)]
@@ -69,16 +63,10 @@ impl LockUnderTest for JedisImitation {
     fn contender<'a>(&'a self, resource: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
         Box::pin(async move {
             let channel = format!("__red__lock:{resource}");
-            let link = HashLock::open(
-                self.addr,
-                resource.to_owned(),
-                channel.clone(),
-                format!("{}:1", unique()),
-                self.lease,
-            );
+            let (link, channel) = HashLock::open(self.addr, resource, channel, self.lease).await?;
             Ok(Box::new(One {
-                link: link.await?,
-                channel: Channel::open(self.addr, channel).await?,
+                link,
+                channel,
                 holds: 0,
                 watchdog: None,
             }) as _)
@@ -140,12 +128,8 @@ impl Plain for One {
         }
         match answer {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(LockFailure::NotHeld(format!(
-                "lock {:?}: not locked by {}",
-                self.link.key(),
-                self.link.owner()
-            ))),
-            Err(error) => Err(failure(&error)),
+            Ok(None) => Err(self.link.not_mine()),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -157,8 +141,7 @@ async fn wait(
 ) -> Result<bool, LockFailure> {
     let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
     let left = || deadline.as_ref().map_or(Duration::MAX, Deadline::left);
-    let held = |answer: redis::RedisResult<_>| answer.map_err(|error| failure(&error));
-    if held(link.lock().await)?.is_none() {
+    if link.lock().await?.is_none() {
         return Ok(true);
     }
     if left().is_zero() {
@@ -167,7 +150,7 @@ async fn wait(
     // Defect 4.
     let subscription = channel.subscribe_unconfirmed().await;
     while !left().is_zero() {
-        let Some(remaining_ms) = held(link.lock().await)? else {
+        let Some(remaining_ms) = link.lock().await? else {
             return Ok(true);
         };
         // Defect 6: without an end is taken for no time.
@@ -181,7 +164,7 @@ async fn wait(
 
 /// Renews at once and then for ever, until the first error.
 async fn renew(mut link: HashLock) {
-    let pause = link.lease() / RENEWALS_PER_LEASE;
+    let pause = link.renewal_pause();
     // Defect 3: the answer says whether there is still something to renew.
     while let Ok(_ignored) = link.renew().await {
         sleep(pause).await;

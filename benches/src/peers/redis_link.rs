@@ -92,9 +92,11 @@ pub(super) fn setup_failed(addr: SocketAddr, error: &RedisError) -> Error {
 
 /// What is known after a command failed: a server that answers with an error has done nothing; any
 /// other failure may hide that it did.
-pub(super) fn failure(error: &RedisError) -> LockFailure {
-    match error.kind() {
-        ErrorKind::Server(_) => LockFailure::NotHeld(error.to_string()),
-        _ => LockFailure::Unknown(error.to_string()),
+impl From<RedisError> for LockFailure {
+    fn from(error: RedisError) -> Self {
+        match error.kind() {
+            ErrorKind::Server(_) => Self::NotHeld(error.to_string()),
+            _ => Self::Unknown(error.to_string()),
+        }
     }
 }

@@ -4,13 +4,13 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use redis::{RedisResult, Script, aio::MultiplexedConnection};
+use redis::{Script, aio::MultiplexedConnection};
 use tokio::time::sleep;
 
 use super::{
     Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
     plain::Plain,
-    redis_link::{DELETE_IF_MINE, connect, failure, set_if_absent, setup_failed, unique},
+    redis_link::{DELETE_IF_MINE, connect, set_if_absent, setup_failed, unique},
 };
 use crate::{Error, clock::Deadline};
 
@@ -81,8 +81,7 @@ impl One {
     async fn attempt(&mut self) -> Result<bool, LockFailure> {
         let value = unique();
         let set = set_if_absent(&self.key, &value, self.ttl);
-        let is_set: RedisResult<bool> = set.query_async(&mut self.connection).await;
-        let is_set = is_set.map_err(|error| failure(&error))?;
+        let is_set: bool = set.query_async(&mut self.connection).await?;
         if is_set {
             self.held = Some(value);
         }
@@ -121,19 +120,12 @@ impl Plain for One {
         let Some(value) = self.held.take() else {
             return Err(LockFailure::NotHeld("nothing was acquired".into()));
         };
-        let deleted: RedisResult<bool> = self
-            .delete
-            .key(&self.key)
-            .arg(value)
-            .invoke_async(&mut self.connection)
-            .await;
-        match deleted {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(LockFailure::NotHeld(format!(
-                "key {:?}: its time to live has passed",
-                self.key
-            ))),
-            Err(error) => Err(failure(&error)),
+        let mut call = self.delete.key(&self.key);
+        let is_deleted: bool = call.arg(value).invoke_async(&mut self.connection).await?;
+        if is_deleted {
+            return Ok(());
         }
+        let reason = format!("key {:?}: its time to live has passed", self.key);
+        Err(LockFailure::NotHeld(reason))
     }
 }

@@ -7,26 +7,19 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use redis::RedisResult;
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
 
 use super::{
-    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises,
-    hash_lock::HashLock,
-    plain::Plain,
-    redis_channel::Channel,
-    redis_link::{failure, unique},
+    Belief, Contender, Doing, Fairness, LockFailure, LockUnderTest, Promises, hash_lock::HashLock,
+    plain::Plain, redis_channel::Channel,
 };
 use crate::{Error, clock::Deadline, note};
 
 /// Redisson's default of `lockWatchdogTimeout`.
 pub const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
-
-/// How many times a watchdog renews within a lease.
-const RENEWALS_PER_LEASE: u32 = 3;
 
 /// How long a hold lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,17 +64,11 @@ impl Redisson {
     /// When the server cannot be reached.
     pub async fn open(&self, resource: &str) -> Result<RLock, Error> {
         let channel = format!("redisson_lock__channel:{{{resource}}}");
-        let link = HashLock::open(
-            self.addr,
-            resource.to_owned(),
-            channel.clone(),
-            // The second part is the thread's number.
-            format!("{}:1", unique()),
-            self.lease.length(),
-        );
+        let opening = HashLock::open(self.addr, resource, channel, self.lease.length());
+        let (link, channel) = opening.await?;
         Ok(RLock {
-            link: link.await?,
-            channel: Channel::open(self.addr, channel).await?,
+            link,
+            channel,
             lease: self.lease,
             holds: 0,
             renewal: None,
@@ -153,7 +140,7 @@ impl RLock {
     /// # Errors
     /// When the server did not answer, or refused.
     pub async fn acquire_again(&mut self) -> Result<bool, LockFailure> {
-        let is_held = asked(self.link.lock().await)?.is_none();
+        let is_held = self.link.lock().await?.is_none();
         if is_held {
             self.count();
         }
@@ -165,7 +152,7 @@ impl RLock {
     /// # Errors
     /// When the server did not answer, or refused.
     pub async fn hold_count(&mut self) -> Result<u32, LockFailure> {
-        asked(self.link.holds().await)
+        Ok(self.link.holds().await?)
     }
 
     /// Whether anybody holds it.
@@ -173,7 +160,7 @@ impl RLock {
     /// # Errors
     /// When the server did not answer, or refused.
     pub async fn is_locked(&mut self) -> Result<bool, LockFailure> {
-        asked(self.link.is_locked().await)
+        Ok(self.link.is_locked().await?)
     }
 
     /// Whether this contender holds it, as the server says.
@@ -189,7 +176,7 @@ impl RLock {
     /// # Errors
     /// When the server did not answer, or refused.
     pub async fn remaining_ms(&mut self) -> Result<i64, LockFailure> {
-        asked(self.link.left_ms().await)
+        Ok(self.link.left_ms().await?)
     }
 
     /// Frees it whoever holds it, and ends the own watchdog. `false`: nobody held it.
@@ -199,7 +186,7 @@ impl RLock {
     pub async fn force_unlock(&mut self) -> Result<bool, LockFailure> {
         self.renewal = None;
         self.holds = 0;
-        asked(self.link.force().await)
+        Ok(self.link.force().await?)
     }
 
     /// Whether a watchdog renews the lease.
@@ -240,15 +227,11 @@ impl Plain for RLock {
             Ok(None) => {
                 // The watchdog is left alone; it ends when it finds that the lock is not ours.
                 self.holds = 0;
-                Err(LockFailure::NotHeld(format!(
-                    "lock {:?}: not locked by {}",
-                    self.link.key(),
-                    self.link.owner()
-                )))
+                Err(self.link.not_mine())
             }
             Err(error) => {
                 self.uncount();
-                Err(failure(&error))
+                Err(error.into())
             }
         }
     }
@@ -262,7 +245,7 @@ async fn wait(
 ) -> Result<bool, LockFailure> {
     let deadline = limit.map(|limit| Deadline::new(limit, "lock"));
     let left = || deadline.as_ref().map(Deadline::left);
-    if asked(link.lock().await)?.is_none() {
+    if link.lock().await?.is_none() {
         return Ok(true);
     }
     let subscribing = channel.subscribe();
@@ -279,7 +262,7 @@ async fn wait(
         if left() == Some(Duration::ZERO) {
             return Ok(false);
         }
-        let Some(remaining_ms) = asked(link.lock().await)? else {
+        let Some(remaining_ms) = link.lock().await? else {
             return Ok(true);
         };
         // Negative: the other's hold has no end, and only a message tells of it.
@@ -291,10 +274,6 @@ async fn wait(
         };
         subscription.message(pause).await?;
     }
-}
-
-fn asked<T>(answer: RedisResult<T>) -> Result<T, LockFailure> {
-    answer.map_err(|error| failure(&error))
 }
 
 /// The watchdog of one lock; ends when dropped.
@@ -311,7 +290,7 @@ impl Drop for Renewal {
 
 /// Renews until the lock is not the owner's, or once fails.
 async fn renew(mut link: HashLock) {
-    let pause = link.lease() / RENEWALS_PER_LEASE;
+    let pause = link.renewal_pause();
     loop {
         sleep(pause).await;
         match link.renew().await {
