@@ -13,12 +13,13 @@
 use std::{
     fs,
     fs::File,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use crate::{Error, IoContext as _};
+use crate::{Error, IoContext as _, process::Server};
 
 pub mod etcd;
 pub mod mariadb;
@@ -113,6 +114,61 @@ impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What is left behind is in the temporary folder, where it is nobody's harm.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A server that runs in a folder of its own; stopped when dropped, and its data removed.
+#[derive(Debug)]
+pub struct Running {
+    // Before the folder: a server whose data goes first complains.
+    server: Server,
+    version: String,
+    _folder: ScratchFolder,
+}
+
+impl Running {
+    /// Starts it, logging to its folder, and asks `version` every 20 ms until that has one.
+    ///
+    /// # Errors
+    /// The error of `version`; when it cannot be started, ends, or has no version within
+    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+    fn start(
+        folder: ScratchFolder,
+        mut command: Command,
+        addr: SocketAddr,
+        mut version: impl FnMut() -> Result<Option<String>, Error>,
+    ) -> Result<Self, Error> {
+        let log = folder.path().join("log");
+        log_to(&log, &mut command)?;
+        let mut said = None;
+        let server = Server::start_when(command, addr, || {
+            said = version()?;
+            Ok(said.as_ref().map(|_| ()))
+        })
+        .map_err(|error| with_log(&error, &log))?;
+        Ok(Self {
+            server,
+            version: said.unwrap_or_default(),
+            _folder: folder,
+        })
+    }
+
+    /// Where clients reach it.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.server.addr
+    }
+
+    /// Its process; it is running.
+    #[must_use]
+    pub const fn pid(&self) -> Option<u32> {
+        self.server.pid
+    }
+
+    /// What it says that it is: `3.4.23`, `10.11.19-MariaDB-0+deb12u1`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
     }
 }
 

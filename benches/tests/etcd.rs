@@ -21,26 +21,26 @@ use minikeeper_benches::{
     peers::{Access, Belief, Contender, LockFailure, LockUnderTest, etcd::EtcdLock},
     process::Pin,
     relay::{Relay, Wire},
-    servers::{Storage, etcd::Etcd},
+    servers::{Running, Storage, etcd},
 };
 
 /// How long a test may wait for anything.
 const LIMIT: Duration = Duration::from_secs(20);
 
-static SERVER: Mutex<Weak<Etcd>> = Mutex::new(Weak::new());
+static SERVER: Mutex<Weak<Running>> = Mutex::new(Weak::new());
 
 /// The server of these tests. Without etcd it panics, and says how to install it.
-fn server() -> Arc<Etcd> {
+fn server() -> Arc<Running> {
     let mut shared = SERVER.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
-        let started = Etcd::start(Storage::Memory, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+        let started = etcd::start(Storage::Memory, Pin::None).unwrap_or_else(|e| panic!("{e}"));
         let started = Arc::new(started);
         *shared = Arc::downgrade(&started);
         started
     })
 }
 
-fn lock(server: &Etcd, lease_ttl_s: u32) -> EtcdLock {
+fn lock(server: &Running, lease_ttl_s: u32) -> EtcdLock {
     EtcdLock {
         server: format!("etcd {}", server.version()),
         durability: "nothing",
@@ -103,7 +103,7 @@ async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 #[test]
 fn server_as_shipped_answers_says_what_it_is_and_takes_its_data_along() {
-    let server = Etcd::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+    let server = etcd::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
     assert!(server.version().starts_with("3."), "{}", server.version());
     let pid = server.pid().unwrap();
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();

@@ -22,8 +22,8 @@ use minikeeper_benches::{
     },
     process::Pin,
     servers::{
-        Storage,
-        mariadb::{CONNECTIONS_MAX, MariaDb, USER},
+        Running, Storage,
+        mariadb::{self, CONNECTIONS_MAX, USER},
     },
 };
 use mysql_async::{Conn, OptsBuilder, prelude::Queryable as _};
@@ -31,13 +31,13 @@ use mysql_async::{Conn, OptsBuilder, prelude::Queryable as _};
 /// How long a test may wait for anything.
 const LIMIT: Duration = Duration::from_secs(20);
 
-static SERVER: Mutex<Weak<MariaDb>> = Mutex::new(Weak::new());
+static SERVER: Mutex<Weak<Running>> = Mutex::new(Weak::new());
 
 /// The server of these tests. Without MariaDB it panics, and says how to install it.
-fn server() -> Arc<MariaDb> {
+fn server() -> Arc<Running> {
     let mut shared = SERVER.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
-        let started = MariaDb::start(Storage::Memory, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+        let started = mariadb::start(Storage::Memory, Pin::None).unwrap_or_else(|e| panic!("{e}"));
         let started = Arc::new(started);
         *shared = Arc::downgrade(&started);
         started
@@ -51,13 +51,13 @@ fn alone() -> MutexGuard<'static, ()> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn table(server: &MariaDb) -> ResourceLock {
+async fn table(server: &Running) -> ResourceLock {
     let name = format!("MariaDB {}", server.version());
     let table = ResourceLock::prepare(server.addr(), name, "nothing").await;
     table.unwrap()
 }
 
-fn get_lock(server: &MariaDb) -> GetLock {
+fn get_lock(server: &Running) -> GetLock {
     GetLock {
         server: format!("MariaDB {}", server.version()),
         addr: server.addr(),
@@ -83,7 +83,7 @@ fn run_both(case: impl AsyncFn(&dyn LockUnderTest, &str)) {
     });
 }
 
-async fn connection(server: &MariaDb) -> Conn {
+async fn connection(server: &Running) -> Conn {
     let options = OptsBuilder::default()
         .ip_or_hostname(server.addr().ip().to_string())
         .tcp_port(server.addr().port())
@@ -111,7 +111,7 @@ fn elapsed(since_ns: u64) -> Duration {
 
 #[test]
 fn server_as_shipped_flushes_and_takes_its_data_along() {
-    let server = MariaDb::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
+    let server = mariadb::start(Storage::AsShipped, Pin::None).unwrap_or_else(|e| panic!("{e}"));
     assert!(server.version().contains("MariaDB"), "{}", server.version());
     let mut folder = String::new();
     run(async {

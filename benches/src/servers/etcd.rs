@@ -6,84 +6,49 @@ use std::{
     time::Duration,
 };
 
-use super::{ScratchFolder, Storage, log_to, program, with_log};
+use super::{Running, Storage, program};
 use crate::{
     Error, IoContext as _,
-    process::{Pin, Server, free_port},
+    process::{Pin, free_port},
 };
 
 /// How long one question over HTTP may take.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
 
-/// One member of etcd, by itself; stopped when dropped, and its data removed.
-#[derive(Debug)]
-pub struct Etcd {
-    // Before the folder: a server whose data goes first complains.
-    server: Server,
-    version: String,
-    _folder: ScratchFolder,
-}
-
-impl Etcd {
-    /// Starts it on free ports and waits until it says that it is healthy, which includes that it
-    /// has elected itself.
-    ///
-    /// [`Storage::AsShipped`] syncs its log to disk with every change; [`Storage::Memory`] is
-    /// `--unsafe-no-fsync` with data in memory.
-    ///
-    /// # Errors
-    /// When etcd is not installed, or is not healthy within
-    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
-    pub fn start(storage: Storage, pin: Pin) -> Result<Self, Error> {
-        let folder = storage.folder("etcd")?;
-        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let client = format!("http://{addr}");
-        let peer = format!("http://127.0.0.1:{}", other_port(addr.port())?);
-        let log = folder.path().join("log");
-        let mut command = pin.server(program("etcd")?);
-        command
-            .args(["--name", "bench", "--data-dir"])
-            .arg(folder.path().join("data"))
-            .args(["--listen-client-urls", &client])
-            .args(["--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer])
-            .args(["--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("bench={peer}")])
-            .args(["--logger", "zap", "--log-outputs", "stderr"]);
-        if storage == Storage::Memory {
-            command.arg("--unsafe-no-fsync");
+/// Starts it on free ports and waits until it says that it is healthy, which includes that it
+/// has elected itself.
+///
+/// [`Storage::AsShipped`] syncs its log to disk with every change; [`Storage::Memory`] is
+/// `--unsafe-no-fsync` with data in memory.
+///
+/// # Errors
+/// When etcd is not installed, or is not healthy within
+/// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
+    let folder = storage.folder("etcd")?;
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let client = format!("http://{addr}");
+    let peer = format!("http://127.0.0.1:{}", other_port(addr.port())?);
+    let mut command = pin.server(program("etcd")?);
+    command
+        .args(["--name", "bench", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .args(["--listen-client-urls", &client])
+        .args(["--advertise-client-urls", &client])
+        .args(["--listen-peer-urls", &peer])
+        .args(["--initial-advertise-peer-urls", &peer])
+        .args(["--initial-cluster", &format!("bench={peer}")])
+        .args(["--logger", "zap", "--log-outputs", "stderr"]);
+    if storage == Storage::Memory {
+        command.arg("--unsafe-no-fsync");
+    }
+    Running::start(folder, command, addr, || {
+        let answer = get(addr, "/health").unwrap_or_default();
+        if !answer.contains(r#""health":"true""#) {
+            return Ok(None);
         }
-        log_to(&log, &mut command)?;
-        let server = Server::start_when(command, addr, || {
-            let answer = get(addr, "/health").unwrap_or_default();
-            Ok(answer.contains(r#""health":"true""#).then_some(()))
-        })
-        .map_err(|error| with_log(&error, &log))?;
-        let version = version(&get(addr, "/version")?)?;
-        Ok(Self {
-            server,
-            version,
-            _folder: folder,
-        })
-    }
-
-    /// Where clients reach it.
-    #[must_use]
-    pub const fn addr(&self) -> SocketAddr {
-        self.server.addr
-    }
-
-    /// Its process; it is running.
-    #[must_use]
-    pub const fn pid(&self) -> Option<u32> {
-        self.server.pid
-    }
-
-    /// What it says that it is: `3.4.23`.
-    #[must_use]
-    pub fn version(&self) -> &str {
-        &self.version
-    }
+        version(&get(addr, "/version")?).map(Some)
+    })
 }
 
 /// A free port that is not this one, which nobody listens on yet.

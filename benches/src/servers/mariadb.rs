@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::{ScratchFolder, Storage, log_to, program, with_log};
+use super::{Running, ScratchFolder, Storage, log_to, program, with_log};
 use crate::{
     Error, IoContext as _,
-    process::{Pin, Server, free_port},
+    process::{Pin, free_port},
 };
 
 /// The user whom it lets in from 127.0.0.1 without a password.
@@ -25,81 +25,41 @@ const GREETING_LIMIT: Duration = Duration::from_secs(2);
 /// The log of changes, in bytes: as shipped it is 96 MiB, which only costs time to make.
 const LOG_BYTES: &str = "16M";
 
-/// MariaDB; stopped when dropped, and its data removed.
-#[derive(Debug)]
-pub struct MariaDb {
-    // Before the folder: a server whose data goes first complains.
-    server: Server,
-    version: String,
-    _folder: ScratchFolder,
-}
-
-impl MariaDb {
-    /// Makes its system tables, starts it on a free port and waits until it greets.
-    ///
-    /// [`Storage::AsShipped`] flushes its log to disk with every commit
-    /// (`innodb_flush_log_at_trx_commit=1`); [`Storage::Memory`] writes it once a second, with data
-    /// in memory. Other settings are as shipped, but the buffer pool and the log file, which are
-    /// small, and [`CONNECTIONS_MAX`].
-    ///
-    /// # Errors
-    /// When MariaDB is not installed, its tables cannot be made, or it does not greet within
-    /// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
-    pub fn start(storage: Storage, pin: Pin) -> Result<Self, Error> {
-        // Asked first: without the server its tables are of no use.
-        let mariadbd = program("mariadbd")?;
-        let folder = storage.folder("mariadb")?;
-        let data = folder.path().join("data");
-        install(&folder, &data)?;
-        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let log = folder.path().join("log");
-        let mut command = pin.server(mariadbd);
-        command
-            .arg("--no-defaults")
-            .arg(option("--datadir", &data))
-            .arg(option("--socket", &folder.path().join("socket")))
-            .arg(option("--pid-file", &folder.path().join("pid")))
-            .arg(option("--tmpdir", folder.path()))
-            .arg("--bind-address=127.0.0.1")
-            .arg(format!("--port={}", addr.port()))
-            .arg(format!("--max-connections={CONNECTIONS_MAX}"))
-            .arg(format!("--innodb-log-file-size={LOG_BYTES}"))
-            .args(["--innodb-buffer-pool-size=32M", "--skip-name-resolve"])
-            .args(as_root())
-            .arg(match storage {
-                Storage::AsShipped => "--innodb-flush-log-at-trx-commit=1",
-                Storage::Memory => "--innodb-flush-log-at-trx-commit=0",
-            });
-        log_to(&log, &mut command)?;
-        let mut version = String::new();
-        let server = Server::start_when(command, addr, || {
-            Ok(greeting(addr).ok().map(|said| version = said))
-        })
-        .map_err(|error| with_log(&error, &log))?;
-        Ok(Self {
-            server,
-            version,
-            _folder: folder,
-        })
-    }
-
-    /// Where clients reach it, as [`USER`].
-    #[must_use]
-    pub const fn addr(&self) -> SocketAddr {
-        self.server.addr
-    }
-
-    /// Its process; it is running.
-    #[must_use]
-    pub const fn pid(&self) -> Option<u32> {
-        self.server.pid
-    }
-
-    /// What it says that it is: `10.11.19-MariaDB-0+deb12u1`.
-    #[must_use]
-    pub fn version(&self) -> &str {
-        &self.version
-    }
+/// Makes its system tables, starts it on a free port and waits until it greets.
+///
+/// [`Storage::AsShipped`] flushes its log to disk with every commit
+/// (`innodb_flush_log_at_trx_commit=1`); [`Storage::Memory`] writes it once a second, with data
+/// in memory. Other settings are as shipped, but the buffer pool and the log file, which are
+/// small, and [`CONNECTIONS_MAX`].
+///
+/// # Errors
+/// When MariaDB is not installed, its tables cannot be made, or it does not greet within
+/// [`START_LIMIT`](crate::process::START_LIMIT); the text has what its log says of it.
+pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
+    // Asked first: without the server its tables are of no use.
+    let mariadbd = program("mariadbd")?;
+    let folder = storage.folder("mariadb")?;
+    let data = folder.path().join("data");
+    install(&folder, &data)?;
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let mut command = pin.server(mariadbd);
+    command
+        .arg("--no-defaults")
+        .arg(option("--datadir", &data))
+        .arg(option("--socket", &folder.path().join("socket")))
+        .arg(option("--pid-file", &folder.path().join("pid")))
+        .arg(option("--tmpdir", folder.path()))
+        .arg("--bind-address=127.0.0.1")
+        .arg(format!("--port={}", addr.port()))
+        .arg(format!("--max-connections={CONNECTIONS_MAX}"))
+        .arg(format!("--innodb-log-file-size={LOG_BYTES}"))
+        .args(["--innodb-buffer-pool-size=32M", "--skip-name-resolve"])
+        .args(as_root())
+        .arg(match storage {
+            Storage::AsShipped => "--innodb-flush-log-at-trx-commit=1",
+            Storage::Memory => "--innodb-flush-log-at-trx-commit=0",
+        });
+    Running::start(folder, command, addr, || Ok(greeting(addr).ok()))
 }
 
 /// Makes the system tables, with a [`USER`] without a password.

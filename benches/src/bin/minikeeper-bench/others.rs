@@ -15,9 +15,7 @@ use minikeeper_benches::{
     },
     relay::Wire,
     servers::{
-        Storage,
-        etcd::Etcd,
-        mariadb::MariaDb,
+        Storage, etcd, mariadb,
         redis::{self, Keeping, Redis},
     },
 };
@@ -151,7 +149,7 @@ impl Peers<'_> {
 
     fn etcd(&mut self) {
         for storage in [Storage::Memory, Storage::AsShipped] {
-            let started = Etcd::start(storage, self.pin);
+            let started = etcd::start(storage, self.pin);
             let Some(etcd) = self.started("etcd", started) else {
                 return;
             };
@@ -185,7 +183,7 @@ impl Peers<'_> {
 
     async fn mariadb(&mut self) {
         for storage in [Storage::Memory, Storage::AsShipped] {
-            let started = MariaDb::start(storage, self.pin);
+            let started = mariadb::start(storage, self.pin);
             let Some(mariadb) = self.started("MariaDB", started) else {
                 return;
             };
