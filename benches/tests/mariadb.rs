@@ -15,7 +15,6 @@ use std::{
 };
 
 use minikeeper_benches::{
-    clock::now_ns,
     peers::{
         Access, Belief, Contender, LockFailure, LockUnderTest, get_lock::GetLock,
         mysql_table::ResourceLock,
@@ -27,6 +26,10 @@ use minikeeper_benches::{
     },
 };
 use mysql_async::{Conn, OptsBuilder, prelude::Queryable as _};
+
+mod live;
+
+use live::{acquire, is_got_within};
 
 /// How long a test may wait for anything.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -65,12 +68,7 @@ fn get_lock(server: &Running) -> GetLock {
 }
 
 fn run(case: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let done = runtime.block_on(async { tokio::time::timeout(LIMIT, case).await });
-    done.unwrap_or_else(|_| panic!("not done within {LIMIT:?}"));
+    live::run_within(LIMIT, case);
 }
 
 /// Runs the same case with both locks, each by its name.
@@ -93,20 +91,6 @@ async fn connection(server: &Running) -> Conn {
 
 async fn contender(lock: &dyn LockUnderTest, resource: &str) -> Box<dyn Contender> {
     lock.contender(resource).await.unwrap()
-}
-
-async fn get(contender: &mut Box<dyn Contender>) {
-    let grant = contender.acquire(Access::Exclusive).await.unwrap();
-    assert_eq!(grant.token, None);
-}
-
-async fn is_got(contender: &mut Box<dyn Contender>, limit: Duration) -> bool {
-    let grant = contender.acquire_within(Access::Exclusive, limit).await;
-    grant.unwrap().is_some()
-}
-
-fn elapsed(since_ns: u64) -> Duration {
-    Duration::from_nanos(now_ns() - since_ns)
 }
 
 #[test]
@@ -137,75 +121,9 @@ fn server_as_shipped_flushes_and_takes_its_data_along() {
 }
 
 #[test]
-fn waiter_gets_the_lock_after_release_and_not_before() {
-    run_both(async |lock, name| {
-        let mut holder = contender(lock, "wait").await;
-        let mut waiter = contender(lock, "wait").await;
-        assert_ne!(holder.session(), waiter.session(), "{name}");
-        get(&mut holder).await;
-        assert_eq!(holder.belief(), Belief::NoAnswer);
-        let waiting = tokio::spawn(async move {
-            get(&mut waiter).await;
-            waiter
-        });
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(!waiting.is_finished(), "{name}");
-        holder.release().await.unwrap();
-        assert_eq!(holder.belief(), Belief::Lost);
-        let mut waiter = waiting.await.unwrap();
-        assert!(!is_got(&mut holder, Duration::ZERO).await, "{name}");
-        waiter.release().await.unwrap();
-    });
-}
-
-#[test]
-fn try_says_no_while_held_and_leaves_nothing_behind() {
-    run_both(async |lock, name| {
-        let mut holder = contender(lock, "try").await;
-        let mut second = contender(lock, "try").await;
-        let mut third = contender(lock, "try").await;
-        assert!(is_got(&mut holder, Duration::ZERO).await, "{name}");
-        assert!(!is_got(&mut second, Duration::ZERO).await, "{name}");
-        holder.release().await.unwrap();
-        assert!(is_got(&mut third, Duration::ZERO).await, "{name}");
-        third.release().await.unwrap();
-    });
-}
-
-#[test]
-fn timed_wait_ends_in_its_time_and_leaves_nothing_behind() {
-    run_both(async |lock, name| {
-        let mut holder = contender(lock, "timed").await;
-        let mut second = contender(lock, "timed").await;
-        let mut third = contender(lock, "timed").await;
-        get(&mut holder).await;
-        let limit = Duration::from_millis(350);
-        let begun_ns = now_ns();
-        assert!(!is_got(&mut second, limit).await, "{name}");
-        let took = elapsed(begun_ns);
-        assert!(took >= limit, "{name}: {took:?}");
-        assert!(took < limit + Duration::from_secs(3), "{name}: {took:?}");
-        holder.release().await.unwrap();
-        assert!(is_got(&mut third, Duration::ZERO).await, "{name}");
-        third.release().await.unwrap();
-    });
-}
-
-#[test]
-fn release_by_who_does_not_hold_it_is_refused() {
-    run_both(async |lock, name| {
-        let mut holder = contender(lock, "other").await;
-        let mut second = contender(lock, "other").await;
-        let nobody = second.release().await.unwrap_err();
-        assert!(
-            matches!(nobody, LockFailure::NotHeld(_)),
-            "{name}: {nobody}"
-        );
-        get(&mut holder).await;
-        let other = second.release().await.unwrap_err();
-        assert!(matches!(other, LockFailure::NotHeld(_)), "{name}: {other}");
-        assert!(!is_got(&mut second, Duration::ZERO).await, "{name}");
-        holder.release().await.unwrap();
+fn both_behave_as_a_lock() {
+    run_both(async |lock, _| {
+        live::behaves_as_a_lock(lock, "lock", Belief::NoAnswer, async |_| {}).await;
     });
 }
 
@@ -222,7 +140,7 @@ fn one_at_a_time_holds_it_however_many_want_it() {
             let name = name.to_owned();
             all.push(tokio::spawn(async move {
                 for _ in 0..25 {
-                    get(&mut contender).await;
+                    acquire(&mut *contender).await;
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "{name}");
                     tokio::task::yield_now().await;
                     inside.fetch_sub(1, Ordering::SeqCst);
@@ -389,17 +307,17 @@ fn get_lock_is_free_when_the_connection_is_cut() {
     run(async {
         let mut holder = contender(&lock, "cut").await;
         let mut second = contender(&lock, "cut").await;
-        get(&mut holder).await;
-        assert!(!is_got(&mut second, Duration::ZERO).await);
+        acquire(&mut *holder).await;
+        assert!(!is_got_within(&mut *second, Duration::ZERO).await);
         let mut connection = connection(&server).await;
         let kill = format!("KILL CONNECTION {}", holder.session());
         connection.query_drop(kill).await.unwrap();
-        assert!(is_got(&mut second, Duration::from_secs(10)).await);
+        assert!(is_got_within(&mut *second, Duration::from_secs(10)).await);
         // It does not know yet that it lost its connection; what it is told is no success.
         holder.release().await.unwrap_err();
         second.release().await.unwrap();
         // It goes on with a new one.
-        get(&mut holder).await;
+        acquire(&mut *holder).await;
         holder.release().await.unwrap();
     });
 }
@@ -411,9 +329,9 @@ fn get_lock_is_free_when_the_contender_is_dropped() {
     run(async {
         let mut holder = contender(&lock, "dropped").await;
         let mut second = contender(&lock, "dropped").await;
-        get(&mut holder).await;
+        acquire(&mut *holder).await;
         drop(holder);
-        assert!(is_got(&mut second, Duration::from_secs(10)).await);
+        assert!(is_got_within(&mut *second, Duration::from_secs(10)).await);
     });
 }
 
@@ -424,13 +342,13 @@ fn get_lock_that_was_asked_for_by_a_dropped_acquire_is_free_again() {
     run(async {
         let mut holder = contender(&lock, "gone").await;
         let mut second = contender(&lock, "gone").await;
-        get(&mut holder).await;
+        acquire(&mut *holder).await;
         let waiting = second.acquire(Access::Exclusive);
         let dropped = tokio::time::timeout(Duration::from_millis(100), waiting).await;
         assert!(dropped.is_err());
-        assert!(!is_got(&mut second, Duration::from_millis(100)).await);
+        assert!(!is_got_within(&mut *second, Duration::from_millis(100)).await);
         holder.release().await.unwrap();
-        assert!(is_got(&mut second, Duration::from_secs(10)).await);
+        assert!(is_got_within(&mut *second, Duration::from_secs(10)).await);
         second.release().await.unwrap();
     });
 }

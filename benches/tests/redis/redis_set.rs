@@ -29,7 +29,7 @@ fn set_behaves_as_a_lock() {
     run(async {
         let server = started();
         let lock = redis_set(&server, LONG);
-        behaves_as_a_lock(&lock, &[server]).await;
+        behaves_as_a_lock(&lock, Belief::NoAnswer, &[server]).await;
     });
 }
 

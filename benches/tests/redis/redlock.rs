@@ -33,7 +33,7 @@ fn redlock_behaves_as_a_lock() {
     run(async {
         let servers = many(5);
         let lock = redlock(&servers, LONG);
-        behaves_as_a_lock(&lock, &servers).await;
+        behaves_as_a_lock(&lock, Belief::Held, &servers).await;
     });
 }
 
