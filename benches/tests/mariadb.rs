@@ -54,12 +54,6 @@ fn alone() -> MutexGuard<'static, ()> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn table(server: &Running) -> ResourceLock {
-    let name = format!("MariaDB {}", server.version());
-    let table = ResourceLock::prepare(server.addr(), name, "nothing").await;
-    table.unwrap()
-}
-
 fn get_lock(server: &Running) -> GetLock {
     GetLock {
         server: format!("MariaDB {}", server.version()),
@@ -71,13 +65,22 @@ fn run(case: impl Future<Output = ()>) {
     live::run_within(LIMIT, case);
 }
 
-/// Runs the same case with both locks, each by its name.
-fn run_both(case: impl AsyncFn(&dyn LockUnderTest, &str)) {
+/// Runs a case that has the table to itself.
+fn run_on_table(case: impl AsyncFn(&Running, &ResourceLock)) {
     let server = server();
     let _alone = alone();
     run(async {
-        case(&table(&server).await, "table").await;
-        case(&get_lock(&server), "get_lock").await;
+        let name = format!("MariaDB {}", server.version());
+        let table = ResourceLock::prepare(server.addr(), name, "nothing").await;
+        case(&server, &table.unwrap()).await;
+    });
+}
+
+/// Runs the same case with both locks, each by its name.
+fn run_both(case: impl AsyncFn(&dyn LockUnderTest, &str)) {
+    run_on_table(async |server, table| {
+        case(table, "table").await;
+        case(&get_lock(server), "get_lock").await;
     });
 }
 
@@ -158,12 +161,9 @@ fn one_at_a_time_holds_it_however_many_want_it() {
 /// its gap, and the second insert ends with error 1213, if not with a wait.
 #[test]
 fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let _table = table(&server).await;
-        let mut first = connection(&server).await;
-        let mut second = connection(&server).await;
+    run_on_table(async |server, _| {
+        let mut first = connection(server).await;
+        let mut second = connection(server).await;
         let select = "SELECT id FROM bench.resource_lock WHERE resource_name='gap' FOR UPDATE";
         let insert = |owner: &str| {
             format!(
@@ -192,10 +192,7 @@ fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
 
 #[test]
 fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let table = table(&server).await;
+    run_on_table(async |_, table| {
         let mut owner = table.owner("again").await.unwrap();
         let mut other = table.owner("again").await.unwrap();
         assert_eq!(owner.count().await.unwrap(), None);
@@ -217,15 +214,12 @@ fn owner_of_a_row_may_take_it_again_and_gives_it_back_as_often() {
 
 #[test]
 fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let table = table(&server).await;
+    run_on_table(async |server, table| {
         let mut dead = table.owner("dead").await.unwrap();
         assert!(dead.lock_once().await.unwrap());
         drop(dead);
         // Others' tests have the same table: only what is made old here may be swept.
-        let mut connection = connection(&server).await;
+        let mut connection = connection(server).await;
         connection
             .query_drop(
                 "UPDATE bench.resource_lock SET update_time = NOW(6) - INTERVAL 1 HOUR \
@@ -249,13 +243,10 @@ fn sweep_frees_the_row_of_who_died_and_not_a_young_one() {
 
 #[test]
 fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let table = table(&server).await;
+    run_on_table(async |server, table| {
         let mut owner = table.owner("swept").await.unwrap();
         assert!(owner.lock_once().await.unwrap());
-        let mut connection = connection(&server).await;
+        let mut connection = connection(server).await;
         connection
             .query_drop("DELETE FROM bench.resource_lock WHERE resource_name = 'swept'")
             .await
@@ -267,15 +258,12 @@ fn owner_whose_row_was_swept_is_told_when_it_gives_it_back() {
 
 #[test]
 fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let table = table(&server).await;
+    run_on_table(async |server, table| {
         let mut owner = table.owner("cut").await.unwrap();
         let mut other = table.owner("cut").await.unwrap();
         assert!(owner.lock_once().await.unwrap());
         let id = owner.connection_id().unwrap();
-        let mut connection = connection(&server).await;
+        let mut connection = connection(server).await;
         let kill = format!("KILL CONNECTION {id}");
         connection.query_drop(kill).await.unwrap();
         // What is told of the first call over it is that nothing was done.
@@ -290,10 +278,7 @@ fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
 
 #[test]
 fn name_that_the_table_has_no_room_for_is_refused() {
-    let server = server();
-    let _alone = alone();
-    run(async {
-        let table = table(&server).await;
+    run_on_table(async |_, table| {
         let error = table.owner(&"x".repeat(33)).await.unwrap_err();
         assert!(error.to_string().contains("33 characters"), "{error}");
         table.owner(&"x".repeat(32)).await.unwrap();
