@@ -12,7 +12,7 @@ use redis::AsyncCommands as _;
 
 use super::{redisson::redisson, *};
 
-fn imitation(server: &Redis, lease: Duration) -> JedisImitation {
+pub(super) fn imitation(server: &Redis, lease: Duration) -> JedisImitation {
     JedisImitation {
         server: "Redis".into(),
         durability: Keeping::Nothing.text(),

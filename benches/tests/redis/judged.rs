@@ -4,14 +4,16 @@ use minikeeper_benches::{
     contest::Contest,
     judge::{Verdict, judge},
     outage,
-    peers::jedis_imitation::JedisImitation,
-    peers::{redis_set::RedisSet, redlock::Redlock},
+    peers::{
+        redis_set::RedisSet,
+        redisson::{Lease, Redisson},
+        redlock::Redlock,
+    },
     relay::{Relay, Wire},
     report::Outage,
 };
 
-use super::{redisson::redisson, *};
-use minikeeper_benches::peers::redisson::Lease;
+use super::{imitation::imitation, redis_set::redis_set, redisson::redisson, *};
 
 /// The verdict on a holder that is away for longer than its lease; and whether its late write was
 /// taken.
@@ -75,21 +77,17 @@ fn cut_off_holders_of_one_redis_do_not_know() {
     run(async {
         let server = [started()];
         let set = |addrs: Vec<SocketAddr>| RedisSet {
-            server: "Redis".into(),
-            durability: "",
             addr: addrs[0],
-            ttl: SHORT,
-            interval: Duration::from_millis(10),
+            ..redis_set(&server[0], SHORT)
         };
         let (verdict, late_write) = away(Outage::CutOff, &server, set).await;
         assert_eq!(late_write, Some(true), "SET NX PX");
         assert!(verdict.exclusion.is_violated(), "SET NX PX: {verdict:?}");
 
         let server = [started()];
-        let rlock = |addrs: Vec<SocketAddr>| {
-            let mut lock = redisson(&server[0], Lease::Watched(SHORT));
-            lock.addr = addrs[0];
-            lock
+        let rlock = |addrs: Vec<SocketAddr>| Redisson {
+            addr: addrs[0],
+            ..redisson(&server[0], Lease::Watched(SHORT))
         };
         let (verdict, _) = away(Outage::CutOff, &server, rlock).await;
         assert!(verdict.exclusion.is_violated(), "RLock: {verdict:?}");
@@ -110,12 +108,7 @@ fn judge_finds_the_imitation_broken_and_the_original_not() {
     };
     run(async {
         let server = started();
-        let bad = JedisImitation {
-            server: "Redis".into(),
-            durability: "",
-            addr: server.addr(),
-            lease: SHORT,
-        };
+        let bad = imitation(&server, SHORT);
         let contested = contest.run(&bad, KEY).await.unwrap();
         let verdict = judge(&contested.history, None);
         assert!(verdict.exclusion.is_violated(), "{verdict:?}");

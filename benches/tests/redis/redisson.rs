@@ -12,6 +12,7 @@ use minikeeper_benches::{
     },
     servers::redis::{Keeping, Redis},
 };
+use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -21,6 +22,28 @@ pub(super) fn redisson(server: &Redis, lease: Lease) -> Redisson {
         durability: Keeping::Nothing.text(),
         addr: server.addr(),
         lease,
+    }
+}
+
+async fn two_of(lock: &Redisson) -> [RLock; 2] {
+    [lock.open(KEY).await.unwrap(), lock.open(KEY).await.unwrap()]
+}
+
+/// A task that waits for the lock and ends with it; when this returns, it has subscribed.
+async fn waiting(server: &Redis, mut waiter: RLock) -> JoinHandle<RLock> {
+    let waiting = tokio::spawn(async move {
+        acquire(&mut waiter).await;
+        waiter
+    });
+    until_subscribed(server.addr(), REDISSON_CHANNEL, 1).await;
+    waiting
+}
+
+async fn until_unwatched(holder: &RLock) {
+    let deadline = Deadline::new(SOON, "end of the watchdog");
+    while holder.is_watched() {
+        deadline.check().unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -49,15 +72,9 @@ fn redisson_waiter_is_woken_by_the_message_and_unsubscribes() {
     run(async {
         let server = started();
         // No watchdog: nothing but the message can end the wait before a minute.
-        let lock = redisson(&server, Lease::Fixed(LONG));
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, two] = two_of(&redisson(&server, Lease::Fixed(LONG))).await;
         acquire(&mut one).await;
-        let waiting = tokio::spawn(async move {
-            acquire(&mut two).await;
-            two
-        });
-        until_subscribed(server.addr(), REDISSON_CHANNEL, 1).await;
+        let waiting = waiting(&server, two).await;
         assert!(!waiting.is_finished());
         let (two, took) = elapsed(async {
             one.release().await.unwrap();
@@ -74,9 +91,7 @@ fn redisson_waiter_is_woken_by_the_message_and_unsubscribes() {
 fn redisson_waiter_that_is_given_up_unsubscribes() {
     run(async {
         let server = started();
-        let lock = redisson(&server, Lease::Fixed(LONG));
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, mut two] = two_of(&redisson(&server, Lease::Fixed(LONG))).await;
         acquire(&mut one).await;
         let watched = tokio::spawn(until_subscribed(server.addr(), REDISSON_CHANNEL, 1));
         // The acquire is dropped where it stands.
@@ -95,9 +110,7 @@ fn redisson_waiter_that_is_given_up_unsubscribes() {
 fn redisson_counts_holds_and_frees_with_the_last() {
     run(async {
         let server = started();
-        let lock = redisson(&server, Lease::default());
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, mut two] = two_of(&redisson(&server, Lease::default())).await;
         assert_eq!(one.remaining_ms().await.unwrap(), -2);
         acquire(&mut one).await;
         assert!(one.acquire_again().await.unwrap());
@@ -121,9 +134,7 @@ fn redisson_counts_holds_and_frees_with_the_last() {
 fn redisson_watchdog_keeps_the_lock_for_more_than_two_leases() {
     run(async {
         let server = started();
-        let lock = redisson(&server, Lease::Watched(SHORT));
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, mut two] = two_of(&redisson(&server, Lease::Watched(SHORT))).await;
         // The second hold of the same contender too: the imitation fails here.
         acquire(&mut one).await;
         one.release().await.unwrap();
@@ -138,12 +149,9 @@ fn redisson_watchdog_keeps_the_lock_for_more_than_two_leases() {
 fn redisson_forced_unlock_wakes_a_waiter() {
     run(async {
         let server = started();
-        let lock = redisson(&server, Lease::Fixed(LONG));
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, two] = two_of(&redisson(&server, Lease::Fixed(LONG))).await;
         acquire(&mut one).await;
-        let waiting = tokio::spawn(async move { acquire(&mut two).await });
-        until_subscribed(server.addr(), REDISSON_CHANNEL, 1).await;
+        let waiting = waiting(&server, two).await;
         let (waited, took) = elapsed(async {
             assert!(one.force_unlock().await.unwrap());
             waiting.await
@@ -159,24 +167,15 @@ fn redisson_forced_unlock_ends_the_watchdog() {
     run(async {
         let server = started();
         let lock = redisson(&server, Lease::Watched(SHORT));
-        let mut one = lock.open(KEY).await.unwrap();
-        let mut two = lock.open(KEY).await.unwrap();
+        let [mut one, two] = two_of(&lock).await;
         let mut three = lock.open(KEY).await.unwrap();
         acquire(&mut one).await;
-        let waiting = tokio::spawn(async move {
-            acquire(&mut two).await;
-            two
-        });
-        until_subscribed(server.addr(), REDISSON_CHANNEL, 1).await;
+        let waiting = waiting(&server, two).await;
         assert!(three.force_unlock().await.unwrap());
-        let mut two: RLock = waiting.await.unwrap();
+        let mut two = waiting.await.unwrap();
 
         // The old holder's watchdog finds the lock in other hands, and leaves it alone.
-        let deadline = Deadline::new(SOON, "end of the watchdog");
-        while one.is_watched() {
-            deadline.check().unwrap();
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_unwatched(&one).await;
         assert!(is_not_held(&one.release().await));
         assert!(two.is_held_by_me().await.unwrap());
 
@@ -195,11 +194,7 @@ fn redisson_watchdog_ends_with_the_first_error() {
         acquire(&mut one).await;
         assert!(one.is_watched());
         server.stop().unwrap();
-        let deadline = Deadline::new(SOON, "end of the watchdog");
-        while one.is_watched() {
-            deadline.check().unwrap();
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_unwatched(&one).await;
         // Nobody told the holder: the library does not know.
         assert_eq!(one.belief(), Belief::NoAnswer);
         let released = one.release().await;
