@@ -13,8 +13,8 @@ use super::{Curator, Program, java};
 use crate::{
     Error,
     peers::{
-        Access, Belief, Contender, Doing, Fairness, Grant, Kind, LockFailure, LockUnderTest,
-        Promises,
+        Belief, Contender, Doing, Fairness, Kind, LockFailure, LockUnderTest, Promises,
+        plain::Plain,
     },
     process::Pin,
 };
@@ -124,34 +124,24 @@ impl One {
             Err(error) => Err(LockFailure::Unknown(error.to_string())),
         }
     }
-
-    async fn hold(&mut self, limit: Duration) -> Result<Option<Grant>, LockFailure> {
-        let resource = self.resource.clone();
-        self.is_held = self
-            .order(move |curator| curator.hold(&resource, limit))
-            .await?;
-        Ok(self.is_held.then_some(Grant { token: None }))
-    }
 }
 
-impl Contender for One {
+impl Plain for One {
     fn session(&self) -> String {
         self.session.clone()
     }
 
-    fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
-        Box::pin(async move {
-            let reason = || LockFailure::NotHeld(format!("not got within {WAIT_LIMIT:?}"));
-            self.hold(WAIT_LIMIT).await?.ok_or_else(reason)
-        })
-    }
-
-    fn acquire_within(
-        &mut self,
-        _: Access,
-        limit: Duration,
-    ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
-        Box::pin(self.hold(limit))
+    async fn lock(&mut self, limit: Option<Duration>) -> Result<bool, LockFailure> {
+        let resource = self.resource.clone();
+        let hold =
+            move |curator: &mut Curator| curator.hold(&resource, limit.unwrap_or(WAIT_LIMIT));
+        self.is_held = self.order(hold).await?;
+        if limit.is_none() && !self.is_held {
+            return Err(LockFailure::NotHeld(format!(
+                "not got within {WAIT_LIMIT:?}"
+            )));
+        }
+        Ok(self.is_held)
     }
 
     fn belief(&self) -> Belief {
@@ -162,12 +152,10 @@ impl Contender for One {
         }
     }
 
-    fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
-        Box::pin(async move {
-            if !std::mem::take(&mut self.is_held) {
-                return Err(LockFailure::NotHeld("nothing was acquired".into()));
-            }
-            self.order(Curator::release).await.map(drop)
-        })
+    async fn unlock(&mut self) -> Result<(), LockFailure> {
+        if !std::mem::take(&mut self.is_held) {
+            return Err(LockFailure::NotHeld("nothing was acquired".into()));
+        }
+        self.order(Curator::release).await.map(drop)
     }
 }
