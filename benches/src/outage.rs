@@ -190,3 +190,114 @@ async fn give_back(contender: &mut dyn Contender, recorder: &mut Recorder) {
     };
     recorder.add(now_ns(), released);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use super::*;
+    use crate::peers::{Doing, Fairness, Grant, Promises};
+
+    /// A lock whose first holder loses it, and says this when it is asked.
+    struct Forgetful(Belief, Arc<AtomicBool>);
+
+    struct One {
+        belief: Belief,
+        is_held: Arc<AtomicBool>,
+    }
+
+    impl LockUnderTest for Forgetful {
+        fn name(&self) -> String {
+            "forgetful".into()
+        }
+
+        fn promises(&self) -> Promises {
+            Promises {
+                fairness: Fairness::Fifo,
+                durability: "nothing",
+                death: "soon",
+                has_token: false,
+            }
+        }
+
+        fn contender<'a>(&'a self, _: &'a str) -> Doing<'a, Result<Box<dyn Contender>, Error>> {
+            let one = One {
+                belief: self.0,
+                is_held: Arc::clone(&self.1),
+            };
+            Box::pin(async move { Ok(Box::new(one) as _) })
+        }
+    }
+
+    impl Contender for One {
+        fn session(&self) -> String {
+            "one".into()
+        }
+
+        fn acquire(&mut self, _: Access) -> Doing<'_, Result<Grant, LockFailure>> {
+            Box::pin(async {
+                if self.is_held.swap(true, Ordering::Relaxed) {
+                    tokio::time::sleep(2 * QUEUEING).await;
+                }
+                Ok(Grant { token: None })
+            })
+        }
+
+        fn acquire_within(
+            &mut self,
+            access: Access,
+            _: Duration,
+        ) -> Doing<'_, Result<Option<Grant>, LockFailure>> {
+            Box::pin(async move { self.acquire(access).await.map(Some) })
+        }
+
+        fn belief(&self) -> Belief {
+            self.belief
+        }
+
+        fn release(&mut self) -> Doing<'_, Result<(), LockFailure>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn gone(outage: Outage, belief: Belief) -> Gone {
+        let lock = Forgetful(belief, Arc::default());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let limit = Duration::from_secs(20);
+        runtime
+            .block_on(run(outage, &lock, &lock, &[], limit, "lock"))
+            .unwrap()
+    }
+
+    #[test]
+    fn cut_off_holder_writes_only_while_it_is_told_that_it_holds() {
+        for (belief, written) in [
+            (Belief::Held, Some(true)),
+            (Belief::NoAnswer, Some(true)),
+            (Belief::Unsure, None),
+            (Belief::Lost, None),
+        ] {
+            let gone = gone(Outage::CutOff, belief);
+            assert_eq!(gone.late_write_accepted, written, "{belief:?}");
+            let verdict = crate::judge::judge(&gone.history, None);
+            assert_eq!(
+                verdict.exclusion.is_violated(),
+                written.is_some(),
+                "{belief:?}: {verdict:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn paused_holder_writes_whatever_it_would_be_told() {
+        let gone = gone(Outage::Paused, Belief::Lost);
+        assert_eq!(gone.late_write_accepted, Some(true));
+    }
+}

@@ -91,12 +91,6 @@ impl Curator {
         self.java.name()
     }
 
-    /// The Java process.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.java.pid()
-    }
-
     /// By how much all times of this process may be wrong at most, in nanoseconds.
     #[must_use]
     pub const fn clock_error_ns(&self) -> u64 {

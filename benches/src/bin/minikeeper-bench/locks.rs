@@ -212,10 +212,11 @@ fn measured(
     let mut progress = Progress::new(all.len() * rounds as usize + away.len());
     let local = tokio::task::LocalSet::new();
     let echo_addr = echo.addr;
-    let mut echo = local
+    let stream = local
         .block_on(runtime, TcpStream::connect(echo_addr))
         .context(|| "cannot reach the echo".into())?;
-    let _ = echo.set_nodelay(true);
+    let _ = stream.set_nodelay(true);
+    let mut echo = measure::Echo::new(stream);
     let mut echoes = Vec::new();
     for round in 0..rounds {
         let mut order: Vec<usize> = (0..all.len()).collect();
@@ -239,7 +240,7 @@ fn measured(
             let contestant = &contestants[*contestant];
             // In a task, as users' code is.
             let done = local.block_on(runtime, async {
-                let echo_ns = measure::echo(&mut echo).await?;
+                let echo_ns = echo.quiet_ns().await?;
                 let block =
                     measure::block(contestant, row.workload, round, size, &resource).await?;
                 Ok::<_, Error>((echo_ns, block))

@@ -63,10 +63,6 @@ impl Java {
         &self.name
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(super) fn order(&mut self, line: &str) -> Result<(), Error> {
         let orders = self.orders.as_mut().expect("it is open until the end");
         let sent = writeln!(orders, "{line}").and_then(|()| orders.flush());
