@@ -162,10 +162,14 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
     let all: Vec<_> = contestants.iter().map(Contestant::name).collect();
     contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.name()));
     if contestants.is_empty() {
+        let missing = not_run
+            .iter()
+            .map(|not_run| format!("\n{} did not start: {}", not_run.what, not_run.why));
         return Err(Error::Setup(format!(
-            "no contestant has a name that contains one of {:?}; there are {}",
+            "no contestant has a name that contains one of {:?}; there are {}{}",
             args.contestant,
-            all.join("; ")
+            all.join("; "),
+            missing.collect::<String>()
         )));
     }
     Ok(Field {
