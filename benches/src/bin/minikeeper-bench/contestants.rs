@@ -59,6 +59,8 @@ pub(crate) enum Cpu {
     Embedded(Rc<Embedded>),
     /// Processes.
     Processes {
+        /// What they are, and in which version.
+        about: (String, String),
         pids: Vec<u32>,
         /// What keeps them running.
         _running: Rc<dyn std::any::Any>,

@@ -139,7 +139,6 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
     let mut contestants =
         contestants::recipes("minikeeper", "nothing", server.addr, &cpu, shortest);
     contestants.push(contestants::in_process(Arc::new(local)));
-    let mut servers = vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())];
     let mut not_run = Vec::new();
     if args.peers {
         let mut peers = Peers::new(pin, &mut not_run);
@@ -157,7 +156,6 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
         peers.zookeepers(program.as_ref());
         peers.others().await;
         contestants.extend(peers.contestants);
-        servers.extend(peers.servers);
     }
     let all: Vec<_> = contestants.iter().map(Contestant::name).collect();
     contestants.retain(|contestant| is_wanted(&args.contestant, &contestant.name()));
@@ -171,6 +169,15 @@ async fn field(args: &Args, pin: Pin) -> Result<Field, Error> {
             all.join("; "),
             missing.collect::<String>()
         )));
+    }
+    // Those of contestants who are left: the others are stopped.
+    let mut servers = vec![("minikeeper".into(), env!("CARGO_PKG_VERSION").into())];
+    for contestant in &contestants {
+        if let Cpu::Processes { about, .. } = &contestant.cpu
+            && !servers.contains(about)
+        {
+            servers.push(about.clone());
+        }
     }
     Ok(Field {
         contestants,

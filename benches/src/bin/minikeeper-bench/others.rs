@@ -74,9 +74,9 @@ impl Peers<'_> {
         };
         let version = redis::version().unwrap_or_default();
         let server = format!("Redis {version}");
-        self.servers.push(("Redis".into(), version));
         let (addr, pids) = (redis.addr(), redis.pid().into_iter().collect());
         let cpu = Cpu::Processes {
+            about: ("Redis".into(), version),
             pids,
             _running: Rc::new(redis),
         };
@@ -124,6 +124,7 @@ impl Peers<'_> {
         let addrs = instances.iter().map(Redis::addr).collect();
         let pids = instances.iter().filter_map(Redis::pid).collect();
         let cpu = Cpu::Processes {
+            about: ("Redis".into(), redis::version().unwrap_or_default()),
             pids,
             _running: Rc::new(instances),
         };
@@ -154,12 +155,13 @@ impl Peers<'_> {
                 return;
             };
             let server = format!("etcd {} {}", etcd.version(), storage.text());
-            self.servers.push((
+            let about = (
                 format!("etcd, {}", storage.text()),
                 etcd.version().to_owned(),
-            ));
+            );
             let (addr, pids) = (etcd.addr(), etcd.pid().into_iter().collect());
             let cpu = Cpu::Processes {
+                about,
                 pids,
                 _running: Rc::new(etcd),
             };
@@ -190,12 +192,13 @@ impl Peers<'_> {
             // What Debian adds to it tells nobody anything here.
             let version = mariadb.version().split('-').next().unwrap_or_default();
             let server = format!("MariaDB {version} {}", storage.text());
-            self.servers.push((
+            let about = (
                 format!("MariaDB, {}", storage.text()),
                 mariadb.version().to_owned(),
-            ));
+            );
             let (addr, pids) = (mariadb.addr(), mariadb.pid().into_iter().collect());
             let cpu = Cpu::Processes {
+                about,
                 pids,
                 _running: Rc::new(mariadb),
             };

@@ -22,7 +22,6 @@ pub(crate) struct Peers<'a> {
     pin: Pin,
     not_run: &'a mut Vec<NotRun>,
     pub(crate) contestants: Vec<Contestant>,
-    pub(crate) servers: Vec<(String, String)>,
 }
 
 impl<'a> Peers<'a> {
@@ -31,7 +30,6 @@ impl<'a> Peers<'a> {
             pin,
             not_run,
             contestants: Vec::new(),
-            servers: Vec::new(),
         }
     }
 
@@ -100,8 +98,8 @@ impl<'a> Peers<'a> {
                 Setup::Kindest => Duration::from_millis(400),
                 Setup::AsShipped => Duration::from_secs(4),
             };
-            self.servers.push((what, zookeeper.version().to_owned()));
             let cpu = Cpu::Processes {
+                about: (what, zookeeper.version().to_owned()),
                 pids: vec![zookeeper.pid()],
                 _running: Rc::new(zookeeper),
             };
