@@ -1,7 +1,6 @@
 //! Tests the source tree: the rules that no compiler checks.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -16,14 +15,6 @@ mod guide;
 mod scripts;
 #[path = "tidy/verbs.rs"]
 mod verbs;
-
-/// A file of more lines is a question; `// Long because: reason` near its top is the answer.
-const LINES_MAX: usize = 500;
-
-/// How far down the answer may stand.
-const LONG_BECAUSE_WITHIN: usize = 40;
-
-const CRATES: [&str; 3] = ["protocol", "server/engine", "server"];
 
 /// One source file.
 struct Source {
@@ -206,39 +197,6 @@ fn only_turn_names_the_engine_lock() {
     );
 }
 
-/// Style guide, "shape".
-#[test]
-fn long_files_say_why() {
-    let mut found = Vec::new();
-    for folder in ["protocol", "server", "recipes", "benches", "tests"] {
-        for source in sources(folder, &["rs"]) {
-            let lines = source.text.lines().count();
-            let mut top = source.text.lines().take(LONG_BECAUSE_WITHIN);
-            let says_why = top.any(|line| {
-                line.trim_start_matches('/')
-                    .trim()
-                    .strip_prefix("Long because:")
-                    .is_some_and(|reason| !reason.trim().is_empty())
-            });
-            if lines > LINES_MAX && !says_why {
-                found.push(format!("{}: {lines} lines", source.path));
-            }
-        }
-    }
-    assert_none(
-        &found,
-        "longer than 500 lines without `// Long because: reason`",
-    );
-}
-
-/// The module a file is: `crate` for `lib.rs`, else its path below `src`.
-fn module_of(path: &str, src: &str) -> String {
-    let below = path.strip_prefix(src).expect("a file of the crate");
-    let below = below.trim_start_matches('/').trim_end_matches(".rs");
-    let below = below.strip_suffix("/mod").unwrap_or(below);
-    below.replace('/', "::")
-}
-
 /// The paths that a `use` or an inline path with this start leads to, braces taken apart.
 fn paths_below(start: &str, code: &str) -> Vec<String> {
     let (root, mut found) = (start, Vec::new());
@@ -286,125 +244,8 @@ fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) -> usize {
     at
 }
 
-/// Which module of a crate names which; `lib.rs`, which names all, is left out.
-fn module_graph(crate_folder: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let src = format!("{crate_folder}/src");
-    let sources: Vec<_> = sources(&src, &["rs"])
-        .into_iter()
-        .filter(|source| {
-            let name = source.path.trim_start_matches(&src).trim_start_matches('/');
-            // main.rs and args.rs are the program, lib.rs the map, tests the tests.
-            !matches!(name, "lib.rs" | "main.rs") && !name.starts_with("tests")
-        })
-        .collect();
-    let modules: BTreeSet<_> = sources
-        .iter()
-        .map(|source| module_of(&source.path, &src))
-        .collect();
-    let lib = read(&format!("{src}/lib.rs"));
-    let mut graph = BTreeMap::new();
-    for source in &sources {
-        let module = module_of(&source.path, &src);
-        let code = joined_code(&source.text);
-        let mut named = BTreeSet::new();
-        for path in paths_below("crate::", &code) {
-            if let Some(target) = resolve(&path, &modules, &lib)
-                && target != module
-            {
-                named.insert(target);
-            }
-        }
-        graph.insert(module, named);
-    }
-    graph
-}
-
-/// The module that holds what a path names: the longest one in front of it, or the one that
-/// `lib.rs` re-exports the name from.
-fn resolve(path: &str, modules: &BTreeSet<String>, lib: &str) -> Option<String> {
-    let parts: Vec<_> = path.split("::").filter(|part| !part.is_empty()).collect();
-    for length in (1..=parts.len()).rev() {
-        let candidate = parts[..length].join("::");
-        if modules.contains(&candidate) {
-            return Some(candidate);
-        }
-    }
-    let name = *parts.first()?;
-    let mut exported = Vec::new();
-    for statement in lib.split("pub use ").skip(1) {
-        let statement = statement.split(';').next().unwrap_or_default();
-        let statement = statement.trim_start().trim_start_matches("crate::");
-        expand("", statement, &mut exported);
-    }
-    exported.iter().find_map(|exported| {
-        let (module, last) = exported.rsplit_once("::")?;
-        (last == name && modules.contains(module)).then(|| module.to_owned())
-    })
-}
-
-/// A way from a module back to itself, if there is one.
-fn cycle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
-    fn visit<'a>(
-        graph: &'a BTreeMap<String, BTreeSet<String>>,
-        module: &'a str,
-        way: &mut Vec<&'a str>,
-        done: &mut BTreeSet<&'a str>,
-    ) -> Option<Vec<String>> {
-        if let Some(start) = way.iter().position(|on_the_way| *on_the_way == module) {
-            let round = way[start..].iter().chain([&module]);
-            return Some(round.map(ToString::to_string).collect());
-        }
-        if done.contains(module) {
-            return None;
-        }
-        way.push(module);
-        let found = graph
-            .get(module)
-            .into_iter()
-            .flatten()
-            .find_map(|next| visit(graph, next, way, done));
-        way.pop();
-        done.insert(module);
-        found
-    }
-    let mut done = BTreeSet::new();
-    graph
-        .keys()
-        .find_map(|module| visit(graph, module, &mut Vec::new(), &mut done))
-}
-
-/// No file of a crate depends on one that depends on it.
 #[test]
-fn modules_of_each_crate_form_no_cycle() {
-    let mut found = Vec::new();
-    for name in CRATES {
-        let graph = module_graph(name);
-        let edges: usize = graph.values().map(BTreeSet::len).sum();
-        assert!(
-            edges >= graph.len() / 2,
-            "{name}: the graph is suspiciously empty"
-        );
-        if let Some(cycle) = cycle(&graph) {
-            found.push(format!("{name}: {}", cycle.join(" -> ")));
-        }
-    }
-    assert_none(&found, "modules that depend on each other");
-}
-
-#[test]
-fn cycles_are_found_where_there_are_some() {
-    let graph = |edges: &[(&str, &[&str])]| {
-        edges
-            .iter()
-            .map(|(from, to)| {
-                let to = to.iter().map(ToString::to_string).collect();
-                (from.to_string(), to)
-            })
-            .collect::<BTreeMap<_, BTreeSet<_>>>()
-    };
-    assert_eq!(cycle(&graph(&[("a", &["b", "c"]), ("b", &["c"])])), None);
-    let round = cycle(&graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"])])).unwrap();
-    assert_eq!(round, ["b", "c", "b"]);
+fn use_trees_are_taken_apart_and_test_code_is_left_out() {
     let paths = paths_below(
         "crate::",
         "use crate::{a, b::{C, d::E}};\nlet x = crate::f::g();",
