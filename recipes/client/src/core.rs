@@ -9,11 +9,12 @@
 //! | `machine.rs` | the machine: what callers want, what happens, what is sent |
 //! | `replies.rs` | what a server says: handshake, replies, events |
 //! | `ends.rs` | how connections, sessions, requests and the client end |
-//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `janitor.rs` | its parts |
+//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `janitor.rs` | its parts |
 //! | `input.rs`, `outcome.rs` | what it is told; what it says |
 //!
 //! Source: client-choice reference sections 3 and 6.
 
+pub(crate) mod backoff;
 mod ends;
 pub(crate) mod hosts;
 pub(crate) mod input;

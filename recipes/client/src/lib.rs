@@ -62,6 +62,7 @@ pub use self::{
     call::{Call, Stamped},
     client::Client,
     core::{
+        backoff::Backoff,
         hosts::{ConnectString, ConnectStringError, PORT_DEFAULT},
         outcome::{Cause, Epoch, LostReason},
     },

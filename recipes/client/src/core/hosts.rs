@@ -7,16 +7,19 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use minikeeper_protocol::{PathError, ZnodePath};
 
-use super::outcome::Time;
+use super::{
+    backoff::{Chance, Pauses},
+    outcome::Time,
+};
 
 /// The port of a server whose address names none.
 pub const PORT_DEFAULT: u16 = 2181;
 
-/// The wait before the second round over all servers; doubled with each further round.
-const BACKOFF_MIN: Duration = Duration::from_millis(10);
-
-/// The longest wait between two rounds.
-const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// The waits between rounds over all servers.
+const PAUSES: Pauses = Pauses {
+    min: Duration::from_millis(10),
+    max: Duration::from_secs(1),
+};
 
 /// A parsed connect string: servers, and the znode that is the client's root.
 ///
@@ -160,31 +163,6 @@ fn with_port(host: &str, text: &str) -> Result<String, ConnectStringError> {
     })
 }
 
-/// Numbers by chance, from a seed: the order of servers, the jitter of waits.
-///
-/// `SplitMix64`: good enough to spread clients, and the same run for the same seed.
-#[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below the bound, which is not zero.
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// Which server is tried when.
 #[derive(Debug)]
 pub(crate) struct Hosts {
@@ -242,10 +220,7 @@ impl Hosts {
         if !self.failures.is_multiple_of(count) {
             return now;
         }
-        let rounds = (self.failures / count - 1).min(16);
-        let pause = BACKOFF_MIN.saturating_mul(1 << rounds).min(BACKOFF_MAX);
-        let half_us = u64::try_from(pause.as_micros() / 2).unwrap_or(0);
-        now + pause / 2 + Duration::from_micros(self.chance.below(half_us + 1))
+        now + PAUSES.after(self.failures / count - 1, &mut self.chance)
     }
 }
 
@@ -292,12 +267,9 @@ mod tests {
         assert_eq!(tried, [0, 1, 2]);
         assert_eq!((hosts.failed(now), hosts.failed(now)), (now, now));
         let pause = hosts.failed(now) - now;
-        assert!(
-            pause >= BACKOFF_MIN / 2 && pause <= BACKOFF_MIN,
-            "{pause:?}"
-        );
+        assert!(pause >= PAUSES.min / 2 && pause <= PAUSES.min, "{pause:?}");
         for _ in 0..300 {
-            assert!(hosts.failed(now) - now <= BACKOFF_MAX);
+            assert!(hosts.failed(now) - now <= PAUSES.max);
         }
         hosts.succeeded();
         assert_eq!(hosts.failed(now), now);

@@ -1,0 +1,184 @@
+//! Waits between attempts: exponential, with jitter, up to a cap.
+
+use std::time::Duration;
+
+/// Random numbers from a seed: the order of servers, the jitter of waits.
+///
+/// `SplitMix64`: good enough to spread clients, and the same run for the same seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below the bound, which is not zero.
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// The bounds of the waits between attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pauses {
+    /// The first wait.
+    pub(crate) min: Duration,
+    /// The longest wait.
+    pub(crate) max: Duration,
+}
+
+impl Pauses {
+    /// The wait after this many earlier failures: `min` doubled for each, at most `max`; between
+    /// half of that and all of it by chance, so that many clients do not come back together.
+    pub(crate) fn after(self, failures: u32, chance: &mut Chance) -> Duration {
+        let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+        let pause = self.min.saturating_mul(factor).min(self.max);
+        let half_us = u64::try_from(pause.as_micros() / 2).unwrap_or(u64::MAX - 1);
+        pause / 2 + Duration::from_micros(chance.below(half_us.saturating_add(1)))
+    }
+}
+
+/// How long to wait before the next attempt: the wait doubles with each attempt up to a cap, and
+/// half of it is random.
+///
+/// The client uses it between connections and clean-ups. Use it wherever a request is made again
+/// because of an error for which [`Error::is_retryable`](crate::Error::is_retryable) is true: a
+/// server that throttles, or a connection that is cut again and again, must not be asked as fast as
+/// it can refuse. Make one `Backoff` for each operation that is tried again, wait for
+/// [`Backoff::next_pause`] before each further attempt, and call [`Backoff::reset`] once an attempt
+/// was answered with something else.
+///
+/// It reads no clock and sleeps by no means of its own. Take the seed from
+/// [`Client::random`](crate::Client::random) (any other random number will do, such as a new UUID):
+/// then a client with a fixed seed makes the same waits each run.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_client::Backoff;
+///
+/// let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1), client.random());
+/// let data = loop {
+///     match client.get_data("/").await {
+///         Err(error) if error.is_retryable() => tokio::time::sleep(backoff.next_pause()).await,
+///         result => break result?,
+///     }
+/// };
+/// # drop(data);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    pauses: Pauses,
+    failures: u32,
+    chance: Chance,
+}
+
+impl Backoff {
+    /// Waits between half of `min` and `min` first, later at most `max`.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
+    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
+    /// let first = backoff.next_pause();
+    /// assert!(min / 2 <= first && first <= min);
+    /// ```
+    #[must_use]
+    pub fn new(min: Duration, max: Duration, seed: u128) -> Self {
+        let low = u64::try_from(seed & u128::from(u64::MAX)).expect("masked to 64 bits");
+        Self {
+            pauses: Pauses { min, max },
+            failures: 0,
+            chance: Chance::new(low),
+        }
+    }
+
+    /// How long to wait before the next attempt.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
+    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
+    /// for _ in 0..100 {
+    ///     assert!(backoff.next_pause() <= max);
+    /// }
+    /// ```
+    #[must_use]
+    pub fn next_pause(&mut self) -> Duration {
+        let pause = self.pauses.after(self.failures, &mut self.chance);
+        self.failures = self.failures.saturating_add(1);
+        pause
+    }
+
+    /// An attempt has succeeded: the next wait is a short one again.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
+    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
+    /// for _ in 0..10 {
+    ///     let _ = backoff.next_pause();
+    /// }
+    /// backoff.reset();
+    /// assert!(backoff.next_pause() <= min);
+    /// ```
+    pub const fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Duration = Duration::from_millis(20);
+    const MAX: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn pauses_double_up_to_the_cap_and_half_of_each_is_random() {
+        for seed in 0..50 {
+            let mut backoff = Backoff::new(MIN, MAX, seed);
+            for failures in 0..100 {
+                let whole = MIN.saturating_mul(1 << failures.min(20)).min(MAX);
+                let pause = backoff.next_pause();
+                assert!(whole / 2 <= pause && pause <= whole, "{pause:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn clients_with_other_seeds_come_back_at_other_times() {
+        let third = |seed| {
+            let mut backoff = Backoff::new(MIN, MAX, seed);
+            (0..3).map(|_| backoff.next_pause()).last()
+        };
+        assert!((1..20).all(|seed| third(seed) != third(0)));
+        assert_eq!(third(7), third(7));
+    }
+
+    #[test]
+    fn extreme_bounds_do_not_overflow() {
+        let mut backoff = Backoff::new(Duration::MAX, Duration::MAX, 1);
+        assert!(backoff.next_pause() >= Duration::MAX / 2);
+        let mut backoff = Backoff::new(Duration::ZERO, Duration::ZERO, 1);
+        assert_eq!(backoff.next_pause(), Duration::ZERO);
+    }
+}
