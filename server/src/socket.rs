@@ -303,10 +303,12 @@ impl SocketTask {
         }
         scratch.out.clear();
         scratch.wake_all();
-        match result {
-            Ok(()) => self.stream.poll_flush(cx),
-            Err(error) => Poll::Ready(Err(error)),
+        result?;
+        let flushed = self.stream.poll_flush(cx);
+        if flushed.is_pending() {
+            self.note_stuck();
         }
+        flushed
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     sync::Arc,
@@ -10,8 +11,13 @@ use std::{
 };
 
 use minikeeper::Config;
-use minikeeper_protocol::{Acl, AclList, CreateMode, ErrorCode, Perms, Reply, Request};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_protocol::{
+    Acl, AclList, ConnectRequest, CreateMode, ErrorCode, Perms, Reply, Request, Xid,
+};
+use minikeeper_tests::{
+    random::Random,
+    wire::{self, Wire},
+};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
 };
@@ -19,7 +25,8 @@ use serde_json::json;
 use tokio_rustls::{
     TlsConnector,
     rustls::{
-        ClientConfig, RootCertStore,
+        ClientConfig, ClientConnection, ConfigBuilder, RootCertStore,
+        client::WantsClientCert,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
     },
@@ -87,14 +94,19 @@ impl Authority {
         })
     }
 
-    /// A client of that server, over TLS: what it says and hears is carried by a thread.
-    fn connect(&self, logged: &Logged, shown: Option<Shown>) -> Wire {
+    /// What a client that knows this authority begins with.
+    fn trusting(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots);
+            .with_root_certificates(roots)
+    }
+
+    /// A client of that server, over TLS: what it says and hears is carried by a thread.
+    fn connect(&self, logged: &Logged, shown: Option<Shown>) -> Wire {
+        let config = self.trusting();
         let config = match shown {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => config
@@ -344,4 +356,123 @@ fn subject_is_an_identity_in_access_lists() {
     };
     bob.must(&auth);
     assert_eq!(plain.refused(&auth), ErrorCode::AuthFailed);
+}
+
+/// A client that decrypts one record at a time.
+struct RecordReader {
+    socket: TcpStream,
+    tls: ClientConnection,
+}
+
+impl RecordReader {
+    fn connect(authority: &Authority, logged: &Logged) -> Self {
+        let socket = TcpStream::connect(secure(logged)).unwrap();
+        socket.set_read_timeout(Some(wire::PATIENCE)).unwrap();
+        let config = authority.trusting().with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut reader = Self { socket, tls };
+        reader.send(b"");
+        while reader.tls.is_handshaking() {
+            reader.record();
+            reader.send(b"");
+        }
+        reader
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.tls.writer().write_all(bytes).unwrap();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut self.socket).unwrap();
+        }
+    }
+
+    /// What the next record says; nothing, if it says that to TLS alone.
+    fn record(&mut self) -> Vec<u8> {
+        let mut record = vec![0; 5];
+        self.socket.read_exact(&mut record).unwrap();
+        let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
+        record.resize(5 + length, 0);
+        self.socket.read_exact(&mut record[5..]).unwrap();
+        let mut unread = &record[..];
+        while !unread.is_empty() {
+            self.tls.read_tls(&mut unread).unwrap();
+        }
+        let state = self.tls.process_new_packets().unwrap();
+        let mut plain = vec![0; state.plaintext_bytes_to_read()];
+        self.tls.reader().read_exact(&mut plain).unwrap();
+        plain
+    }
+
+    /// Reads so many frames; says in how many records they came.
+    fn frames(&mut self, count: usize) -> usize {
+        let (mut records, mut read) = (0, 0);
+        let mut left = 0;
+        while read < count {
+            let plain = self.record();
+            if plain.is_empty() {
+                continue;
+            }
+            records += 1;
+            if left == 0 {
+                let head = plain.first_chunk().expect("a record begins with a length");
+                left = 4 + usize::try_from(u32::from_be_bytes(*head)).unwrap();
+            }
+            assert!(
+                plain.len() <= left,
+                "a record of {} bytes, {left} of its first frame: frame {read}, record {records}",
+                plain.len()
+            );
+            left -= plain.len();
+            read += usize::from(left == 0);
+        }
+        records
+    }
+}
+
+/// All answers to requests that came together went into one record. kazoo reads one frame and
+/// waits for its socket, which has nothing more: 20 reads at once took 10 s.
+#[test]
+fn each_tls_record_has_bytes_of_one_frame_only() {
+    let authority = Authority::new("records");
+    let logged = authority.serve(|_| {});
+    let (mut plain, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let sizes = [0_u16, 1, 100, 1_000, 16_300, 16_384, 16_385, 40_000];
+    for size in sizes {
+        let data = vec![7; usize::from(size)];
+        let path = format!("/{size}");
+        plain.must(&wire::create(&path, &data, CreateMode::Persistent));
+    }
+    let mut reader = RecordReader::connect(&authority, &logged);
+    let mut hello = Vec::new();
+    ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
+    reader.send(&hello);
+    assert_eq!(reader.frames(1), 1);
+    let seed = std::env::var("MINIKEEPER_SEED").map_or(1, |text| text.parse().unwrap());
+    println!("MINIKEEPER_SEED={seed}");
+    let mut random = Random::new(seed);
+    for _ in 0..30 {
+        let mut requests = Vec::new();
+        let mut records_min = 0;
+        let count = 1 + random.below(100);
+        for xid in (1..).take(count) {
+            let size = random.pick(&sizes);
+            wire::get(&format!("/{size}"), true).encode(Xid(xid), &mut requests);
+            records_min += 1 + usize::from(size / 16_384);
+        }
+        reader.send(&requests);
+        // Nor is a frame cut up, but where rustls has no room for all of it.
+        let records = reader.frames(count);
+        assert!(
+            records <= 2 * records_min,
+            "{records} records, {records_min}"
+        );
+    }
+    // Events, several at once.
+    let mut requests = Vec::new();
+    for (size, xid) in sizes.into_iter().zip(1..) {
+        wire::set(&format!("/{size}"), b"").encode(Xid(xid), &mut requests);
+    }
+    plain.send_raw(&requests);
+    assert_eq!(reader.frames(sizes.len()), sizes.len());
 }

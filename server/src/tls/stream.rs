@@ -3,7 +3,7 @@
 use std::{
     fmt,
     future::Future,
-    io,
+    io::{self, Write as _},
     pin::{Pin, pin},
     task::{Context, Poll, ready},
 };
@@ -21,6 +21,7 @@ use super::subject;
 /// A TCP connection with TLS over it.
 pub(crate) struct TlsStream {
     state: State,
+    frames: Frames,
 }
 
 enum State {
@@ -41,6 +42,7 @@ impl TlsStream {
     pub(crate) fn accept(acceptor: &TlsAcceptor, stream: TcpStream) -> Self {
         Self {
             state: State::Handshake(acceptor.accept(stream)),
+            frames: Frames::default(),
         }
     }
 
@@ -82,15 +84,36 @@ impl TlsStream {
         }
     }
 
+    /// Encrypts as much as rustls buffers, each frame in records of its own. [`poll_flush`] sends
+    /// all of them with one call.
+    ///
+    /// Clients rely on that, because ZooKeeper does it: kazoo reads one frame and then waits for
+    /// its socket, where OpenSSL, which decrypts whole records, has left nothing of a second one.
+    ///
+    /// [`poll_flush`]: Self::poll_flush
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.state {
-            State::Open(stream) => Pin::new(stream).poll_write(cx, bytes),
-            State::Handshake(_) => Poll::Pending,
+        let State::Open(stream) = &mut self.state else {
+            return Poll::Pending;
+        };
+        let mut written = 0;
+        while written < bytes.len() {
+            let piece = self.frames.piece(&bytes[written..]);
+            let taken = stream.get_mut().1.writer().write(piece)?;
+            self.frames.advance(taken);
+            written += taken;
+            // The buffer is full.
+            if taken < piece.len() {
+                match Pin::new(&mut *stream).poll_flush(cx) {
+                    Poll::Pending if written > 0 => break,
+                    result => ready!(result)?,
+                }
+            }
         }
+        Poll::Ready(Ok(written))
     }
 
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -105,5 +128,79 @@ impl TlsStream {
         if let State::Open(stream) = &mut self.state {
             let _ = Pin::new(stream).poll_shutdown(cx);
         }
+    }
+}
+
+/// Where frames begin in what a connection sends.
+#[derive(Default)]
+struct Frames {
+    /// What is still to come of the frame that has begun. Unit: bytes.
+    left: usize,
+}
+
+impl Frames {
+    /// The start of `bytes`, up to the end of its first frame.
+    ///
+    /// Answers to four-letter words and HTTP are no frames. Their first four bytes, read as a
+    /// length, are more than 500 MB, so that they stay together.
+    fn piece<'bytes>(&mut self, bytes: &'bytes [u8]) -> &'bytes [u8] {
+        if self.left == 0 {
+            self.left = match bytes.first_chunk() {
+                Some(length) => {
+                    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+                    length.saturating_add(size_of::<u32>())
+                }
+                None => bytes.len(),
+            };
+        }
+        &bytes[..self.left.min(bytes.len())]
+    }
+
+    /// Notes that the start of a piece has been sent.
+    const fn advance(&mut self, taken: usize) {
+        self.left -= taken;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Several frames went into one record, and kazoo waited for its socket while they lay
+    /// decrypted in OpenSSL.
+    #[test]
+    fn piece_ends_with_its_frame_however_little_is_taken() {
+        let lengths = [0_u32, 1, 20_000, 0, 70_000, 3];
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for length in lengths {
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.resize(bytes.len() + usize::try_from(length).unwrap(), 7);
+            ends.push(bytes.len());
+        }
+        for taken_max in [1, 3, 4, 5, 16_384, usize::MAX] {
+            let mut frames = Frames::default();
+            let mut written = 0;
+            while written < bytes.len() {
+                let piece = frames.piece(&bytes[written..]).len();
+                let end = ends.iter().find(|end| **end > written).unwrap();
+                assert_eq!(written + piece, *end, "{taken_max} at a time");
+                let taken = piece.min(taken_max);
+                frames.advance(taken);
+                written += taken;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_stays_in_one_piece() {
+        for text in ["imok", "HTTP/1.1 200 OK\r\n", "\nno", ""] {
+            assert_eq!(Frames::default().piece(text.as_bytes()), text.as_bytes());
+        }
+        let mut frames = Frames::default();
+        let text = "Zookeeper version: 3.9.5";
+        frames.piece(text.as_bytes());
+        frames.advance(4);
+        assert_eq!(frames.piece(&text.as_bytes()[4..]), &text.as_bytes()[4..]);
     }
 }
