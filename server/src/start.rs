@@ -134,7 +134,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         sasl: (!config.sasl_users.is_empty()).then(|| SaslSettings {
             users: config.sasl_users.clone(),
             super_users: config.sasl_super_users.clone(),
-            nonce_seed: seed_by_chance(),
+            nonce_seed: nonce_seed(),
             allow_failed: config.sasl_allow_failed,
         }),
         #[cfg(feature = "tls")]
@@ -147,6 +147,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         x509_super_user: None,
         enforce_auth_schemes: config.enforce_auth_schemes.clone(),
         digests: config.tree_digests,
+        hash_seed: hash_seed(),
         #[cfg(feature = "planted")]
         planted: match config.planted {
             Some(crate::planted::Planted::Engine(bug)) => Some(bug),
@@ -155,14 +156,22 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
     }
 }
 
-/// Numbers nobody can guess. The standard library keys its hash tables with them; nothing else
-/// here needs chance.
-fn seed_by_chance() -> [u8; 32] {
+fn nonce_seed() -> [u8; 32] {
     let mut seed = [0; 32];
-    for (index, chunk) in seed.chunks_mut(8).enumerate() {
-        chunk.copy_from_slice(&RandomState::new().hash_one(index).to_be_bytes());
+    for chunk in seed.chunks_mut(8) {
+        chunk.copy_from_slice(&by_chance().to_be_bytes());
     }
     seed
+}
+
+/// What an engine's tables hash with, for an engine whose keys come from clients.
+pub(crate) fn hash_seed() -> [u64; 2] {
+    [by_chance(), by_chance()]
+}
+
+/// A number that no client can guess, from what the standard library seeds its hash tables with.
+fn by_chance() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// The state to start with: what was given, saved or is to be imported, or a fresh one.
@@ -234,4 +243,22 @@ fn load_dir(
     };
     data_dir.note_running().map_err(unusable)?;
     Ok((engine, Some(data_dir)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a seed that is part of the program any client could compute paths that collide.
+    #[test]
+    fn servers_hash_with_different_seeds() {
+        let config = Config::default();
+        let clock = clock(&config);
+        let mut drawn: Vec<u64> = (0..8)
+            .flat_map(|_| settings(&config, &clock).hash_seed)
+            .collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 16, "no number twice");
+    }
 }

@@ -1,19 +1,16 @@
 //! Watched paths that have no znode their watches could hang on.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use slab::Slab;
 
-use crate::keys::WatchId;
+use crate::{hashing::TableHasher, keys::WatchId};
 
 #[derive(Debug)]
 pub(crate) struct AbsentPaths {
     paths: Slab<AbsentPath>,
     /// By path; never iterated.
     index: HashTable<u32>,
-    hasher: FixedState,
+    hasher: TableHasher,
     /// Paths and [`ENTRY_BYTES`] for each.
     bytes: usize,
 }
@@ -29,8 +26,8 @@ struct AbsentPath {
 }
 
 impl AbsentPaths {
-    pub(crate) fn new() -> Self {
-        let hasher = FixedState::with_seed(0x6162_7365_6e74_2121);
+    pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
+        let hasher = TableHasher::new(hash_seed, b"absent--");
         Self {
             paths: Slab::new(),
             index: HashTable::new(),
@@ -50,7 +47,7 @@ impl AbsentPaths {
 
     pub(crate) fn find(&self, path: &[u8]) -> Option<u32> {
         self.index
-            .find(self.hasher.hash_one(path), |key| self.path(*key) == path)
+            .find(self.hasher.hash_bytes(path), |key| self.path(*key) == path)
             .copied()
     }
 
@@ -63,9 +60,10 @@ impl AbsentPaths {
         };
         let key = u32::try_from(self.paths.insert(entry)).expect("watches_max is far below");
         let (paths, hasher) = (&self.paths, &self.hasher);
-        self.index.insert_unique(hasher.hash_one(path), key, |key| {
-            hasher.hash_one(&*paths[*key as usize].path)
-        });
+        self.index
+            .insert_unique(hasher.hash_bytes(path), key, |key| {
+                hasher.hash_bytes(&paths[*key as usize].path)
+            });
         key
     }
 
@@ -73,7 +71,7 @@ impl AbsentPaths {
         let entry = self.paths.remove(key as usize);
         self.bytes -= ENTRY_BYTES + entry.path.len();
         self.index
-            .find_entry(self.hasher.hash_one(&*entry.path), |other| *other == key)
+            .find_entry(self.hasher.hash_bytes(&entry.path), |other| *other == key)
             .expect("every absent path is in the index")
             .remove();
     }

@@ -5,11 +5,12 @@
 //! Source: reference sections 9.2 and 9.5.
 
 use bytes::Bytes;
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use minikeeper_protocol::{Acl, AclList, ErrorCode, Ustring};
 use slab::Slab;
 
 use crate::{
+    hashing::TableHasher,
     identities::{Identities, Scheme},
     identity,
     input::Settings,
@@ -21,7 +22,8 @@ use crate::{
 pub(crate) struct AclTable {
     lists: Slab<Shared>,
     /// By content; never iterated.
-    index: HashMap<AclList, AclId, foldhash::fast::FixedState>,
+    index: HashTable<AclId>,
+    hasher: TableHasher,
     schemes: Schemes,
 }
 
@@ -54,10 +56,11 @@ struct Shared {
 }
 
 impl AclTable {
-    pub(crate) fn new(schemes: Schemes) -> Self {
+    pub(crate) fn new(schemes: Schemes, hash_seed: [u64; 2]) -> Self {
         let mut table = Self {
             lists: Slab::new(),
-            index: HashMap::default(),
+            index: HashTable::new(),
+            hasher: TableHasher::new(hash_seed, b"acls----"),
             schemes,
         };
         for list in [AclList::world_all(), AclList::world_read()] {
@@ -75,13 +78,23 @@ impl AclTable {
     }
 
     fn add(&mut self, list: AclList) -> AclId {
-        let key = self.lists.insert(Shared {
-            list: list.clone(),
-            users: 1,
-        });
+        let hash = self.hash(&list);
+        let key = self.lists.insert(Shared { list, users: 1 });
         let id = AclId(u32::try_from(key).expect("there are fewer lists than znodes"));
-        self.index.insert(list, id);
+        let (lists, hasher) = (&self.lists, &self.hasher);
+        self.index.insert_unique(hash, id, |id| {
+            hasher.hash_bytes(wire_of(&lists[id.0 as usize].list))
+        });
         id
+    }
+
+    fn hash(&self, list: &AclList) -> u64 {
+        self.hasher.hash_bytes(wire_of(list))
+    }
+
+    fn find_list(&self, list: &AclList) -> Option<AclId> {
+        let is_it = |id: &AclId| self.lists[id.0 as usize].list.as_wire() == list.as_wire();
+        self.index.find(self.hash(list), is_it).copied()
     }
 
     /// The id of a list, which the caller now uses once more.
@@ -89,8 +102,8 @@ impl AclTable {
         if list.as_wire() == self.lists[0].list.as_wire() {
             return AclId::WORLD_ALL;
         }
-        match self.index.get(list) {
-            Some(&id) => {
+        match self.find_list(list) {
+            Some(id) => {
                 self.lists[id.0 as usize].users += 1;
                 id
             }
@@ -107,7 +120,10 @@ impl AclTable {
         shared.users -= 1;
         if shared.users == 0 {
             let shared = self.lists.remove(id.0 as usize);
-            self.index.remove(&shared.list);
+            self.index
+                .find_entry(self.hash(&shared.list), |other| *other == id)
+                .expect("every list is in the index")
+                .remove();
         }
     }
 
@@ -129,6 +145,11 @@ impl AclTable {
             )
         })
     }
+}
+
+/// What a list is hashed by; no stored list is null.
+fn wire_of(list: &AclList) -> &[u8] {
+    list.as_wire().unwrap_or_default()
 }
 
 /// Checks a list a client wants to store, and brings it into the form that is stored.
@@ -319,7 +340,7 @@ mod tests {
 
     #[test]
     fn list_goes_with_its_last_user() {
-        let mut table = AclTable::new(ALL_SCHEMES);
+        let mut table = AclTable::new(ALL_SCHEMES, [0; 2]);
         let (first, second) = (
             table.acquire(&list("digest", "a:b")),
             table.acquire(&list("digest", "a:b")),

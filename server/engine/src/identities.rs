@@ -7,11 +7,11 @@
 
 use core::net::IpAddr;
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use minikeeper_protocol::Ustring;
 use slab::Slab;
 
-use crate::keys::IdentitiesId;
+use crate::{hashing::TableHasher, keys::IdentitiesId};
 
 /// How an identity was proven. `world` and `auth` are words of access lists, not identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -85,7 +85,8 @@ impl Identities {
 pub(crate) struct IdentityTable {
     sets: Slab<Shared>,
     /// By content; never iterated.
-    index: HashMap<Identities, IdentitiesId, foldhash::fast::FixedState>,
+    index: HashTable<IdentitiesId>,
+    hasher: TableHasher,
 }
 
 #[derive(Debug)]
@@ -95,26 +96,28 @@ struct Shared {
 }
 
 impl IdentityTable {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
         Self {
             sets: Slab::new(),
-            index: HashMap::default(),
+            index: HashTable::new(),
+            hasher: TableHasher::new(hash_seed, b"identity"),
         }
     }
 
     /// The number of a set, which the caller now uses once more.
     pub(crate) fn acquire(&mut self, set: Identities) -> IdentitiesId {
-        if let Some(&id) = self.index.get(&set) {
+        let hash = self.hasher.hash_one(&set);
+        let is_it = |id: &IdentitiesId| *self.get(*id) == set;
+        if let Some(&id) = self.index.find(hash, is_it) {
             self.sets[id.0 as usize].users += 1;
             return id;
         }
-        let shared = Shared {
-            set: set.clone(),
-            users: 1,
-        };
-        let key = u32::try_from(self.sets.insert(shared)).expect("fewer sets than connections");
-        self.index.insert(set, IdentitiesId(key));
-        IdentitiesId(key)
+        let key = self.sets.insert(Shared { set, users: 1 });
+        let id = IdentitiesId(u32::try_from(key).expect("fewer sets than connections"));
+        let (sets, hasher) = (&self.sets, &self.hasher);
+        self.index
+            .insert_unique(hash, id, |id| hasher.hash_one(&sets[id.0 as usize].set));
+        id
     }
 
     /// Ends one use.
@@ -123,7 +126,10 @@ impl IdentityTable {
         shared.users -= 1;
         if shared.users == 0 {
             let shared = self.sets.remove(id.0 as usize);
-            self.index.remove(&shared.set);
+            self.index
+                .find_entry(self.hasher.hash_one(&shared.set), |other| *other == id)
+                .expect("every set is in the index")
+                .remove();
         }
     }
 
@@ -149,7 +155,7 @@ mod tests {
 
     #[test]
     fn set_is_shared_and_goes_with_its_last_user() {
-        let mut table = IdentityTable::new();
+        let mut table = IdentityTable::new([0; 2]);
         let local = || Identities::of(Ipv4Addr::LOCALHOST.into());
         let (first, second) = (table.acquire(local()), table.acquire(local()));
         assert_eq!(first, second);

@@ -193,6 +193,12 @@ pub struct Settings {
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
+    /// What the hashes in the engine's tables follow from. Outputs do not depend on it. The time
+    /// that lookups take does, if a client knows it and sends keys that collide: draw it by chance
+    /// where clients are not trusted.
+    ///
+    /// Default: 0, 0.
+    pub hash_seed: [u64; 2],
     /// The bug that tests switched on.
     #[cfg(feature = "planted")]
     pub planted: Option<crate::planted::Planted>,
@@ -245,6 +251,7 @@ impl Default for Settings {
             x509: false,
             x509_super_user: None,
             enforce_auth_schemes: Vec::new(),
+            hash_seed: [0; 2],
             #[cfg(feature = "planted")]
             planted: None,
         }

@@ -43,6 +43,7 @@ mod effects;
 mod expiry_wheel;
 mod fork;
 mod handover;
+mod hashing;
 mod identities;
 mod identity;
 mod image;

@@ -60,7 +60,7 @@ impl Restoration {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut state = State::new(settings);
-        state.tree = Tree::empty();
+        state.tree = Tree::empty(state.settings.hash_seed);
         Self {
             state,
             access_lists: BTreeMap::new(),
@@ -75,7 +75,8 @@ impl Restoration {
     #[must_use]
     pub fn fresh(settings: Settings) -> Self {
         let mut restoration = Self::new(settings);
-        restoration.state.tree = Tree::new();
+        let hash_seed = restoration.state.settings.hash_seed;
+        restoration.state.tree = Tree::new(hash_seed);
         restoration
     }
 

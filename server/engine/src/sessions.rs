@@ -2,15 +2,15 @@
 //!
 //! Source: reference sections 6 and 14.
 
-use std::{collections::BTreeSet, hash::BuildHasher};
+use std::collections::BTreeSet;
 
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use minikeeper_protocol::{SessionId, Zxid, connect::PASSWORD_BYTES};
 use slab::Slab;
 
 use crate::{
     expiry_wheel::ExpiryWheel,
+    hashing::TableHasher,
     input::{ConnId, Now},
     keys::{SessionKey, ZnodeId},
 };
@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
     table: Slab<Session>,
     /// By id; never iterated.
     index: HashTable<SessionKey>,
-    hasher: FixedState,
+    hasher: TableHasher,
     wheel: ExpiryWheel,
     /// The id of the next session that is opened.
     pub(crate) next_id: SessionId,
@@ -58,11 +58,11 @@ impl std::ops::IndexMut<SessionKey> for Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(tick_ms: Option<u32>, first_id: SessionId) -> Self {
+    pub(crate) fn new(tick_ms: Option<u32>, first_id: SessionId, hash_seed: [u64; 2]) -> Self {
         Self {
             table: Slab::new(),
             index: HashTable::new(),
-            hasher: FixedState::with_seed(0x7365_7373_696f_6e73),
+            hasher: TableHasher::new(hash_seed, b"sessions"),
             wheel: ExpiryWheel::new(tick_ms),
             next_id: first_id,
             touched: (SessionKey::NONE, 0),
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn touched_session_is_due_later() {
-        let mut sessions = Sessions::new(Some(1000), SessionId(1));
+        let mut sessions = Sessions::new(Some(1000), SessionId(1), [0, 0]);
         let at = |elapsed_ms| Now {
             elapsed_ms,
             wall_ms: 0,

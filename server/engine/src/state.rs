@@ -69,9 +69,13 @@ pub(crate) struct Caller {
 
 impl State {
     pub(crate) fn new(settings: Settings) -> Self {
-        let sessions = Sessions::new(settings.rounding_ms(), settings.first_session_id);
+        let sessions = Sessions::new(
+            settings.rounding_ms(),
+            settings.first_session_id,
+            settings.hash_seed,
+        );
         #[allow(unused_mut, reason = "planted builds change it")]
-        let mut watches = Watches::new();
+        let mut watches = Watches::new(settings.hash_seed);
         #[cfg(feature = "planted")]
         {
             watches.planted_fires_twice =
@@ -80,12 +84,12 @@ impl State {
         let schemes = Schemes::of(&settings);
         Self {
             zxid: settings.zxid,
-            settings,
-            tree: Tree::new(),
+            tree: Tree::new(settings.hash_seed),
             sessions,
             watches,
-            acls: AclTable::new(schemes),
-            identities: IdentityTable::new(),
+            acls: AclTable::new(schemes, settings.hash_seed),
+            identities: IdentityTable::new(settings.hash_seed),
+            settings,
             conns: Conns::default(),
             quotas: Quotas::default(),
             collectables: BTreeSet::new(),

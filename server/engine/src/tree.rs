@@ -4,13 +4,12 @@
 //! costs eight bytes a znode, no comparison and no allocation. A listing therefore comes in
 //! creation order: as arbitrary to clients as the original's hash order, but the same each time.
 
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use minikeeper_protocol::{Zxid, path};
 use slab::Slab;
-use std::hash::{BuildHasher as _, Hasher as _};
 
 use crate::{
+    hashing::TableHasher,
     keys::{AclId, ZnodeId},
     znode::{Owner, Znode},
 };
@@ -30,7 +29,7 @@ pub(crate) struct Tree {
     arena: Slab<Znode>,
     /// By path; never iterated, so its order reaches no output.
     index: HashTable<ZnodeId>,
-    hasher: FixedState,
+    hasher: TableHasher,
     /// Paths, data and [`ZNODE_BYTES`] for each znode.
     bytes: usize,
     ephemerals: usize,
@@ -52,20 +51,19 @@ impl std::ops::IndexMut<ZnodeId> for Tree {
 
 impl Tree {
     /// No znode, not even the root.
-    pub(crate) fn empty() -> Self {
+    pub(crate) fn empty(hash_seed: [u64; 2]) -> Self {
         Self {
             arena: Slab::new(),
             index: HashTable::new(),
-            // The seed is fixed: the order of the table is never seen, and a run must repeat.
-            hasher: FixedState::with_seed(0x6d69_6e69_6b65_6570),
+            hasher: TableHasher::new(hash_seed, b"paths---"),
             bytes: 0,
             ephemerals: 0,
         }
     }
 
     /// The tree of a fresh server.
-    pub(crate) fn new() -> Self {
-        let mut tree = Self::empty();
+    pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
+        let mut tree = Self::empty(hash_seed);
         for path in SPECIAL {
             let acl = if path == b"/zookeeper/config" {
                 AclId::WORLD_READ
@@ -104,7 +102,7 @@ impl Tree {
     /// The znode at exactly this path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<ZnodeId> {
         self.index
-            .find(hash_of(&self.hasher, path), |id| self[*id].path() == path)
+            .find(self.hasher.hash_bytes(path), |id| self[*id].path() == path)
             .copied()
     }
 
@@ -162,20 +160,21 @@ impl Tree {
     fn store(&mut self, znode: Znode) -> ZnodeId {
         self.bytes += ZNODE_BYTES + znode.body_bytes();
         self.ephemerals += usize::from(znode.owner.is_ephemeral());
-        let hash = hash_of(&self.hasher, znode.path());
+        let hash = self.hasher.hash_bytes(znode.path());
         let id = ZnodeId(
             u32::try_from(self.arena.insert(znode)).expect("tree_bytes_max is reached before"),
         );
         let (arena, hasher) = (&self.arena, &self.hasher);
-        self.index
-            .insert_unique(hash, id, |id| hash_of(hasher, arena[id.0 as usize].path()));
+        self.index.insert_unique(hash, id, |id| {
+            hasher.hash_bytes(arena[id.0 as usize].path())
+        });
         id
     }
 
     /// Takes a childless znode out. The parent's counters stay, the znode keeps its links, so
     /// that [`Tree::restore`] can put it back while nothing else has changed.
     pub(crate) fn remove(&mut self, id: ZnodeId) -> Znode {
-        let hash = hash_of(&self.hasher, self[id].path());
+        let hash = self.hasher.hash_bytes(self[id].path());
         self.index
             .find_entry(hash, |other| *other == id)
             .expect("every znode is in the index")
@@ -241,13 +240,6 @@ impl Tree {
             )
         })
     }
-}
-
-/// Over the bytes alone: the length that the standard's hash of a slice adds is not needed.
-fn hash_of(hasher: &FixedState, path: &[u8]) -> u64 {
-    let mut state = hasher.build_hasher();
-    state.write(path);
-    state.finish()
 }
 
 /// Walks the children of a znode, oldest first.

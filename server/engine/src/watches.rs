@@ -10,15 +10,13 @@
 
 mod lists;
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use minikeeper_protocol::WatcherType;
 use slab::Slab;
 
 use crate::{
     absent_paths::AbsentPaths,
+    hashing::TableHasher,
     input::ConnId,
     keys::{WatchId, ZnodeId},
     tree::Tree,
@@ -79,7 +77,7 @@ pub(crate) struct Watches {
     /// By connection and place; never iterated.
     index: HashTable<WatchId>,
     absent: AbsentPaths,
-    hasher: FixedState,
+    hasher: TableHasher,
     /// By connection number.
     watchers: Vec<Watcher>,
     /// How many watches are recursive; while there are none, no ancestor is looked at.
@@ -93,12 +91,12 @@ pub(crate) struct Watches {
 }
 
 impl Watches {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
         Self {
             arena: Slab::new(),
             index: HashTable::new(),
-            absent: AbsentPaths::new(),
-            hasher: FixedState::with_seed(0x7761_7463_6865_7321),
+            absent: AbsentPaths::new(hash_seed),
+            hasher: TableHasher::new(hash_seed, b"watches-"),
             watchers: Vec::new(),
             recursive: 0,
             in_both: 0,
@@ -206,7 +204,7 @@ impl Watches {
 
     // One watch.
 
-    fn hash(hasher: &FixedState, conn: ConnId, place: Place) -> u64 {
+    fn hash(hasher: &TableHasher, conn: ConnId, place: Place) -> u64 {
         hasher.hash_one((conn, place))
     }
 

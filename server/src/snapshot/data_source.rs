@@ -85,6 +85,7 @@ impl DataSource {
             sessions_max: usize::MAX,
             tree_bytes_max: usize::MAX,
             extended_types: true,
+            hash_seed: crate::start::hash_seed(),
             ..Settings::default()
         };
         Ok(State::of(&self.load(settings)?))
