@@ -19,9 +19,6 @@ use crate::{clock, history::History};
 /// a word from its server believes in its session.
 const STALE: Duration = Duration::from_secs(10);
 
-/// How long it may take to tell somebody of a loss: time passes only when everybody waits.
-const TOLD: Duration = Duration::from_millis(5);
-
 /// What a hold is, and so what it goes together with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -83,6 +80,14 @@ impl Default for Newest {
 }
 
 struct State {
+    /// How long it may take to tell somebody of a loss.
+    told: Duration,
+    /// Whether who is granted leases says so before the next one is. Not so on several threads.
+    is_in_order: bool,
+    /// What was counted up to, by counter.
+    counted: BTreeSet<(&'static str, i64)>,
+    /// Since when the barrier is there for certain.
+    barrier: Option<Instant>,
     history: History,
     holds: BTreeMap<HoldId, Hold>,
     /// Since when holders could know of their loss who wait to be told of it.
@@ -101,8 +106,12 @@ struct State {
 pub(crate) struct Judge(Mutex<State>);
 
 impl Judge {
-    pub(crate) fn new(clients: usize) -> Self {
+    pub(crate) fn new(clients: usize, told: Duration, is_in_order: bool) -> Self {
         Self(Mutex::new(State {
+            told,
+            is_in_order,
+            counted: BTreeSet::new(),
+            barrier: None,
             history: History::begin(),
             holds: BTreeMap::new(),
             doubted: BTreeMap::new(),
@@ -120,6 +129,37 @@ impl Judge {
 
     pub(crate) fn event(&self, name: &'static str) {
         self.0.lock().history.event(name);
+    }
+
+    /// Somebody got what is no hold.
+    pub(crate) fn gained(&self, recipe: &'static str) {
+        let totals = &mut self.0.lock().history.totals;
+        *totals.grants.entry(recipe).or_default() += 1;
+    }
+
+    /// Somebody has counted up to there, and nobody else has.
+    pub(crate) fn counted(&self, recipe: &'static str, counter: &'static str, to: i64) {
+        self.gained(recipe);
+        let mut state = self.0.lock();
+        if !state.counted.insert((counter, to)) {
+            let what = format!("{counter} is counted up to {to} twice");
+            state.history.violation(what);
+        }
+    }
+
+    /// Nobody may pass the barrier from here on.
+    pub(crate) fn barrier_is_set(&self) {
+        self.0.lock().barrier.get_or_insert_with(clock::now);
+    }
+
+    /// Until now.
+    pub(crate) fn barrier_may_go(&self) {
+        self.0.lock().barrier = None;
+    }
+
+    /// Whether the barrier has been there all the time since then.
+    pub(crate) fn is_set_since_before(&self, then: Instant) -> bool {
+        self.0.lock().barrier.is_some_and(|since| since < then)
     }
 
     pub(crate) fn violation(&self, what: String) {
@@ -224,7 +264,7 @@ impl State {
         }
         let now = clock::now();
         let since = *self.doubted.entry(id).or_insert(now);
-        (now > since + TOLD)
+        (now > since + self.told)
             .then(|| format!("{} is not told of its loss of {}", hold.who, hold.lock))
     }
 
@@ -263,6 +303,7 @@ impl State {
             Kind::Read => token > before.exclusive,
             Kind::ReadOn => token == before.exclusive,
             Kind::Leader if token == before.token => new.who == before.who,
+            Kind::Leases(_) if !self.is_in_order => true,
             _ => token > before.token,
         };
         if token >= newest.token {

@@ -7,7 +7,7 @@
 //! and whether tokens grow in the order of grants; and whether those who lost something are told.
 //! Then all is well, and everybody must be served once more in time, and leave nothing behind.
 //!
-//! `cargo test -p minikeeper-tests --test sim` runs 280 seeds and prints what they saw.
+//! `cargo test -p minikeeper-tests --test sim` runs 390 seeds and prints what they saw.
 //! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one alone.
 //!
 //! | module | what belongs there |

@@ -28,7 +28,10 @@ const CHAOS: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 4;
 
 /// Two of them share a client, and so a session.
-const CONTENDERS: usize = 5;
+pub(crate) const CONTENDERS: usize = 5;
+
+/// How long it may take to tell somebody of a loss: time passes only when everybody waits.
+const TOLD: Duration = Duration::from_millis(5);
 
 /// What a run is to be.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +69,7 @@ async fn run(
     }: Plan,
 ) -> History {
     let site = Arc::new(Site::start(seed, CLIENTS).await);
-    let judge = Arc::new(Judge::new(CLIENTS));
+    let judge = Arc::new(Judge::new(CLIENTS, TOLD, true));
     let end = clock::now() + CHAOS;
     let mut tasks = Vec::new();
     for who in 0..CONTENDERS {

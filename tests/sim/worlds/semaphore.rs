@@ -10,6 +10,7 @@ use crate::{
     clock,
     contender::{Contender, PROGRESS, own},
     judge::Kind,
+    worlds::World,
 };
 
 const PATH: &str = "/locks/semaphore";
@@ -19,7 +20,7 @@ const COUNT: &str = "/locks-max";
 const MAX: u32 = 3;
 
 pub(super) async fn contend(seed: u64, mut me: Contender) {
-    let is_shared = seed / 7 % 2 == 1;
+    let is_shared = seed / World::ALL.len() as u64 % 2 == 1;
     if is_shared && me.who == 0 {
         change(me).await;
         return;

@@ -1,8 +1,14 @@
 //! What there is to contend for, one recipe or family a file.
 
+mod barrier;
+mod count;
+mod counter;
+mod double_barrier;
 mod latch;
+mod local;
 mod multi_lock;
 mod mutex;
+mod node;
 mod read_write;
 mod selector;
 mod semaphore;
@@ -20,10 +26,16 @@ pub(crate) enum World {
     MultiLock,
     Latch,
     Selector,
+    LocalHandOver,
+    Counter,
+    SharedCount,
+    PersistentNode,
+    Barrier,
+    DoubleBarrier,
 }
 
 impl World {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Mutex,
         Self::ReadWrite,
         Self::Semaphore,
@@ -31,6 +43,12 @@ impl World {
         Self::MultiLock,
         Self::Latch,
         Self::Selector,
+        Self::LocalHandOver,
+        Self::Counter,
+        Self::SharedCount,
+        Self::PersistentNode,
+        Self::Barrier,
+        Self::DoubleBarrier,
     ];
 
     /// That of a seed.
@@ -49,6 +67,12 @@ impl World {
             Self::MultiLock => multi_lock::contend(contender).await,
             Self::Latch => latch::contend(contender).await,
             Self::Selector => selector::contend(contender).await,
+            Self::LocalHandOver => local::contend(contender).await,
+            Self::Counter => counter::contend(contender).await,
+            Self::SharedCount => count::contend(contender).await,
+            Self::PersistentNode => node::contend(contender).await,
+            Self::Barrier => barrier::contend(contender).await,
+            Self::DoubleBarrier => double_barrier::contend(contender).await,
         }
     }
 }

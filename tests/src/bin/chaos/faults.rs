@@ -1,0 +1,224 @@
+//! What goes wrong, by chance: to each client by itself, and to all at once.
+
+use std::{sync::Arc, time::Duration};
+
+use clap::ValueEnum;
+use minikeeper::{ErrorCode, Fault, FaultOp, Keep, Server, SessionId};
+use minikeeper_client::Client;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{chance::Chance, clock, judge::Judge};
+
+/// Errors that say that a request was not carried out and may be made again.
+const ERRORS: [ErrorCode; 5] = [
+    ErrorCode::ThrottledOp,
+    ErrorCode::ConnectionLoss,
+    ErrorCode::OperationTimeout,
+    ErrorCode::SessionMoved,
+    ErrorCode::SessionExpired,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum FaultKind {
+    /// A connection is cut.
+    Cut,
+    /// Requests are carried out, and the connection is cut without their replies.
+    LostReply,
+    /// The connection is cut in the middle of a reply.
+    HalfReply,
+    /// The connection is cut instead of serving requests.
+    LostRequest,
+    /// Nothing the client sends arrives, until its session is over perhaps.
+    Silence,
+    /// Requests are served later.
+    Delay,
+    /// Events come later.
+    HeldEvents,
+    /// Requests are refused with an error that may go away.
+    Error,
+    /// Connecting is refused.
+    Refuse,
+    /// The session is ended before its time.
+    Expiry,
+    /// The server goes down and comes up with all it knew.
+    Restart,
+    /// The same, but no session outlives it.
+    RestartWithoutSessions,
+}
+
+impl FaultKind {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Cut,
+        Self::LostReply,
+        Self::HalfReply,
+        Self::LostRequest,
+        Self::Silence,
+        Self::Delay,
+        Self::HeldEvents,
+        Self::Refuse,
+        Self::Expiry,
+        Self::Restart,
+        Self::RestartWithoutSessions,
+    ];
+
+    const fn is_for_all(self) -> bool {
+        matches!(
+            self,
+            Self::Refuse | Self::Restart | Self::RestartWithoutSessions
+        )
+    }
+}
+
+/// The server, its clients, and who judges.
+pub(crate) struct Site {
+    pub(crate) server: Arc<Server>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) judge: Arc<Judge>,
+}
+
+/// Lets things go wrong until the end; then all is well.
+pub(crate) async fn rage(site: &Arc<Site>, kinds: &[FaultKind], seed: u64, end: Instant) {
+    let (for_all, for_one): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| kind.is_for_all());
+    let mut tasks = Vec::new();
+    for victim in 0..site.clients.len() {
+        let chance = Chance::from_seed(seed.wrapping_mul(1_000) + 500 + victim as u64);
+        let (site, kinds) = (Arc::clone(site), for_one.clone());
+        tasks.push(tokio::spawn(disturb(site, victim, kinds, chance, end)));
+    }
+    let chance = Chance::from_seed(seed.wrapping_mul(1_000) + 900);
+    overturn(site, &for_all, chance, end).await;
+    for task in tasks {
+        task.await.unwrap();
+    }
+    site.server.reset_faults();
+}
+
+/// One client.
+async fn disturb(
+    site: Arc<Site>,
+    victim: usize,
+    kinds: Vec<FaultKind>,
+    mut chance: Chance,
+    end: Instant,
+) {
+    let (client, server) = (&site.clients[victim], &site.server);
+    while pause(&site.judge, &mut chance, 8_000, end).await && !kinds.is_empty() {
+        let kind = one_of(&mut chance, &kinds);
+        // The session first: the epoch read behind it is its own, or a later one.
+        let Some(session) = client.session_id() else {
+            continue;
+        };
+        let epoch = client.epoch();
+        let faults = match kind {
+            FaultKind::Cut => {
+                server.disconnect(session);
+                vec![]
+            }
+            FaultKind::Expiry => {
+                site.judge.expired(victim, epoch);
+                server.expire(session);
+                vec![]
+            }
+            kind => made(kind, session, &mut chance),
+        };
+        site.judge.fault(name(kind), Some(victim));
+        let faults: Vec<_> = faults
+            .into_iter()
+            .filter_map(|fault| server.inject(fault).ok())
+            .collect();
+        if !faults.is_empty() {
+            // Sometimes shorter than a session lives without a word, sometimes longer.
+            pause(&site.judge, &mut chance, 8_000, end).await;
+        }
+        drop(faults);
+        if kind == FaultKind::Silence {
+            // No connection goes on behind what was lost on it.
+            server.disconnect(session);
+        }
+    }
+}
+
+fn made(kind: FaultKind, session: SessionId, chance: &mut Chance) -> Vec<Fault> {
+    let times = 1 + chance.below(4);
+    let skip = chance.below(6);
+    let fault = match kind {
+        FaultKind::LostReply => Fault::lose_reply(),
+        FaultKind::HalfReply => Fault::cut_reply(),
+        FaultKind::LostRequest => Fault::cut(),
+        FaultKind::Silence => return vec![Fault::silence(session)],
+        FaultKind::Delay => Fault::delay(chance.millis(200)),
+        FaultKind::HeldEvents => return vec![Fault::hold_events().of(session)],
+        _ => {
+            let at = usize::try_from(chance.below(ERRORS.len() as u64)).unwrap_or_default();
+            Fault::error(ERRORS[at])
+        }
+    };
+    vec![fault.of(session).skip(skip).times(times)]
+}
+
+/// All of them.
+async fn overturn(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Instant) {
+    let server = &site.server;
+    while pause(&site.judge, &mut chance, 15_000, end).await && !kinds.is_empty() {
+        let kind = one_of(&mut chance, kinds);
+        site.judge.fault(name(kind), None);
+        if kind == FaultKind::Refuse {
+            let refusing =
+                server.inject(Fault::refuse().with_probability(0.7, chance.below(1 << 40)));
+            let connecting = Fault::cut().on(FaultOp::Connect);
+            let cutting = server.inject(connecting.with_probability(0.3, chance.below(1 << 40)));
+            server.disconnect_all();
+            pause(&site.judge, &mut chance, 6_000, end).await;
+            drop((refusing, cutting));
+            continue;
+        }
+        server.go_down().await;
+        // Longer than a session lives, at times. It has its whole time before it when the server
+        // is back, but nobody on the other side can count on that.
+        let below_ms = if chance.once_in(3) { 8_000 } else { 1_000 };
+        sleep(Duration::from_millis(200)).await;
+        pause(&site.judge, &mut chance, below_ms, end).await;
+        let keep = if kind == FaultKind::Restart {
+            Keep::Everything
+        } else {
+            for (number, client) in site.clients.iter().enumerate() {
+                site.judge.expired(number, client.epoch());
+            }
+            Keep::Data
+        };
+        if let Err(error) = server.come_up(keep).await {
+            site.judge
+                .violation(format!("the server stays down: {error}"));
+            return;
+        }
+    }
+}
+
+fn one_of(chance: &mut Chance, kinds: &[FaultKind]) -> FaultKind {
+    kinds[usize::try_from(chance.below(kinds.len() as u64)).unwrap_or_default()]
+}
+
+const fn name(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Cut => "cut",
+        FaultKind::LostReply => "lost reply",
+        FaultKind::HalfReply => "half a reply",
+        FaultKind::LostRequest => "lost request",
+        FaultKind::Silence => "silence",
+        FaultKind::Delay => "delay",
+        FaultKind::HeldEvents => "held events",
+        FaultKind::Error => "error",
+        FaultKind::Refuse => "refusal",
+        FaultKind::Expiry => "expiry",
+        FaultKind::Restart => "restart",
+        FaultKind::RestartWithoutSessions => "restart without sessions",
+    }
+}
+
+/// Sleeps so long at most; false at the end.
+async fn pause(judge: &Judge, chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
+    let until = clock::now() + chance.millis(below_ms);
+    sleep_until(until.min(end)).await;
+    judge.look();
+    clock::now() < end
+}

@@ -1,0 +1,153 @@
+//! Every recipe at once, over TCP and in real time, while links, sessions and the server fail.
+//!
+//! One server in this process, five contenders on four clients for each recipe. In each round
+//! faults come from a seed for a while; then all is well, and everybody must be served once more
+//! in time, and leave nothing behind. Judged are, at every grant and now and then: who else
+//! believes to hold the same, whether tokens grow in the order of grants, and whether those who
+//! lost something are told. The contenders and the judge are those of `tests/sim`, which runs
+//! each recipe by itself on time that only passes when everybody waits. Threads and sockets make
+//! a run from the same seed alike, not the same.
+//!
+//! Exit codes: 0 no violation, 1 violations or not run, 2 wrong usage.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    dead_code,
+    reason = "a program that reports; it shares its contenders with tests"
+)]
+
+#[path = "../../../sim/chance.rs"]
+mod chance;
+#[path = "../../../../recipes/client/tests/it/clock.rs"]
+mod clock;
+#[path = "../../../sim/contender.rs"]
+mod contender;
+mod faults;
+#[path = "../../../sim/history.rs"]
+mod history;
+#[path = "../../../sim/judge.rs"]
+mod judge;
+mod memory;
+mod run;
+#[path = "../../../sim/worlds/mod.rs"]
+mod worlds;
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use clap::Parser;
+use minikeeper::Server;
+
+use self::{faults::FaultKind, history::Totals, run::Round};
+
+/// Lets links, sessions and the server fail while every recipe is in use, and judges what
+/// contenders get.
+#[derive(Parser)]
+struct Args {
+    /// For how long rounds are begun, in minutes.
+    #[arg(long, value_name = "MINUTES", default_value_t = 1.0)]
+    minutes: f64,
+    /// For how long faults come in each round, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 45)]
+    round: u64,
+    /// How often a line tells how it goes, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    report: u64,
+    /// Where chance begins: that of `MINIKEEPER_SEED`, or another one each time.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// This kind of fault and others named so, no more.
+    #[arg(long = "fault", value_enum)]
+    faults: Vec<FaultKind>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    match chaos(args).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("chaos: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn chaos(args: Args) -> Result<bool, Box<dyn std::error::Error>> {
+    let began = clock::now();
+    let seed = args.seed.or_else(given_seed).unwrap_or_else(run::seed);
+    println!("chaos: MINIKEEPER_SEED={seed}");
+    let server = Arc::new(server().start().await?);
+    let at_start = memory::resident_kib();
+    let end = began + Duration::try_from_secs_f64(args.minutes * 60.0)?;
+    let mut totals = Totals::default();
+    let mut violations = Vec::new();
+    let faults = if args.faults.is_empty() {
+        FaultKind::ALL.to_vec()
+    } else {
+        args.faults
+    };
+    let mut number = 0;
+    while clock::now() < end && violations.is_empty() {
+        let left = end.saturating_duration_since(clock::now());
+        let round = Round {
+            seed: seed.wrapping_add(number),
+            faults_for: left.min(Duration::from_secs(args.round)),
+            report: Duration::from_secs(args.report.max(1)),
+            kinds: faults.clone(),
+        };
+        let mut history = run::run(&server, &round, &totals).await;
+        if !history.violations.is_empty() {
+            print_violation(&round, &history);
+        }
+        violations.append(&mut history.violations);
+        totals.add(history.totals);
+        number += 1;
+    }
+    let at_end = run::resident_at_rest(&server).await;
+    println!("grants: {:?}", totals.grants);
+    println!("faults: {:?}", totals.faults);
+    println!("events: {:?}", totals.events);
+    println!(
+        "resident memory in KiB: {at_start} at the start, {} at most, {at_end} at the end",
+        memory::resident_max_kib().max(at_end)
+    );
+    println!(
+        "chaos: {} s, {number} rounds, {} grants, {} faults, {} violations, MINIKEEPER_SEED={seed}",
+        (clock::now() - began).as_secs(),
+        totals.grants.values().sum::<u64>(),
+        totals.faults.values().sum::<u64>(),
+        violations.len(),
+    );
+    Ok(violations.is_empty())
+}
+
+fn given_seed() -> Option<u64> {
+    std::env::var("MINIKEEPER_SEED").ok()?.parse().ok()
+}
+
+/// Sessions may be short, and containers go soon.
+fn server() -> minikeeper::Builder {
+    Server::builder()
+        .tick_time(Duration::from_millis(100))
+        .session_timeout_min(Duration::from_millis(200))
+        .session_timeout_max(Duration::from_secs(60))
+        .configure(|config| config.container_check_interval_ms = 100)
+}
+
+/// What happened before the first violation, and a little of what came then.
+fn print_violation(round: &Round, history: &history::History) {
+    let mut lines = history.lines.iter();
+    let first = lines.position(|line| line.contains(history::VIOLATION));
+    let from = first.unwrap_or_default().saturating_sub(150);
+    for line in history.lines[from..].iter().take(200) {
+        println!("{line}");
+    }
+    println!("violations in the round of seed {}:", round.seed);
+    for violation in &history.violations {
+        println!("  {violation}");
+    }
+}
