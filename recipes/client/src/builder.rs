@@ -44,7 +44,6 @@ use crate::{
 pub struct ClientBuilder {
     at: ConnectString,
     settings: Settings,
-    connection_timeout: Duration,
     transport: Box<dyn Transport>,
     identities: Vec<(String, Vec<u8>)>,
 }
@@ -55,7 +54,6 @@ impl std::fmt::Debug for ClientBuilder {
         f.debug_struct("ClientBuilder")
             .field("at", &self.at)
             .field("settings", &self.settings)
-            .field("connection_timeout", &self.connection_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -67,6 +65,7 @@ impl ClientBuilder {
             session_timeout: Duration::from_secs(60),
             hosts: at.hosts().len(),
             connect_timeout: None,
+            connection_timeout: Duration::from_secs(15),
             close_wait: Duration::from_secs(1),
             read_only: false,
             frame_bytes_max: frame::BYTES_MAX_DEFAULT,
@@ -75,7 +74,6 @@ impl ClientBuilder {
         Ok(Self {
             at,
             settings,
-            connection_timeout: Duration::from_secs(15),
             transport: Box::new(Tcp),
             identities: Vec::new(),
         })
@@ -123,13 +121,16 @@ impl ClientBuilder {
     /// # Ok(()) }
     /// ```
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
-        self.connection_timeout = timeout;
+        self.settings.connection_timeout = timeout;
         self
     }
 
     /// How long one server may take to accept the connection and answer the handshake.
     ///
-    /// Default: the session timeout divided by the number of servers.
+    /// Default: the session timeout (the granted one, once there is a session) or the
+    /// [`connection_timeout`](Self::connection_timeout), whichever is shorter, divided by the
+    /// number of servers: so every server has been tried before the time is over, even if all
+    /// others swallow what they are sent.
     ///
     /// # Examples
     /// ```
@@ -169,7 +170,14 @@ impl ClientBuilder {
 
     /// Whether a server will do that takes no changes. Locks need one that does.
     ///
+    /// Such a server keeps no session alive. [`Client::safe_until`] stays where the last server
+    /// that takes changes has put it, and the session is presumed lost when that has passed. A
+    /// session that such a server has given itself holds nothing and ends with its connection:
+    /// `safe_until` is `None` in it. The state is [`ConnectionState::ReadOnly`] in both cases.
+    ///
     /// Default: false.
+    ///
+    /// [`ConnectionState::ReadOnly`]: crate::ConnectionState::ReadOnly
     ///
     /// # Examples
     /// ```
@@ -286,7 +294,7 @@ impl ClientBuilder {
     /// # Ok(()) }
     /// ```
     pub async fn connect(self) -> Result<Client, Error> {
-        let within = self.connection_timeout;
+        let within = self.settings.connection_timeout;
         let (client, driver) = self.build();
         tokio::spawn(driver.run());
         if let Err(error) = client.connected(within).await {

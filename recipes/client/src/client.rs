@@ -1,6 +1,6 @@
 //! The handle of a client: one method an operation.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use minikeeper_protocol::{Request, SessionId, Ustring};
 use tokio::time::{Instant, timeout};
@@ -13,7 +13,7 @@ use crate::{
     news::Slot,
     paths,
     shared::Shared,
-    state::ConnectionState,
+    state::{ClientStatus, ConnectionState},
     states::States,
     watch::{OneShot, Place},
 };
@@ -185,10 +185,14 @@ impl Client {
     }
 
     /// Until when no server can have ended the session, whatever has happened to the connection;
-    /// `None` if there is no session.
+    /// `None` if there is no session that can hold anything: before the first, after a loss, in a
+    /// session that a read-only server has given, and from the beginning of [`Client::close`] on.
     ///
-    /// It is the time at which the newest answered request was sent, and the session timeout
-    /// from there on, less an allowance for clocks that do not run alike (2 %, at least 20 ms).
+    /// It is the time at which the newest request was sent that a server which takes changes has
+    /// answered, and the session timeout from there on, less an allowance for clocks that do not
+    /// run alike (2 %, at least 20 ms).
+    ///
+    /// Use [`Client::status`] for this and the state at the same moment.
     ///
     /// # Examples
     /// ```
@@ -201,10 +205,33 @@ impl Client {
     /// ```
     #[must_use]
     pub fn safe_until(&self) -> Option<Instant> {
-        let safe_until = self
+        self.status().safe_until
+    }
+
+    /// The state, and until when the session is certain, at one and the same moment.
+    ///
+    /// Two calls, of [`Client::state`] and [`Client::safe_until`], may be about two sessions.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// let status = client.status();
+    /// assert!(status.state.is_connected() && status.safe_until.is_some());
+    /// client.close().await;
+    /// assert_eq!(client.status().safe_until, None);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn status(&self) -> ClientStatus {
+        let (state, safe_until) = self
             .shared
-            .look(|inner| inner.core.session().map(|session| session.safe_until()));
-        safe_until.map(|at| self.shared.clock.at(at))
+            .look(|inner| (inner.news.state, inner.core.safe_until()));
+        ClientStatus {
+            state,
+            safe_until: safe_until.map(|at| self.shared.clock.at(at)),
+        }
     }
 
     /// A number no other client draws; from a seed the same each run.
@@ -258,8 +285,13 @@ impl Client {
 
     /// Ends the session, after pending clean-up, and waits for that; at most the close wait.
     ///
-    /// Ephemeral znodes and watches of the session are gone then. Calls that are not answered yet
-    /// fail, on every clone.
+    /// From the beginning of this call the state is [`ConnectionState::Closed`] and there is no
+    /// [`Client::safe_until`] on any clone: nothing is held any more, although the server learns of
+    /// it a little later. When it returns, ephemeral znodes and watches of the session are gone.
+    /// Calls that are not answered yet fail.
+    ///
+    /// # Cancel safety
+    /// Closing goes on when the future is dropped.
     ///
     /// # Examples
     /// ```
@@ -274,13 +306,22 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn close(&self) {
-        let mut states = self.states();
         self.shared
             .with_rearm(|inner, now| inner.core.close(now, &mut inner.news));
         self.shared.flush();
-        while self.state() != ConnectionState::Closed {
-            states.next().await;
-        }
+        poll_fn(|cx| {
+            self.shared.look(|inner| {
+                if inner.core.is_stopped() {
+                    return Poll::Ready(());
+                }
+                let wakers = &mut inner.news.closing;
+                if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
+                    wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            })
+        })
+        .await;
     }
 
     /// Ends the client, and leaves the session to its timeout.

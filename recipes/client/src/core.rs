@@ -11,6 +11,7 @@
 //! | `ends.rs` | how connections, sessions, requests and the client end |
 //! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `janitor.rs` | its parts |
 //! | `input.rs`, `outcome.rs` | what it is told; what it says |
+//! | `tests.rs` | the machine against a server played by the test |
 //!
 //! Source: client-choice reference sections 3 and 6.
 
@@ -25,3 +26,6 @@ mod replies;
 pub(crate) mod requests;
 mod session;
 pub(crate) mod watches;
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ pub use self::{
     error::Error,
     multi::{Multi, MultiStep},
     results::{Children, Created, Data, Names},
-    state::ConnectionState,
+    state::{ClientStatus, ConnectionState},
     states::States,
     transport::{Connecting, Reader, Tcp, Transport, Writer},
     watch::{Fired, OneShot, Persistent, WatchEvent},

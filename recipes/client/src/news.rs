@@ -44,6 +44,8 @@ pub(crate) struct News {
     pub(crate) watches: Slab<WatchSlot>,
     pub(crate) states: Slab<StateQueue>,
     pub(crate) state: ConnectionState,
+    /// Whom to wake once the client has come to its end.
+    pub(crate) closing: Vec<Waker>,
     /// Whom to wake once the lock is released.
     pub(crate) wakers: Vec<Waker>,
 }
@@ -56,6 +58,7 @@ impl News {
             watches: Slab::new(),
             states: Slab::new(),
             state: ConnectionState::Connecting,
+            closing: Vec::new(),
             wakers: Vec::new(),
         }
     }
@@ -125,6 +128,10 @@ impl Effects for News {
         for (_, queue) in &mut self.states {
             self.wakers.extend(queue.push(self.state));
         }
+    }
+
+    fn stopped(&mut self) {
+        self.wakers.append(&mut self.closing);
     }
 }
 

@@ -52,7 +52,9 @@ pub enum ConnectionState {
         /// Its name on the servers.
         session: SessionId,
     },
-    /// There is a connection, to a server that takes no changes.
+    /// There is a connection, to a server that takes no changes and keeps no session alive. See
+    /// [`ClientBuilder::allow_read_only`](crate::ClientBuilder::allow_read_only) for what that
+    /// means for the session.
     ReadOnly {
         /// The number of the session.
         epoch: Epoch,
@@ -66,7 +68,7 @@ pub enum ConnectionState {
         /// Why.
         reason: LostReason,
     },
-    /// The client is closed.
+    /// The client is closed, or is about to be: nothing is held any more.
     Closed,
 }
 
@@ -110,6 +112,30 @@ impl ConnectionState {
             Self::Connecting | Self::Closed => None,
         }
     }
+}
+
+/// What a client knows of its session at one moment. Made by [`crate::Client::status`].
+///
+/// A lock is held as long as `safe_until` is in the future and the state names the session that it
+/// was acquired in. The state alone does not tell: it is [`ConnectionState::ReadOnly`] both in a
+/// session that lives and in one that holds nothing.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// let status: minikeeper_client::ClientStatus = client.status();
+/// println!("{:?}, certain until {:?}", status.state, status.safe_until);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ClientStatus {
+    /// As [`crate::Client::state`].
+    pub state: ConnectionState,
+    /// As [`crate::Client::safe_until`].
+    pub safe_until: Option<Instant>,
 }
 
 /// The most changes that wait for one subscriber. A connection that comes and goes every second

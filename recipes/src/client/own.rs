@@ -3,9 +3,10 @@
 use std::{borrow::Cow, future::Future};
 
 use minikeeper_client::{
-    Client, ConnectionState, CreateMode, CreateOptions, Created, Data, Epoch, Error, Multi,
-    MultiResult, Names, OneShot, SessionId, Stamped, Stat, States,
+    Client, ClientStatus, ConnectionState, CreateMode, CreateOptions, Created, Data, Epoch, Error,
+    Multi, MultiResult, Names, OneShot, SessionId, Stamped, Stat, States,
 };
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Standing, StateStream, ZooKeeper};
@@ -15,7 +16,10 @@ impl ZooKeeper for Client {
     type Watch = OneShot;
 
     fn standing(&self) -> Standing {
-        standing(self, self.state())
+        let ClientStatus {
+            state, safe_until, ..
+        } = self.status();
+        standing(state, safe_until)
     }
 
     fn states(&self) -> OwnStates {
@@ -164,16 +168,24 @@ pub struct OwnStates {
 impl StateStream for OwnStates {
     async fn next(&mut self) -> Option<Standing> {
         let state = self.states.next().await?;
-        Some(standing(&self.client, state))
+        // What is certain now says nothing of a session that is over meanwhile.
+        let now = self.client.status();
+        let is_same = now.state.epoch() == state.epoch();
+        Some(standing(state, now.safe_until.filter(|_| is_same)))
     }
 }
 
-fn standing(client: &Client, state: ConnectionState) -> Standing {
+fn standing(state: ConnectionState, safe_until: Option<Instant>) -> Standing {
     match state {
-        ConnectionState::Connected { epoch, .. }
-        | ConnectionState::Reconnected { epoch, .. }
-        | ConnectionState::ReadOnly { epoch, .. } => match client.safe_until() {
-            Some(safe_until) => Standing::Connected { epoch, safe_until },
+        ConnectionState::Connected { epoch, .. } | ConnectionState::Reconnected { epoch, .. } => {
+            match safe_until {
+                Some(safe_until) => Standing::Connected { epoch, safe_until },
+                None => Standing::Lost { epoch },
+            }
+        }
+        // A server that takes no changes keeps no session alive: to a lock it is no connection.
+        ConnectionState::ReadOnly { epoch, .. } => match safe_until {
+            Some(safe_until) => Standing::Suspended { epoch, safe_until },
             None => Standing::Lost { epoch },
         },
         ConnectionState::Suspended { epoch, until } => Standing::Suspended {

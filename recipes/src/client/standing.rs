@@ -71,7 +71,7 @@ pub enum Standing {
         /// Until when nobody can have ended the session.
         safe_until: Instant,
     },
-    /// There is no connection.
+    /// There is no connection, or one to a server that takes no changes and keeps no session alive.
     Suspended {
         /// The session's number.
         epoch: Epoch,

@@ -12,15 +12,25 @@ use super::{
 };
 
 impl Core {
+    /// Tells of a change, unless closing has begun: that was told, and is the last.
+    pub(super) fn tell(&self, change: Change, effects: &mut impl Effects) {
+        if self.closing.is_none() {
+            effects.changed(change);
+        }
+    }
+
     /// The session is over. There is no connection, or none of it.
     pub(super) fn lose(&mut self, now: Time, reason: LostReason, effects: &mut impl Effects) {
+        if self.session.take().is_none() {
+            return;
+        }
         let over = self.epoch;
-        self.session = None;
         self.last_zxid = Zxid(0);
-        effects.changed(Change::Lost {
+        let change = Change::Lost {
             epoch: over,
             reason,
-        });
+        };
+        self.tell(change, effects);
         for watch in self.watches.end() {
             effects.watch_ended(watch, WatchEnd::EpochOver);
         }
@@ -28,8 +38,10 @@ impl Core {
             self.not_sent(now, entry, Cause::SessionLost, effects);
         }
         // A handshake that asks to go on with it is of no use any more.
-        if reason == LostReason::Presumed && self.link != Link::Stopped {
-            self.link = Link::Down { retry_at: now };
+        if reason == LostReason::Presumed && matches!(self.link, Link::Handshaking { .. }) {
+            self.link = Link::Down {
+                retry_at: self.hosts.failed(now, Time::ZERO),
+            };
             self.requests.out.clear();
         }
     }
@@ -171,6 +183,8 @@ impl Core {
         }
         self.session = None;
         self.link = Link::Stopped;
-        effects.changed(Change::Closed);
+        self.tell(Change::Closed, effects);
+        self.closing.get_or_insert(now);
+        effects.stopped();
     }
 }

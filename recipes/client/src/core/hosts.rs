@@ -15,6 +15,9 @@ use super::{
 /// The port of a server whose address names none.
 pub const PORT_DEFAULT: u16 = 2181;
 
+/// A connection that has lived this long is no failure: the next one is made at once.
+const LIVED_MIN: Duration = Duration::from_secs(1);
+
 /// The waits between rounds over all servers.
 const PAUSES: Pauses = Pauses {
     min: Duration::from_millis(10),
@@ -170,7 +173,7 @@ pub(crate) struct Hosts {
     order: Vec<usize>,
     /// The place in `order` that is tried next.
     next: usize,
-    /// How many attempts have failed since the last success.
+    /// How many attempts have failed since a connection lived for [`LIVED_MIN`].
     failures: u32,
     chance: Chance,
 }
@@ -206,15 +209,17 @@ impl Hosts {
         u128::from(self.chance.next()) << 64 | u128::from(self.chance.next())
     }
 
-    /// A server has answered.
-    pub(crate) const fn succeeded(&mut self) {
-        self.failures = 0;
-    }
-
-    /// A server could not be reached, or left; says when to try the next.
+    /// A connection ended that had been of use for so long, or was not made at all; says when to
+    /// try the next server.
     ///
-    /// The other servers are tried at once; between two rounds is a pause, half of it by chance.
-    pub(crate) fn failed(&mut self, now: Time) -> Time {
+    /// That is at once if it had lived. Otherwise the other servers are tried at once, and between
+    /// two rounds is a pause, half of it random. A handshake alone proves nothing: a server, or what
+    /// stands before it, may cut every connection behind it.
+    pub(crate) fn failed(&mut self, now: Time, lived: Duration) -> Time {
+        if lived >= LIVED_MIN {
+            self.failures = 0;
+            return now;
+        }
         self.failures = self.failures.saturating_add(1);
         let count = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
         if !self.failures.is_multiple_of(count) {
@@ -265,14 +270,15 @@ mod tests {
         let mut tried: Vec<_> = (0..3).map(|_| hosts.take()).collect();
         tried.sort_unstable();
         assert_eq!(tried, [0, 1, 2]);
-        assert_eq!((hosts.failed(now), hosts.failed(now)), (now, now));
-        let pause = hosts.failed(now) - now;
+        let brief = Duration::ZERO;
+        let first_two = (hosts.failed(now, brief), hosts.failed(now, brief));
+        assert_eq!(first_two, (now, now));
+        let pause = hosts.failed(now, brief) - now;
         assert!(pause >= PAUSES.min / 2 && pause <= PAUSES.min, "{pause:?}");
         for _ in 0..300 {
-            assert!(hosts.failed(now) - now <= PAUSES.max);
+            assert!(hosts.failed(now, LIVED_MIN / 2) - now <= PAUSES.max);
         }
-        hosts.succeeded();
-        assert_eq!(hosts.failed(now), now);
+        assert_eq!(hosts.failed(now, LIVED_MIN), now);
     }
 
     #[test]

@@ -14,8 +14,11 @@ pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
     /// How many servers there are.
     pub(crate) hosts: usize,
-    /// How long one of them may take to answer; by default its share of the session timeout.
+    /// How long one of them may take to answer; by default its share of the session timeout or of
+    /// `connection_timeout`, whichever is shorter.
     pub(crate) connect_timeout: Option<Duration>,
+    /// In which time a client wants to be connected.
+    pub(crate) connection_timeout: Duration,
     pub(crate) close_wait: Duration,
     pub(crate) read_only: bool,
     pub(crate) frame_bytes_max: usize,

@@ -42,13 +42,22 @@ pub(crate) struct Core {
     pub(super) epoch: Epoch,
     /// How many handshakes have succeeded.
     pub(super) connections: u64,
+    /// The newest change that a reply has told of. Everything that was watched then has been told
+    /// up to there, which says nothing of events: those of one transaction come one by one, and the
+    /// connection may end between them. `ClientCnxn.SendThread.readResponse` does the same.
     pub(super) last_zxid: Zxid,
+    /// Messages that register watches again and are not answered yet. Until they are, no reply says
+    /// that all watches were told of anything.
+    pub(super) registering_again: usize,
     pub(super) next_xid: i32,
     pub(super) requests: Requests,
     pub(super) watches: Watches,
     pub(super) janitor: Janitor,
     /// Said again on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
+    /// When the connection was last up, and whether its server takes no changes.
+    pub(super) up_at: Time,
+    pub(super) is_read_only: bool,
     /// When something was last sent, and last received.
     pub(super) sent_at: Time,
     pub(super) heard_at: Time,
@@ -70,11 +79,14 @@ impl Core {
             epoch: Epoch(0),
             connections: 0,
             last_zxid: Zxid(0),
+            registering_again: 0,
             next_xid: 1,
             requests: Requests::default(),
             watches: Watches::default(),
             janitor: Janitor::default(),
             identities: Vec::new(),
+            up_at: Time::ZERO,
+            is_read_only: false,
             sent_at: Time::ZERO,
             heard_at: Time::ZERO,
             closing: None,
@@ -96,8 +108,16 @@ impl Core {
         self.hosts.random()
     }
 
-    pub(crate) const fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
+    /// The session, until closing begins.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.session.as_ref().filter(|_| self.closing.is_none())
+    }
+
+    /// Until when no server can have ended the session: `None` if there is none that holds
+    /// anything, and once closing has begun.
+    pub(crate) fn safe_until(&self) -> Option<Time> {
+        let session = self.session().filter(|session| session.is_lasting);
+        session.map(Session::safe_until)
     }
 
     /// The server to connect to now.
@@ -144,7 +164,10 @@ impl Core {
             (Link::Up, Some(session)) => Some(self.ping_at(session).min(self.silent_at(session))),
             (Link::Up, None) => None,
         };
-        let session = self.session.as_ref().filter(|_| self.link != Link::Up);
+        let session = self
+            .session
+            .as_ref()
+            .filter(|session| self.is_fading(session));
         let clean_up = self.janitor.next_due().filter(|_| self.link == Link::Up);
         let candidates = [
             link,
@@ -154,6 +177,11 @@ impl Core {
             self.closing,
         ];
         candidates.into_iter().flatten().min()
+    }
+
+    /// Whether nothing keeps this session alive, so that it will have to be presumed lost.
+    fn is_fading(&self, session: &Session) -> bool {
+        session.is_lasting && (self.link != Link::Up || self.is_read_only)
     }
 
     fn ping_at(&self, session: &Session) -> Time {
@@ -289,6 +317,8 @@ impl Core {
     /// Ends the session politely, or at least the client.
     pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
         if self.closing.is_none() && !self.is_stopped() {
+            // Told before anything is sent that lets others have what this session holds.
+            effects.changed(Change::Closed);
             self.closing = Some(now + self.settings.close_wait);
             self.janitor.hurry(now);
             self.work_off(now);
@@ -327,9 +357,11 @@ impl Core {
             return;
         }
         let was_up = self.link == Link::Up;
+        let lived = if was_up { now - self.up_at } else { Time::ZERO };
         self.link = Link::Down {
-            retry_at: self.hosts.failed(now),
+            retry_at: self.hosts.failed(now, lived),
         };
+        self.registering_again = 0;
         for entry in self.requests.disconnected() {
             self.lost(now, entry, Cause::ConnectionLost, effects);
         }
@@ -337,10 +369,14 @@ impl Core {
             return self.stop(now, effects);
         }
         if was_up && let Some(session) = &self.session {
-            effects.changed(Change::Suspended {
+            if !session.is_lasting {
+                return self.lose(now, LostReason::ReadOnly, effects);
+            }
+            let change = Change::Suspended {
                 epoch: self.epoch,
                 until: session.safe_until(),
-            });
+            };
+            self.tell(change, effects);
         }
     }
 
@@ -393,10 +429,14 @@ impl Core {
         {
             self.unlinked(now, effects);
         }
-        if self.link != Link::Up
-            && let Some(session) = &self.session
+        if let Some(session) = &self.session
+            && self.is_fading(session)
             && now >= session.safe_until()
         {
+            // There may be a connection, to a server that does not keep it alive.
+            if self.link == Link::Up {
+                self.unlinked(now, effects);
+            }
             self.lose(now, LostReason::Presumed, effects);
         }
         self.work_off(now);
@@ -405,8 +445,13 @@ impl Core {
             && now >= retry_at
         {
             let share = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
-            let limit = self.settings.connect_timeout;
-            let limit = limit.unwrap_or(self.settings.session_timeout / share);
+            let asked = self.settings.session_timeout;
+            let session_timeout = self
+                .session
+                .as_ref()
+                .map_or(asked, |session| session.timeout);
+            let whole = session_timeout.min(self.settings.connection_timeout);
+            let limit = self.settings.connect_timeout.unwrap_or(whole / share);
             self.link = Link::Connecting {
                 host: self.hosts.take(),
                 give_up_at: now + limit,

@@ -54,6 +54,8 @@ pub enum LostReason {
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
+    /// It was given by a server that takes no changes, and has ended with its connection.
+    ReadOnly,
 }
 
 impl fmt::Display for LostReason {
@@ -63,6 +65,7 @@ impl fmt::Display for LostReason {
             Self::Replaced => "replaced by the server with another",
             Self::Presumed => "presumed expired: no server was heard for its timeout",
             Self::AuthFailed => "ended: authentication failed",
+            Self::ReadOnly => "over: a read-only server gave it, for one connection only",
         })
     }
 }
@@ -86,6 +89,10 @@ pub enum Cause {
     SessionLost,
     /// The client is closed.
     Closed,
+    /// The server answered with an error that is no refusal of the request, see [`ErrorClass`].
+    ///
+    /// [`ErrorClass`]: crate::ErrorClass
+    Server(ErrorCode),
     /// Its reply is longer than the client takes, which cost the connection. Ask for less, or raise
     /// [`ClientBuilder::frame_bytes_max`](crate::ClientBuilder::frame_bytes_max).
     ReplyTooLarge {
@@ -103,6 +110,7 @@ impl fmt::Display for Cause {
             Self::DeadlinePassed => "its deadline has passed",
             Self::SessionLost => "its session is over",
             Self::Closed => "the client is closed",
+            Self::Server(code) => return write!(f, "the server answered: {code}"),
             Self::ReplyTooLarge { bytes, bytes_max } => {
                 return write!(
                     f,
@@ -111,6 +119,40 @@ impl fmt::Display for Cause {
                 );
             }
         })
+    }
+}
+
+/// What an error code in a reply says about its request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// The server's answer to this request. Nothing was changed.
+    Refused,
+    /// The server has not looked at the request. The session lives.
+    NotCarriedOut,
+    /// The server knows the session no more, and has not looked at the request.
+    SessionOver,
+    /// What answered cannot tell what became of the request.
+    Unknown,
+}
+
+impl Verdict {
+    /// Servers send SESSIONEXPIRED, SESSIONMOVED and THROTTLEDOP before they process a request.
+    /// The other three are made up by clients about a server that was not heard; in a reply they
+    /// come from something that stands between, such as a proxy.
+    pub(crate) const fn of(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::SessionMoved | ErrorCode::ThrottledOp => Self::NotCarriedOut,
+            ErrorCode::SessionExpired => Self::SessionOver,
+            ErrorCode::ConnectionLoss | ErrorCode::OperationTimeout | ErrorCode::RequestTimeout => {
+                Self::Unknown
+            }
+            _ => Self::Refused,
+        }
+    }
+
+    /// Whether the server that answered so has heard of the session just now.
+    pub(crate) const fn proves_contact(code: ErrorCode) -> bool {
+        matches!(Self::of(code), Self::Refused) || matches!(code, ErrorCode::ThrottledOp)
     }
 }
 
@@ -173,7 +215,11 @@ pub(crate) trait Effects {
     /// A persistent watch fired and goes on.
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
 
+    /// [`Change::Closed`] comes when closing begins, and nothing after it.
     fn changed(&mut self, change: Change);
+
+    /// The client has come to its end: nothing more will happen.
+    fn stopped(&mut self);
 }
 
 /// What cannot be forgiven a server: the connection ends.

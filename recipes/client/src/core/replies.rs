@@ -10,7 +10,7 @@ use minikeeper_protocol::{
 
 use super::{
     machine::{Core, Link},
-    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, WatchEnd},
+    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, Verdict, WatchEnd},
     requests::{Entry, Registering, Token},
     session::Session,
     watches::{self, WatchKind},
@@ -25,10 +25,13 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         if response.timeout_ms <= 0 || response.session_id == SessionId::NONE {
-            if self.session.is_some() {
-                // The server lives: the next session is asked for at once.
-                self.hosts.succeeded();
-                self.link = Link::Down { retry_at: now };
+            if let Some(session) = &self.session {
+                // The server lives: the next session is asked for at once, unless sessions end as
+                // soon as they begin.
+                let lived = now - session.granted_at;
+                self.link = Link::Down {
+                    retry_at: self.hosts.failed(now, lived),
+                };
                 return self.lose(now, LostReason::Expired, effects);
             }
             return self.unlinked(now, effects);
@@ -47,22 +50,24 @@ impl Core {
         };
         if !resumed {
             self.epoch.0 += 1;
-            self.session = Some(Session::granted(response, asked_at));
+            self.session = Some(Session::granted(response, asked_at, now));
         }
         self.link = Link::Up;
+        self.up_at = now;
+        self.is_read_only = read_only;
         self.connections += 1;
-        self.hosts.succeeded();
         self.sent_at = now;
         self.greet(now);
         let Some(session) = &self.session else {
             return;
         };
-        effects.changed(Change::Connected {
+        let change = Change::Connected {
             epoch: self.epoch,
             session: session.id,
             resumed,
             read_only,
-        });
+        };
+        self.tell(change, effects);
         for entry in self.requests.send_kept(now, self.epoch) {
             self.not_sent(now, entry, Cause::SessionLost, effects);
         }
@@ -77,6 +82,7 @@ impl Core {
             self.send_identity(now, &scheme, &data, None);
         }
         for request in watches::register_again(&self.watches, self.last_zxid) {
+            self.registering_again += 1;
             self.send_own(now, Xid::SET_WATCHES, &request, None);
         }
     }
@@ -92,7 +98,6 @@ impl Core {
     ) -> Result<(), Fault> {
         let mut reader = Reader::window(batch, window.clone());
         let header = ReplyHeader::decode(&mut reader).map_err(Fault::Message)?;
-        self.last_zxid = self.last_zxid.max(header.zxid);
         if header.xid == Xid::EVENT {
             let event = WatcherEvent::decode(&mut reader).map_err(Fault::Message)?;
             self.event(&event, header.zxid, effects);
@@ -102,8 +107,22 @@ impl Core {
             .requests
             .answered(header.xid)
             .ok_or(Fault::OutOfOrder(header.xid))?;
-        if let Some(session) = &mut self.session {
+        if let Some(session) = &mut self.session
+            && !self.is_read_only
+            && header.error.is_none_or(Verdict::proves_contact)
+        {
             session.heard(sent_at);
+        }
+        if header.xid == Xid::SET_WATCHES {
+            self.registering_again = self.registering_again.saturating_sub(1);
+            if header.error.is_some() {
+                // Without its watches the connection is of no use: nobody would hear of anything.
+                self.unlinked(now, effects);
+                return Ok(());
+            }
+        }
+        if self.registering_again == 0 && !matches!(header.xid, Xid::PING | Xid::AUTH) {
+            self.last_zxid = self.last_zxid.max(header.zxid);
         }
         let result = match header.error {
             Some(code) => Err(code),
@@ -143,11 +162,15 @@ impl Core {
         }
         match (entry.op, &result) {
             (OpCode::CloseSession, _) => return self.stop(now, effects),
+            // Not about the identity: it is told again on the next connection.
+            (OpCode::Auth, Err(code)) if Verdict::of(*code) != Verdict::Refused => {
+                self.finish(now, entry, result, zxid, effects);
+                return self.unlinked(now, effects);
+            }
             (OpCode::Auth, Err(_)) => return self.auth_failed(now, entry, result, zxid, effects),
             (_, Err(ErrorCode::SessionExpired)) => {
                 self.finish(now, entry, result, zxid, effects);
                 self.unlinked(now, effects);
-                self.link = Link::Down { retry_at: now };
                 return self.lose(now, LostReason::Expired, effects);
             }
             (_, Err(ErrorCode::SessionMoved)) => {

@@ -18,23 +18,34 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     password: Option<Bytes>,
     pub(crate) timeout: Duration,
-    /// When the newest request was sent that was answered. The server has counted from its
-    /// receipt, which was not earlier.
+    /// When the newest request was sent that a server which keeps sessions alive has answered. It
+    /// has counted from its receipt, which was not earlier.
     pub(crate) contact: Time,
+    pub(crate) granted_at: Time,
+    /// Whether it is known to more than one server that takes no changes: such a session ends
+    /// with its connection, and holds nothing.
+    pub(crate) is_lasting: bool,
 }
 
 impl Session {
-    pub(crate) fn granted(response: ConnectResponse, asked_at: Time) -> Self {
+    pub(crate) fn granted(response: ConnectResponse, asked_at: Time, now: Time) -> Self {
         Self {
             id: response.session_id,
             password: response.password,
             timeout: Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0)),
             contact: asked_at,
+            granted_at: now,
+            is_lasting: response.read_only != Some(true),
         }
     }
 
     /// The client goes on with the session, perhaps with another timeout.
+    ///
+    /// A server that takes no changes cannot keep it alive: those that do may not know of it.
     pub(crate) fn resumed(&mut self, response: &ConnectResponse, asked_at: Time) {
+        if response.read_only == Some(true) {
+            return;
+        }
         self.timeout = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
         self.heard(asked_at);
     }

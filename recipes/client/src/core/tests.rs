@@ -1,0 +1,451 @@
+//! The machine against a server played by the test: no runtime, no socket, time moved by hand.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use minikeeper_protocol::{
+    ConnectRequest, ConnectResponse, ErrorCode, EventKind, OpCode, Reader, Reply, ReplyHeader,
+    Request, SessionId, Stat, Ustring, Xid, Zxid, event, frame,
+};
+
+use super::{
+    input::{Settings, Submission},
+    machine::Core,
+    outcome::{Change, Effects, LostReason, Outcome, Time, WatchEnd},
+    watches::{WatchKind, WatchToken},
+};
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+const BUDGET: Duration = Duration::from_secs(15);
+
+#[derive(Default)]
+struct Log {
+    completed: Vec<(u32, Outcome)>,
+    ended: Vec<(WatchToken, WatchEnd)>,
+    changes: Vec<Change>,
+}
+
+impl Effects for Log {
+    fn completed(&mut self, caller: u32, outcome: Outcome) {
+        self.completed.push((caller, outcome));
+    }
+
+    fn watch_ended(&mut self, watch: WatchToken, end: WatchEnd) {
+        self.ended.push((watch, end));
+    }
+
+    fn watch_fired(&mut self, _: WatchToken, _: EventKind, _: &Ustring, _: Zxid) {}
+
+    fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    fn stopped(&mut self) {}
+}
+
+struct Play {
+    core: Core,
+    log: Log,
+    now: Time,
+}
+
+fn settings(hosts: usize) -> Settings {
+    Settings {
+        session_timeout: SESSION_TIMEOUT,
+        hosts,
+        connect_timeout: None,
+        connection_timeout: BUDGET,
+        close_wait: Duration::from_secs(1),
+        read_only: false,
+        frame_bytes_max: 1 << 20,
+        seed: 1,
+    }
+}
+
+impl Play {
+    fn new(hosts: usize) -> Self {
+        Self {
+            core: Core::new(settings(hosts)),
+            log: Log::default(),
+            now: Duration::from_secs(1),
+        }
+    }
+
+    /// With a session, on a connection that is up.
+    fn connected(hosts: usize) -> Self {
+        let mut play = Self::new(hosts);
+        play.link();
+        play.welcome(7);
+        play
+    }
+
+    /// Lets time pass until a server is to be connected to, and says yes; gives the hello.
+    fn link(&mut self) -> ConnectRequest {
+        self.core.tick(self.now, &mut self.log);
+        while self.core.connecting().is_none() {
+            self.now = self.core.next_deadline().expect("it goes on").max(self.now);
+            self.core.tick(self.now, &mut self.log);
+        }
+        self.core.linked(self.now);
+        let out = Bytes::from(self.core.take_output(Vec::new()));
+        let body = frame::next(&out, 1 << 20).unwrap().unwrap();
+        ConnectRequest::decode(&mut Reader::window(&out, body)).unwrap()
+    }
+
+    fn welcome(&mut self, session: i64) {
+        self.welcome_with(session, SESSION_TIMEOUT, false);
+    }
+
+    fn welcome_with(&mut self, session: i64, timeout: Duration, read_only: bool) {
+        let mut out = Vec::new();
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout_ms: i32::try_from(timeout.as_millis()).unwrap(),
+            session_id: SessionId(session),
+            password: Some(Bytes::from_static(&[7; 16])),
+            read_only: Some(read_only),
+        };
+        response.encode(&mut out);
+        self.receive(out);
+    }
+
+    fn receive(&mut self, bytes: Vec<u8>) {
+        let batch = Bytes::from(bytes);
+        let done = self.core.received(self.now, &batch, &mut self.log).unwrap();
+        assert_eq!(done, batch.len());
+    }
+
+    fn unlink(&mut self) {
+        self.core.unlinked(self.now, &mut self.log);
+    }
+
+    fn submit(&mut self, request: &Request, submission: Submission) {
+        self.core
+            .submit(self.now, request, submission, &mut self.log);
+    }
+
+    /// Every request since the last look.
+    fn sent(&mut self) -> Vec<(Xid, Request)> {
+        let out = Bytes::from(self.core.take_output(Vec::new()));
+        let mut requests = Vec::new();
+        let mut done = 0;
+        while let Some(body) = frame::next(&out[done..], 1 << 20).unwrap() {
+            let window = done + body.start..done + body.end;
+            done = window.end;
+            let mut reader = Reader::window(&out, window);
+            let (xid, op) = (reader.int().unwrap(), reader.int().unwrap());
+            let op = OpCode::from_code(op).unwrap();
+            requests.push((Xid(xid), Request::decode(op, &mut reader).unwrap()));
+        }
+        requests
+    }
+
+    fn reply(&mut self, xid: Xid, zxid: i64, result: Result<&Reply, ErrorCode>) {
+        let mut out = Vec::new();
+        let header = ReplyHeader {
+            xid,
+            zxid: Zxid(zxid),
+            error: result.err(),
+        };
+        result.unwrap_or(&Reply::Empty).encode(header, &mut out);
+        self.receive(out);
+    }
+
+    fn event(&mut self, kind: EventKind, path: &str, zxid: i64) {
+        let mut out = Vec::new();
+        event::encode(kind, path.as_bytes(), Zxid(zxid), &mut out);
+        self.receive(out);
+    }
+
+    /// Registers a watch, which the server answers.
+    fn watch(&mut self, path: &str, token: u32, zxid: i64) {
+        let request = Request::Exists {
+            path: Some(path.into()),
+            watch: true,
+        };
+        let submission = Submission {
+            caller: Some(token),
+            watch: Some((WatchKind::Data, WatchToken(token))),
+            ..Submission::default()
+        };
+        self.submit(&request, submission);
+        let (xid, _) = self.sent().pop().unwrap();
+        self.reply(xid, zxid, Ok(&Reply::Stat(Stat::default())));
+    }
+
+    /// From which change on the next connection asks for what was missed.
+    fn relative_zxids(&mut self) -> Vec<i64> {
+        let sent = self.sent();
+        let relative = sent.iter().filter_map(|(_, request)| match request {
+            Request::SetWatches { relative_zxid, .. } => Some(relative_zxid.0),
+            _ => None,
+        });
+        relative.collect()
+    }
+}
+
+#[test]
+fn events_do_not_move_what_counts_as_seen() {
+    // The zxid in an event's header counted as seen. A connection that was cut between two events
+    // of one transaction came back with "seen", and the second watch never fired.
+    let mut play = Play::connected(1);
+    play.watch("/a", 1, 10);
+    play.watch("/b", 2, 10);
+    play.event(EventKind::Deleted, "/a", 11);
+    play.unlink();
+    let hello = play.link();
+    assert_eq!(hello.last_zxid_seen, Zxid(10));
+    play.welcome(7);
+    assert_eq!(play.relative_zxids(), [10]);
+    play.event(EventKind::Deleted, "/b", 0);
+    assert_eq!(play.log.ended.len(), 2);
+}
+
+#[test]
+fn nothing_counts_as_seen_before_every_watch_is_registered_again() {
+    // Watches are registered in several messages. The answer to the first counted as seen for the
+    // watches of the second too, although it tells nothing of them.
+    let mut play = Play::connected(1);
+    let long = "x".repeat(100_000);
+    for token in 1..=3 {
+        play.watch(&format!("/{token}{long}"), token, 10);
+    }
+    play.unlink();
+    play.link();
+    play.welcome(7);
+    let messages = play.relative_zxids();
+    assert_eq!(messages, [10, 10, 10]);
+    play.reply(Xid::SET_WATCHES, 20, Ok(&Reply::Empty));
+    play.unlink();
+    play.link();
+    play.welcome(7);
+    assert_eq!(play.relative_zxids(), [10, 10, 10]);
+    for _ in 0..3 {
+        play.reply(Xid::SET_WATCHES, 20, Ok(&Reply::Empty));
+    }
+    play.unlink();
+    play.link();
+    play.welcome(7);
+    assert_eq!(play.relative_zxids(), [20, 20, 20]);
+}
+
+#[test]
+fn refused_registration_of_watches_ends_the_connection() {
+    // A throttled setWatches left the client without its watches, and nobody was told.
+    let mut play = Play::connected(1);
+    play.watch("/a", 1, 10);
+    play.unlink();
+    play.link();
+    play.welcome(7);
+    play.sent();
+    play.reply(Xid::SET_WATCHES, 20, Err(ErrorCode::ThrottledOp));
+    assert!(!play.core.is_linked());
+    play.link();
+    play.welcome(7);
+    assert_eq!(play.relative_zxids(), [10]);
+}
+
+#[test]
+fn answer_that_session_has_expired_does_not_revive_a_closed_client() {
+    let mut play = Play::connected(1);
+    let sync = Request::Sync {
+        path: Some("/".into()),
+    };
+    play.submit(&sync, Submission::default());
+    play.core.close(play.now, &mut play.log);
+    let sent = play.sent();
+    assert_eq!(sent.len(), 2);
+    play.reply(sent[0].0, 1, Err(ErrorCode::SessionExpired));
+    assert!(play.core.is_stopped());
+    assert_eq!(play.log.changes.last(), Some(&Change::Closed));
+}
+
+/// How many connections are made in a minute to a server that does this with each.
+fn connects(hosts: usize, mut serve: impl FnMut(&mut Play, u32)) -> u32 {
+    let mut play = Play::new(hosts);
+    let end = play.now + Duration::from_secs(60);
+    let mut count = 0;
+    while play.now < end && count < 100_000 {
+        play.link();
+        count += 1;
+        serve(&mut play, count);
+        if play.core.is_linked() {
+            play.unlink();
+        }
+    }
+    count
+}
+
+#[test]
+fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
+    // A good handshake reset the backoff: 3,100 connections a second with three hosts.
+    let cases: [(&str, fn(&mut Play, u32)); 6] = [
+        ("cut before the handshake", |_, _| {}),
+        ("cut behind a good handshake", |play, _| play.welcome(7)),
+        ("session refused every other time", |play, count| {
+            match count % 2 {
+                1 => play.welcome(7),
+                _ => play.welcome_with(0, Duration::ZERO, false),
+            }
+        }),
+        ("another session each time", |play, count| {
+            play.welcome(count.into());
+        }),
+        ("session expires with the first request", |play, _| {
+            play.welcome(7);
+            let sync = Request::Sync {
+                path: Some("/".into()),
+            };
+            play.submit(&sync, Submission::default());
+            if let Some((xid, _)) = play.sent().pop() {
+                play.reply(xid, 1, Err(ErrorCode::SessionExpired));
+            }
+        }),
+        ("session of one millisecond", |play, _| {
+            play.welcome_with(7, Duration::from_millis(1), false);
+            while play.core.is_linked() {
+                play.now = play.core.next_deadline().unwrap().max(play.now);
+                play.core.tick(play.now, &mut play.log);
+            }
+        }),
+    ];
+    for hosts in [1, 3] {
+        for (what, serve) in cases {
+            let count = connects(hosts, serve);
+            // One round over the servers a second at most once pauses have grown, some more before.
+            let most = 60 * 2 * u32::try_from(hosts).unwrap() + 40;
+            assert!(count <= most, "{what}, {hosts} hosts: {count} a minute");
+            assert!(count > 20, "{what}, {hosts} hosts: {count} a minute");
+        }
+    }
+}
+
+#[test]
+fn connection_that_has_lived_long_is_replaced_at_once() {
+    for hosts in [1, 3] {
+        let mut play = Play::connected(hosts);
+        play.now += Duration::from_secs(5);
+        let lost_at = play.now;
+        play.unlink();
+        play.link();
+        assert_eq!(play.now, lost_at);
+    }
+}
+
+#[test]
+fn session_that_has_lived_long_is_replaced_at_once() {
+    let mut play = Play::connected(1);
+    play.now += Duration::from_secs(5);
+    play.unlink();
+    for _ in 0..6 {
+        play.link();
+        play.unlink();
+    }
+    play.link();
+    let told_at = play.now;
+    play.welcome_with(0, Duration::ZERO, false);
+    play.link();
+    assert_eq!(play.now, told_at);
+}
+
+#[test]
+fn every_server_has_its_share_of_the_time_to_connect() {
+    // With the defaults, a server that swallows packets had a third of the session timeout, 20 s,
+    // of the 15 s in which a client has to have connected.
+    let mut play = Play::new(3);
+    play.core.tick(play.now, &mut play.log);
+    let begun_at = play.now;
+    for _ in 0..2 {
+        play.now = play.core.next_deadline().unwrap();
+        play.core.tick(play.now, &mut play.log);
+    }
+    assert!(play.core.connecting().is_some());
+    assert!(
+        play.now - begun_at <= BUDGET * 2 / 3,
+        "{:?}",
+        play.now - begun_at
+    );
+}
+
+#[test]
+fn granted_session_timeout_bounds_the_time_of_each_server() {
+    // What was asked for did, so that a server that granted less cost the session.
+    let mut play = Play::new(3);
+    play.link();
+    let granted = Duration::from_secs(6);
+    play.welcome_with(7, granted, false);
+    play.now += Duration::from_secs(1);
+    play.unlink();
+    let lost_at = play.now;
+    play.core.tick(play.now, &mut play.log);
+    play.now = play.core.next_deadline().unwrap();
+    assert_eq!(play.now - lost_at, granted / 3);
+}
+
+#[test]
+fn closing_is_told_before_the_session_is_given_back() {
+    // A guard said that its lock was held until the server had confirmed the end of the session.
+    let mut play = Play::connected(1);
+    play.core.close(play.now, &mut play.log);
+    assert_eq!(play.log.changes.last(), Some(&Change::Closed));
+    let changes = play.log.changes.len();
+    let (xid, request) = play.sent().pop().unwrap();
+    assert_eq!(request, Request::CloseSession);
+    play.reply(xid, 1, Ok(&Reply::Empty));
+    assert!(play.core.is_stopped());
+    assert_eq!(play.log.changes.len(), changes, "told once");
+}
+
+#[test]
+fn closed_client_tells_of_no_later_change() {
+    let mut play = Play::connected(1);
+    play.unlink();
+    play.core.close(play.now, &mut play.log);
+    play.link();
+    play.welcome(7);
+    play.unlink();
+    assert_eq!(play.log.changes.last(), Some(&Change::Closed));
+    let closed = play.log.changes.iter().filter(|it| **it == Change::Closed);
+    assert_eq!(closed.count(), 1);
+}
+
+#[test]
+fn read_only_server_does_not_prolong_a_session() {
+    // Its answers counted as those of a server that keeps the session alive.
+    let mut play = Play::connected(1);
+    let safe_until = play.core.safe_until().unwrap();
+    play.now += Duration::from_secs(30);
+    play.unlink();
+    play.link();
+    play.welcome_with(7, SESSION_TIMEOUT, true);
+    play.watch("/a", 1, 10);
+    assert_eq!(play.core.safe_until(), Some(safe_until));
+    // In the end it is presumed lost, although there is a connection.
+    while play.core.safe_until().is_some() {
+        play.now = play.core.next_deadline().unwrap().max(play.now);
+        play.core.tick(play.now, &mut play.log);
+        for (xid, _) in play.sent() {
+            play.reply(xid, 10, Ok(&Reply::Empty));
+        }
+    }
+    assert_eq!(play.now, safe_until);
+    let reason = LostReason::Presumed;
+    assert!(play.log.changes.contains(&Change::Lost {
+        epoch: super::outcome::Epoch(1),
+        reason
+    }));
+}
+
+#[test]
+fn session_of_a_read_only_server_is_no_session() {
+    let mut play = Play::new(1);
+    play.link();
+    play.welcome_with(7, SESSION_TIMEOUT, true);
+    assert_eq!(play.core.safe_until(), None);
+    play.unlink();
+    let hello = play.link();
+    assert_eq!(hello.session_id, SessionId::NONE);
+    play.welcome(7);
+    assert!(play.core.safe_until().is_some());
+    assert_eq!(play.core.epoch(), super::outcome::Epoch(2));
+}
