@@ -42,11 +42,11 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn refused(self, code: ErrorCode) -> Error {
-        Error::Refused {
-            op: self.about.op.name(),
-            path: self.about.shown(&self.about.path),
+        Error::answered(
+            self.about.op.name(),
+            self.about.shown(&self.about.path),
             code,
-        }
+        )
     }
 
     /// A reply that does not fit the request cannot come: its kind follows from the request's.

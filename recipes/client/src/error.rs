@@ -4,13 +4,21 @@ use std::time::Duration;
 
 use minikeeper_protocol::{ErrorCode, PathError};
 
-use crate::core::outcome::Cause;
+use crate::core::outcome::{Cause, Verdict};
 
 /// Why a call has no result.
 ///
-/// Three cases matter to whoever has to go on: the server has refused ([`Error::Refused`]), the
-/// request was certainly not carried out ([`Error::NotSent`], and everything that is wrong before
-/// sending), or nobody knows ([`Error::OutcomeUnknown`]).
+/// Three cases matter to the caller: the server has refused ([`Error::Refused`]), the request was
+/// certainly not carried out ([`Error::NotSent`], and everything that is wrong before sending), or
+/// nobody knows ([`Error::OutcomeUnknown`]). [`Error::class`] says what to do next.
+///
+/// Some error codes of a reply are no refusal of the request. They become
+///
+/// | code | error |
+/// | --- | --- |
+/// | SESSIONMOVED, THROTTLEDOP | [`Error::NotSent`] with [`Cause::Server`] |
+/// | SESSIONEXPIRED | [`Error::NotSent`] with [`Cause::SessionLost`] |
+/// | CONNECTIONLOSS, OPERATIONTIMEOUT, REQUESTTIMEOUT | [`Error::OutcomeUnknown`] with [`Cause::Server`] |
 ///
 /// # Examples
 /// ```
@@ -60,8 +68,9 @@ pub enum Error {
         /// Why there is no answer.
         cause: Cause,
     },
-    /// The request was not sent, so it was not carried out.
-    #[error("{op} {path:?}: not sent: {cause}")]
+    /// The request was certainly not carried out: it was not sent, or the server has turned it away
+    /// before looking at it.
+    #[error("{op} {path:?}: not carried out: {cause}")]
     NotSent {
         /// The operation.
         op: &'static str,
@@ -95,8 +104,115 @@ pub enum Error {
     },
 }
 
+/// What an error means for the next step, see [`Error::class`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_client::ErrorClass;
+///
+/// let refused = client.get_data("/missing").await.expect_err("it is missing");
+/// assert_eq!(refused.class(), ErrorClass::Refused);
+/// client.close().await;
+/// let closed = client.get_data("/missing").await.expect_err("it is closed");
+/// assert_eq!(closed.class(), ErrorClass::Closed);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// The answer to this request, which will be the same until something else changes. Nothing was
+    /// changed, unless [`Error::is_outcome_unknown`].
+    Refused,
+    /// The connection was lost, or the server was busy: the session may live on. Make the request
+    /// again after a pause (see [`Backoff`](crate::Backoff)); if [`Error::is_outcome_unknown`], look
+    /// first whether it was carried out.
+    Again,
+    /// The session is over, and every ephemeral znode of it with it. Begin anew in the next one.
+    /// Lasting changes may have been made if [`Error::is_outcome_unknown`].
+    SessionOver,
+    /// The client is closed: no further request will be sent.
+    Closed,
+    /// The time that the caller has set has passed, see
+    /// [`Client::with_timeout`](crate::Client::with_timeout).
+    DeadlinePassed,
+}
+
 impl Error {
-    /// The server's reason, if a server has refused.
+    /// The error for an answer with this code: for adapters of other clients, which then classify
+    /// as this one does.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_client::{Error, ErrorClass, ErrorCode};
+    ///
+    /// let path = "/a".to_owned();
+    /// let error = Error::answered("create", path, ErrorCode::ThrottledOp);
+    /// assert_eq!(error.class(), ErrorClass::Again);
+    /// assert!(!error.is_outcome_unknown());
+    /// ```
+    #[must_use]
+    pub fn answered(op: &'static str, path: String, code: ErrorCode) -> Self {
+        match Verdict::of(code) {
+            Verdict::Refused => Self::Refused { op, path, code },
+            Verdict::NotCarriedOut => {
+                let cause = Cause::Server(code);
+                Self::NotSent { op, path, cause }
+            }
+            Verdict::SessionOver => {
+                let cause = Cause::SessionLost;
+                Self::NotSent { op, path, cause }
+            }
+            Verdict::Unknown => {
+                let cause = Cause::Server(code);
+                Self::OutcomeUnknown { op, path, cause }
+            }
+        }
+    }
+
+    /// What to do next. The one method to ask about every error of every call.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_client::ErrorClass;
+    ///
+    /// if let Err(error) = client.get_data("/a").await {
+    ///     match error.class() {
+    ///         ErrorClass::Again => println!("after a pause: {error}"),
+    ///         ErrorClass::SessionOver => println!("what this session had is gone: {error}"),
+    ///         _ => println!("it does not help to ask again: {error}"),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn class(&self) -> ErrorClass {
+        match self {
+            Self::OutcomeUnknown { cause, .. } | Self::NotSent { cause, .. } => match cause {
+                Cause::ConnectionLost | Cause::Server(_) => ErrorClass::Again,
+                Cause::SessionLost => ErrorClass::SessionOver,
+                Cause::Closed => ErrorClass::Closed,
+                Cause::DeadlinePassed => ErrorClass::DeadlinePassed,
+                Cause::ReplyTooLarge { .. } => ErrorClass::Refused,
+            },
+            // Another client's adapter may leave the code as it is.
+            Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
+                match Verdict::of(*code) {
+                    Verdict::Refused => ErrorClass::Refused,
+                    Verdict::SessionOver => ErrorClass::SessionOver,
+                    Verdict::NotCarriedOut | Verdict::Unknown => ErrorClass::Again,
+                }
+            }
+            _ => ErrorClass::Refused,
+        }
+    }
+
+    /// The server's reason, if a server has answered with an error.
     ///
     /// # Examples
     /// ```
@@ -111,12 +227,21 @@ impl Error {
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
-            Self::Refused { code, .. } | Self::MultiRefused { code, .. } => Some(*code),
+            Self::Refused { code, .. }
+            | Self::MultiRefused { code, .. }
+            | Self::NotSent {
+                cause: Cause::Server(code),
+                ..
+            }
+            | Self::OutcomeUnknown {
+                cause: Cause::Server(code),
+                ..
+            } => Some(*code),
             _ => None,
         }
     }
 
-    /// Whether a server has refused for this reason.
+    /// Whether a server has answered with this error.
     ///
     /// # Examples
     /// ```
@@ -146,11 +271,17 @@ impl Error {
     /// ```
     #[must_use]
     pub const fn is_outcome_unknown(&self) -> bool {
-        matches!(self, Self::OutcomeUnknown { .. })
+        match self {
+            Self::OutcomeUnknown { .. } => true,
+            Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
+                matches!(Verdict::of(*code), Verdict::Unknown)
+            }
+            _ => false,
+        }
     }
 
-    /// Whether trying again may help: there was no answer, or the server was busy with another
-    /// connection of the same session.
+    /// Whether trying again may help, after a pause (see [`Backoff`](crate::Backoff)): the class is
+    /// [`ErrorClass::Again`] or [`ErrorClass::SessionOver`].
     ///
     /// A request whose outcome is unknown may be carried out twice then.
     ///
@@ -165,20 +296,7 @@ impl Error {
     /// ```
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::OutcomeUnknown { cause, .. } | Self::NotSent { cause, .. } => {
-                matches!(cause, Cause::ConnectionLost | Cause::SessionLost)
-            }
-            Self::Refused { code, .. } => matches!(
-                code,
-                ErrorCode::ConnectionLoss
-                    | ErrorCode::OperationTimeout
-                    | ErrorCode::SessionMoved
-                    | ErrorCode::SessionExpired
-                    | ErrorCode::ThrottledOp
-            ),
-            _ => false,
-        }
+        matches!(self.class(), ErrorClass::Again | ErrorClass::SessionOver)
     }
 
     /// Why there is no answer, if there is none.
@@ -200,5 +318,59 @@ impl Error {
             Self::OutcomeUnknown { cause, .. } | Self::NotSent { cause, .. } => Some(*cause),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(code: ErrorCode) -> Error {
+        Error::answered("create2", "/a".to_owned(), code)
+    }
+
+    #[test]
+    fn every_code_of_a_reply_says_what_to_do() {
+        for &code in ErrorCode::ALL {
+            let error = answered(code);
+            let expected = match code {
+                ErrorCode::SessionExpired => (ErrorClass::SessionOver, false),
+                ErrorCode::SessionMoved | ErrorCode::ThrottledOp => (ErrorClass::Again, false),
+                ErrorCode::ConnectionLoss
+                | ErrorCode::OperationTimeout
+                | ErrorCode::RequestTimeout => (ErrorClass::Again, true),
+                _ => (ErrorClass::Refused, false),
+            };
+            assert_eq!(
+                (error.class(), error.is_outcome_unknown()),
+                expected,
+                "{code}"
+            );
+            assert_eq!(
+                error.is_retryable(),
+                expected.0 != ErrorClass::Refused,
+                "{code}"
+            );
+            let op = "create2";
+            let path = "/a".to_owned();
+            let raw = Error::Refused { op, path, code };
+            assert_eq!((raw.class(), raw.is_outcome_unknown()), expected, "{code}");
+            if code != ErrorCode::SessionExpired {
+                assert!(error.is(code), "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_says_that_nothing_was_done_and_why() {
+        assert_eq!(
+            answered(ErrorCode::ThrottledOp).to_string(),
+            "create2 \"/a\": not carried out: the server answered: operation throttled \
+             (THROTTLEDOP -127)"
+        );
+        assert_eq!(
+            answered(ErrorCode::SessionExpired).to_string(),
+            "create2 \"/a\": not carried out: its session is over"
+        );
     }
 }

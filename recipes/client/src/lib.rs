@@ -68,7 +68,7 @@ pub use self::{
     },
     create::CreateOptions,
     driver::Driver,
-    error::Error,
+    error::{Error, ErrorClass},
     multi::{Multi, MultiStep},
     results::{Children, Created, Data, Names},
     state::{ClientStatus, ConnectionState},

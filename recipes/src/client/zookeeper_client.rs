@@ -35,6 +35,7 @@
 //! | every change of state is told | an interruption too short to be seen by the client's owner is told as one, late |
 //! | a server that gives another session without a word is found out | at the next ephemeral znode, as its owner then differs; no ZooKeeper does that |
 //! | a changed session timeout after a reconnect counts | the first one does; do not lower it in a server that clients are connected to |
+//! | after a reconnect, everything is told that has happened to what is watched | not if the connection is cut again while more than 128 kB of watched paths are registered, which takes several messages |
 //! | null data is not the same as empty | they are the same |
 //! | the zxid of every reply | not told; recipes do not need it |
 //! | requests made together leave in one segment | mostly; Nagle's algorithm is left on, which costs a round trip at times |

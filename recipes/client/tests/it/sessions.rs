@@ -147,7 +147,7 @@ async fn closing_ends_the_session_and_every_call() {
     assert_eq!(error.cause(), Some(Cause::Closed));
     assert_eq!(
         error.to_string(),
-        "sync \"/\": not sent: the client is closed"
+        "sync \"/\": not carried out: the client is closed"
     );
     watch.await;
     client.close().await;

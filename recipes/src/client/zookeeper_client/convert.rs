@@ -34,7 +34,7 @@ pub(super) fn code(error: &theirs::Error) -> Option<ErrorCode> {
 pub(super) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
     let path = path.to_owned();
     if let Some(code) = code(error) {
-        return Error::Refused { op, path, code };
+        return Error::answered(op, path, code);
     }
     let cause = match error {
         theirs::Error::SessionExpired => Cause::SessionLost,
