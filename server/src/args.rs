@@ -8,10 +8,10 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use minikeeper::{Config, ControlConfig, DataSource, TxnLog};
+use minikeeper::{Config, ControlConfig, DataSource, Secret, TxnLog};
 use tracing_subscriber::filter::Targets;
 
-use crate::ctl::CtlArgs;
+use crate::{ctl::CtlArgs, token};
 
 /// An in-memory coordination server for development and test that speaks the ZooKeeper wire
 /// protocol.
@@ -59,13 +59,30 @@ pub(crate) enum Command {
     /// Sends the four-letter word ruok. Exit code 0 if the answer is imok, 1 otherwise.
     #[command(after_help = "Example:
   minikeeper healthcheck 127.0.0.1:2181")]
-    Healthcheck {
-        /// The server's address
-        #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
-        address: String,
-    },
+    Healthcheck(HealthcheckArgs),
     /// Do to a running server what a test does: time, sessions, state
     Ctl(CtlArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct HealthcheckArgs {
+    /// The server's address
+    #[arg(default_value = "127.0.0.1:2181", value_name = "ADDR")]
+    pub(crate) address: String,
+    /// Ask over TLS, of a server whose certificate is signed by one of these, a PEM file
+    ///
+    /// The certificate must be for the host in ADDR.
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Show this certificate to a server that asks for one, a PEM file
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of that certificate, a PEM file
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -187,7 +204,10 @@ pub(crate) struct ServeArgs {
     /// Threads that serve; one is fastest on few cores
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) workers: NonZeroUsize,
-    /// Four-letter words to answer, separated by commas; * is all, srvr the original's default
+    /// Four-letter words to answer, separated by commas; * is all, srvr ZooKeeper's default
+    ///
+    /// * stands for cons, dump, wchc and wchp on this machine alone, because they list session ids
+    /// and paths. Name them for other machines: *,dump
     #[arg(long = "4lw-whitelist", value_name = "LIST", default_value = "*")]
     four_letter_whitelist: String,
     /// Note a digest of the whole tree every 128 changes, for the word hash
@@ -246,8 +266,32 @@ struct ControlArgs {
     #[arg(long, value_name = "IP:PORT")]
     control_listen: Option<SocketAddr>,
     /// The same for whoever shows this token, from any machine
-    #[arg(long, value_name = "TOKEN")]
+    ///
+    /// Others on this machine can see it in the list of processes: --control-token-file, or
+    /// MINIKEEPER_CONTROL_TOKEN in the environment, keep it secret. The variable needs --control or
+    /// --control-listen beside it.
+    #[arg(long, value_name = "TOKEN", conflicts_with = "control_token_file")]
     control_token: Option<String>,
+    /// The same with the token in a file
+    #[arg(long, value_name = "FILE")]
+    control_token_file: Option<PathBuf>,
+}
+
+impl ControlArgs {
+    /// # Errors
+    /// Why the file has no token.
+    fn config(&self) -> Result<ControlConfig, String> {
+        let mut control = ControlConfig::default();
+        let token = match &self.control_token_file {
+            None => self.control_token.clone().map(Secret::from),
+            Some(file) => Some(token::read(file)?),
+        };
+        control.listen = self.control_listen;
+        control.is_enabled = self.control || token.is_some() && control.listen.is_none();
+        let is_on = control.is_enabled || control.listen.is_some();
+        control.token = token.or_else(|| token::of_environment().filter(|_| is_on));
+        Ok(control)
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -303,6 +347,9 @@ struct TlsArgs {
     /// Port for clients over TLS, beside the other; 0 takes any free one
     #[arg(long, value_name = "PORT")]
     secure_port: Option<u16>,
+    /// Serve clients over TLS alone: --port is not listened on
+    #[arg(long, conflicts_with = "port")]
+    no_plain_port: bool,
     /// The server's certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -389,15 +436,12 @@ impl ServeArgs {
         ))
     }
 
-    pub(crate) fn config(&self) -> Config {
+    /// # Errors
+    /// Why the options make no settings.
+    pub(crate) fn config(&self) -> Result<Config, String> {
         let (limits, znodes, access) = (&self.limits, &self.znodes, &self.access);
-        let mut control = ControlConfig::default();
-        control.token.clone_from(&self.control.control_token);
-        control.listen = self.control.control_listen;
-        let is_meant = control.token.is_some() && control.listen.is_none();
-        control.is_enabled = self.control.control || is_meant;
-        Config {
-            control,
+        Ok(Config {
+            control: self.control.config()?,
             listen: SocketAddr::new(self.listen, self.port),
             data_dir: self.data_dir.clone(),
             import: self.import_source(),
@@ -440,7 +484,7 @@ impl ServeArgs {
             reconfig_enabled: znodes.reconfig_enabled,
             skip_acl: access.skip_acl,
             digest_enabled: !access.no_digest,
-            super_digest: access.super_digest.clone(),
+            super_digest: access.super_digest.clone().map(Secret::from),
             sasl_super_users: access.sasl_super_user.clone(),
             sasl_allow_failed: access.allow_sasl_failed_clients,
             enforce_auth_schemes: access.enforce_auth_schemes.clone(),
@@ -450,6 +494,8 @@ impl ServeArgs {
             #[cfg(feature = "tls")]
             secure_listen: (self.tls.secure_port).map(|port| SocketAddr::new(self.listen, port)),
             #[cfg(feature = "tls")]
+            secure_only: self.tls.no_plain_port,
+            #[cfg(feature = "tls")]
             tls_certificate: self.tls.tls_cert.clone(),
             #[cfg(feature = "tls")]
             tls_key: self.tls.tls_key.clone(),
@@ -458,7 +504,7 @@ impl ServeArgs {
             #[cfg(feature = "tls")]
             x509_super_user: self.tls.x509_super_user.clone(),
             ..Config::default()
-        }
+        })
     }
 }
 
@@ -477,7 +523,7 @@ mod tests {
             let args =
                 Args::try_parse_from(["minikeeper"].into_iter().chain(options.split_whitespace()));
             assert_eq!(
-                args.unwrap().serve.config().rounds_expiry,
+                args.unwrap().serve.config().unwrap().rounds_expiry,
                 rounds,
                 "{options}"
             );

@@ -16,6 +16,8 @@ pub use checks::ConfigError;
 pub use control::ControlConfig;
 pub use txn_log::TxnLog;
 
+use minikeeper_engine::Secret;
+
 use crate::tree::Tree;
 
 use crate::snapshot::DataSource;
@@ -141,11 +143,11 @@ pub struct Config {
     pub digest_enabled: bool,
     /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
     /// `super:<password>`. Default: none. Source: `DigestAuthenticationProvider.superDigest`.
-    pub super_digest: Option<String>,
+    pub super_digest: Option<Secret>,
     /// Names and passwords for SASL logins (DIGEST-MD5). While there are none, an exchange
     /// succeeds at once and proves nothing, as on the original. Default: none.
     /// Source: a JAAS `Server` section.
-    pub sasl_users: Vec<(String, String)>,
+    pub sasl_users: Vec<(String, Secret)>,
     /// Those of them who may do everything. Default: none. Source: `zookeeper.superUser`.
     pub sasl_super_users: Vec<String>,
     /// Whether a connection survives a failed SASL exchange. Default: no.
@@ -155,8 +157,10 @@ pub struct Config {
     /// SESSIONCLOSEDREQUIRESASLAUTH. Default: none. Source: `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
-    /// Which four-letter words are answered: their names, separated by commas, or `*` for all;
-    /// `srvr` always is. Default: `*`. The original's default is `srvr` alone.
+    /// Which four-letter words are answered: their names, separated by commas, or `*` for all, but
+    /// `cons`, `dump`, `wchc` and `wchp` only to this machine: they list session ids and paths, and
+    /// other machines get them if they are named. `srvr` is always answered. Default: `*`.
+    /// ZooKeeper's default is `srvr` alone.
     /// Source: `4lw.commands.whitelist` of the original.
     pub four_letter_whitelist: String,
     /// The most connections, sessions, watches and the like that a four-letter word lists; a
@@ -202,10 +206,15 @@ pub struct Config {
     /// After how many changes in the log the state is saved, and another log begun. Default:
     /// 100,000. Source: `snapCount` of the original.
     pub snap_count: u64,
-    /// Where to listen for clients over TLS, beside `listen`. Needs `tls_certificate` and
-    /// `tls_key`. Default: nowhere. Source: `secureClientPort` of the original.
+    /// Where to listen for clients over TLS. Needs `tls_certificate` and `tls_key`.
+    /// Default: nowhere. Source: `secureClientPort` of ZooKeeper.
     #[cfg(feature = "tls")]
     pub secure_listen: Option<SocketAddr>,
+    /// Whether `secure_listen` alone is served: the server does not listen at `listen`, so that no
+    /// client gets around TLS and `tls_client_ca`. Needs `secure_listen`. Default: no.
+    /// Source: a ZooKeeper without `clientPort`.
+    #[cfg(feature = "tls")]
+    pub secure_only: bool,
     /// A PEM file with the server's certificate, and behind it those that lead to one that clients
     /// know. Source: `ssl.keyStore.location` of the original.
     #[cfg(feature = "tls")]
@@ -282,6 +291,8 @@ impl Default for Config {
             #[cfg(feature = "tls")]
             secure_listen: None,
             #[cfg(feature = "tls")]
+            secure_only: false,
+            #[cfg(feature = "tls")]
             tls_certificate: None,
             #[cfg(feature = "tls")]
             tls_key: None,
@@ -304,6 +315,33 @@ impl Config {
     pub(crate) fn timeout_max_ms(&self) -> u32 {
         self.session_timeout_max_ms
             .unwrap_or_else(|| self.tick_time_ms.saturating_mul(20))
+    }
+
+    /// Whether clients are served without TLS.
+    pub(crate) const fn has_plain_port(&self) -> bool {
+        #[cfg(feature = "tls")]
+        if self.secure_only {
+            return false;
+        }
+        true
+    }
+
+    /// Where clients connect: without TLS, unless there is no such port.
+    pub(crate) fn client_addr(&self) -> SocketAddr {
+        #[cfg(feature = "tls")]
+        if let Some(address) = self.secure_listen.filter(|_| self.secure_only) {
+            return address;
+        }
+        self.listen
+    }
+
+    /// The port for clients without TLS, as ZooKeeper names it: -1 for none.
+    pub(crate) fn plain_port(&self) -> i32 {
+        if self.has_plain_port() {
+            self.listen.port().into()
+        } else {
+            -1
+        }
     }
 
     /// The port for clients over TLS, as the original names it: -1 for none.

@@ -6,20 +6,25 @@ mod values;
 
 use std::{
     io::{self, Write as _},
+    path::PathBuf,
     time::Duration,
 };
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
-use minikeeper::control::Verb;
+use minikeeper::{Secret, control::Verb};
 use serde_json::{Map, Value};
 
-use crate::ctl::http::{Answer, Call};
+use crate::{
+    ctl::http::{Answer, Call},
+    token,
+};
 
 /// What stands on the command line behind `ctl`.
 #[derive(Debug)]
 pub(crate) struct CtlArgs {
     server: String,
-    token: Option<String>,
+    token: Option<Secret>,
+    token_file: Option<PathBuf>,
     universe: Option<String>,
     verb: &'static Verb,
     /// What was given for the verb.
@@ -33,9 +38,13 @@ impl CtlArgs {
     /// What the server says instead, or why it cannot be reached.
     pub(crate) fn run(self) -> Result<(), String> {
         let (fields, longest) = command::fields(self.verb, &self.given)?;
+        let token = match &self.token_file {
+            Some(file) => Some(token::read(file)?),
+            None => self.token.or_else(token::of_environment),
+        };
         let call = Call {
             server: &self.server,
-            token: self.token.as_deref(),
+            token: token.as_deref(),
             universe: self.universe.as_deref(),
             verb: self.verb,
             fields: &fields,
@@ -77,7 +86,8 @@ impl FromArgMatches for CtlArgs {
         let text = |id: &str| matches.get_one::<String>(id).cloned();
         Ok(Self {
             server: text("server").unwrap_or_default(),
-            token: text("token"),
+            token: text("token").map(Secret::from),
+            token_file: text("token_file").map(PathBuf::from),
             universe: text("universe"),
             verb: command::find(name).ok_or_else(missing)?,
             given: given.clone(),

@@ -14,7 +14,7 @@ use crate::{
 
 /// Sockets that listen, before anybody accepts.
 pub(crate) struct Listeners {
-    plain: TcpListener,
+    plain: Option<TcpListener>,
     #[cfg(feature = "tls")]
     secure: Option<(TcpListener, tokio_rustls::TlsAcceptor)>,
 }
@@ -22,8 +22,13 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Listens where the settings say, and writes the real ports there.
     pub(crate) fn bind(config: &mut Config) -> Result<Self, StartError> {
-        let (plain, address) = bind(config.listen, config)?;
-        config.listen = address;
+        let plain = if config.has_plain_port() {
+            let (listener, address) = bind(config.listen, config)?;
+            config.listen = address;
+            Some(listener)
+        } else {
+            None
+        };
         #[cfg(feature = "tls")]
         let secure = match config.secure_listen {
             None => None,
@@ -49,12 +54,16 @@ impl Listeners {
         shared: &Arc<Shared>,
         spawn: &(impl Fn(SocketTask, IpAddr) + Clone + Send + 'static),
     ) -> Vec<JoinHandle<()>> {
-        let mut tasks = vec![tokio::spawn(listener::accept(
-            self.plain,
-            Arc::clone(shared),
-            Stream::Plain,
-            spawn.clone(),
-        ))];
+        let mut tasks = Vec::new();
+        if let Some(listener) = self.plain {
+            tracing::info!(address = %shared.config.listen, "listening");
+            tasks.push(tokio::spawn(listener::accept(
+                listener,
+                Arc::clone(shared),
+                Stream::Plain,
+                spawn.clone(),
+            )));
+        }
         #[cfg(feature = "tls")]
         if let Some((listener, acceptor)) = self.secure {
             let wrap = move |stream| {
@@ -68,7 +77,6 @@ impl Listeners {
             )));
         }
         tasks.push(tokio::spawn(timekeeper::run(Arc::clone(shared))));
-        tracing::info!(address = %shared.config.listen, "listening");
         tasks
     }
 }

@@ -6,13 +6,15 @@
 
 mod args;
 mod ctl;
+mod healthcheck;
 mod properties;
+mod token;
 mod zoo_cfg;
 
 use std::{
     fs,
-    io::{self, Read as _, Write as _},
-    net::{SocketAddr, TcpStream, ToSocketAddrs as _},
+    io::{self, Write as _},
+    net::SocketAddr,
     path::Path,
     process::ExitCode,
     thread,
@@ -31,14 +33,11 @@ use crate::args::{Args, Command, ExportArgs, ServeArgs};
 /// How long a stop waits for connections that do not let go.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a health check waits, for each step.
-const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(2);
-
 fn main() -> ExitCode {
     let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
-        Some(Command::Healthcheck { address }) => healthcheck(&address),
+        Some(Command::Healthcheck(args)) => healthcheck::run(&args).map_err(Failure::from),
         Some(Command::Ctl(ctl)) => ctl.run().map_err(Failure::from),
         Some(Command::Export(args)) => export(&args),
         Some(Command::Serve(serve_args)) => {
@@ -173,7 +172,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
     let wrong = |text| Failure { text, exit_code: 2 };
     let cannot_read =
         |path: &Path, error| wrong(format!("cannot read {}: {error}", path.display()));
-    let mut config = args.config();
+    let mut config = args.config().map_err(wrong)?;
     if let Some(path) = &args.config {
         let text = fs::read(path).map_err(|error| cannot_read(path, error))?;
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -200,7 +199,10 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
         let users = jaas_users(&text, "Server")
             .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
         // Without that section the original starts too, without SASL.
-        config.sasl_users = users.unwrap_or_default();
+        let users = users.unwrap_or_default().into_iter();
+        config.sasl_users = users
+            .map(|(name, password)| (name, password.into()))
+            .collect();
     }
     Ok(config)
 }
@@ -210,14 +212,21 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
 fn announce(server: &Server) {
     let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
     // Nobody may be reading; that is no reason to stop.
-    let _ = writeln!(
-        io::stdout(),
-        "minikeeper {version} listening on {address}\n\
-         connect with\n  \
+    let _ = writeln!(io::stdout(), "minikeeper {version} listening on {address}");
+    #[cfg(feature = "tls")]
+    let is_plain = server.secure_addr() != Some(server.addr());
+    #[cfg(not(feature = "tls"))]
+    let is_plain = true;
+    // These are for clients without TLS.
+    if is_plain {
+        let _ = writeln!(
+            io::stdout(),
+            "connect with\n  \
          Java, Curator  CuratorFrameworkFactory.newClient(\"{address}\", new RetryOneTime(100))\n  \
          Python, kazoo  KazooClient(hosts=\"{address}\")\n  \
          shell          zkCli.sh -server {address}"
-    );
+        );
+    }
     if let Some(address) = server.control_addr() {
         let _ = writeln!(io::stdout(), "control on http://{address}/v1/openapi.json");
     }
@@ -278,27 +287,4 @@ fn export(args: &ExportArgs) -> Result<(), Failure> {
         args.to.display()
     );
     Ok(())
-}
-
-fn healthcheck(address: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| format!("{address} is not healthy: {error}");
-    let socket = address
-        .to_socket_addrs()
-        .map_err(|error| format!("no address {address:?}: {error}; write it as HOST:PORT"))?
-        .next()
-        .ok_or_else(|| format!("no address {address:?}"))?;
-    let mut stream = TcpStream::connect_timeout(&socket, HEALTHCHECK_TIMEOUT).map_err(failed)?;
-    stream
-        .set_read_timeout(Some(HEALTHCHECK_TIMEOUT))
-        .map_err(failed)?;
-    stream.write_all(b"ruok").map_err(failed)?;
-    let mut answer = Vec::new();
-    stream.take(64).read_to_end(&mut answer).map_err(failed)?;
-    if answer == b"imok" {
-        let _ = writeln!(io::stdout(), "{address} is healthy");
-        return Ok(());
-    }
-    let answer = String::from_utf8_lossy(&answer);
-    let text = format!("it answered {answer:?} to ruok instead of \"imok\"");
-    Err(format!("{address} is not healthy: {text}").into())
 }

@@ -9,6 +9,8 @@ use std::{
 };
 
 use minikeeper_engine::Engine;
+#[cfg(feature = "control")]
+use minikeeper_engine::Secret;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -77,7 +79,7 @@ impl Server {
         let listeners = Listeners::bind(&mut config)?;
         #[cfg(feature = "control")]
         let own_port = own_port::bind(&mut config)?;
-        let address = config.listen;
+        let address = config.client_addr();
         let settings = start::settings(&config, &start::clock(&config));
         let (engine, data_dir) = start::load(&config, settings, state).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
@@ -159,7 +161,8 @@ impl Server {
         &self.universe
     }
 
-    /// Where the server listens, the real port included.
+    /// Where clients connect, the real port included: [`Config::listen`], or the port for TLS when
+    /// that alone is served (`Config::secure_only`).
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
@@ -407,7 +410,7 @@ impl Builder {
     /// The same for whoever shows this token, from any machine.
     #[cfg(feature = "control")]
     #[must_use]
-    pub fn control_token(mut self, token: impl Into<String>) -> Self {
+    pub fn control_token(mut self, token: impl Into<Secret>) -> Self {
         self.config.control.token = Some(token.into());
         self.control()
     }

@@ -9,7 +9,7 @@ mod failing;
 mod planting;
 mod unasked;
 
-use std::{sync::Arc, task::Waker};
+use std::{net::IpAddr, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
 use minikeeper_protocol::SessionId;
@@ -457,14 +457,15 @@ impl Turns {
         change(&mut self.core.lock().counters);
     }
 
-    /// A connection asks a four-letter word.
-    pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) {
+    /// A connection asks a four-letter word; says where it comes from.
+    pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) -> IpAddr {
         let mut core = self.core.lock();
         core.counters.packets_received += 1;
         core.counters.bytes_received += bytes;
         let stats = &mut core.members[conn.0 as usize].stats;
         stats.received += 1;
         stats.is_word = true;
+        stats.peer.ip()
     }
 
     /// Resets the numbers of every connection.

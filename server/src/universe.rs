@@ -61,16 +61,18 @@ impl Universe {
     /// The address as ZooKeeper clients take it, with the chroot that names the universe.
     #[must_use]
     pub fn connect_string(&self) -> String {
-        let address = reachable(self.root.config.listen);
+        let address = reachable(self.root.config.client_addr());
         format!("{address}{}", self.shared.turns.prefix())
     }
 
-    /// Where control over HTTP is, if there is any: at an address of its own, or at the clients'.
+    /// Where control over HTTP without TLS is, if it is anywhere: at an address of its own, or at
+    /// the clients'.
     #[cfg(feature = "control")]
     #[must_use]
     pub fn control_addr(&self) -> Option<SocketAddr> {
         let config = &self.root.config;
-        let clients = config.control.is_enabled.then_some(config.listen);
+        let is_there = config.control.is_enabled && config.has_plain_port();
+        let clients = is_there.then_some(config.listen);
         config.control.listen.or(clients).map(reachable)
     }
 

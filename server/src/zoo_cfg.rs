@@ -109,6 +109,15 @@ pub(crate) fn apply(
         && !is_given("secure_port")
     {
         address.set_ip(file.secure_address.unwrap_or_else(|| config.listen.ip()));
+        // As ZooKeeper: a port that is not named is not there.
+        config.secure_only |= !file.has_plain_port && !is_given("port");
+    }
+    #[cfg(not(feature = "tls"))]
+    if let Some(error) = file.secure_port.take()
+        && !file.has_plain_port
+        && !is_given("port")
+    {
+        return Err(error);
     }
     let schemes = file.enforced_schemes()?;
     if !schemes.is_empty() && !is_given("enforce_auth_schemes") {
@@ -124,6 +133,11 @@ struct File {
     schemes: Vec<String>,
     /// `enforce.auth.enabled`, as the error that it is without schemes.
     schemes_enforced: Option<ZooCfgError>,
+    /// `secureClientPort`, as the error that it is alone.
+    #[cfg(not(feature = "tls"))]
+    secure_port: Option<ZooCfgError>,
+    /// Whether there is a `clientPort`.
+    has_plain_port: bool,
     /// `secureClientPortAddress`
     #[cfg(feature = "tls")]
     secure_address: Option<IpAddr>,
@@ -136,6 +150,7 @@ impl File {
     fn take(&mut self, entry: &Entry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
         match entry.key {
             "clientPort" => {
+                self.has_plain_port = true;
                 let port = entry.whole(0, u16::MAX.into())?;
                 config.listen.set_port(u16::try_from(port).unwrap_or(0));
             }
@@ -225,7 +240,7 @@ impl File {
             "skipACL" => config.skip_acl = entry.yes_or_no()?,
             "DigestAuthenticationProvider.enabled" => config.digest_enabled = entry.boolean()?,
             "DigestAuthenticationProvider.superDigest" => {
-                config.super_digest = Some(entry.digest()?);
+                config.super_digest = Some(entry.digest()?.into());
             }
             "allowSaslFailedClients" => config.sasl_allow_failed = entry.boolean()?,
             "enforce.auth.enabled" => {
@@ -242,6 +257,13 @@ impl File {
             key if key == "superUser" || key.starts_with("superUser.") => {
                 let user = entry.not_empty("the name of a SASL user")?;
                 config.sasl_super_users.push(user.to_owned());
+            }
+            #[cfg(not(feature = "tls"))]
+            "secureClientPort" => {
+                let allowed =
+                    "beside a clientPort, or the program be built with TLS, cargo's feature `tls`";
+                self.secure_port = Some(entry.must_be(allowed));
+                self.ignored.push(entry.ignored(reason::reason(entry.key)));
             }
             #[cfg(feature = "tls")]
             "secureClientPort" => {

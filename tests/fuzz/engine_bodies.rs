@@ -55,14 +55,14 @@ fn run(data: &[u8]) -> (String, Vec<u8>) {
         extended_types: !is_set(1),
         skip_acl: is_set(2),
         sasl: is_set(3).then(|| SaslSettings {
-            users: vec![("bob".to_owned(), "pw".to_owned())],
+            users: vec![("bob".to_owned(), "pw".into())],
             allow_failed: is_set(4),
             ..SaslSettings::default()
         }),
         enforce_auth_schemes: is_set(5).then(|| "digest".to_owned()).into_iter().collect(),
         digests: is_set(6),
         container_max_never_used_ms: u64::from(first >> 7),
-        super_digest: Some("super:lK75jTNcA+U9vtVEw5vB51mj/w4=".to_owned()),
+        super_digest: Some("super:lK75jTNcA+U9vtVEw5vB51mj/w4=".into()),
         tick_ms: 1_000,
         rounds_expiry: !is_set(7),
         session_timeout_min_ms: 2_000,

@@ -121,7 +121,7 @@ fn web_pages_and_strange_names_are_not_served() {
 
 #[test]
 fn token_is_asked_for_and_lets_everybody_in() {
-    let scene = scene(|config| config.control.token = Some("s3cret".to_owned()));
+    let scene = scene(|config| config.control.token = Some("s3cret".into()));
     let address = scene.address();
     for headers in [
         "",
@@ -142,6 +142,30 @@ fn token_is_asked_for_and_lets_everybody_in() {
     let headers = "Host: example.org\r\nOrigin: http://example.org\r\n\
                    Authorization: Bearer s3cret\r\n";
     done(request(address, "GET /v1/now", headers, ""));
+    scene.end();
+}
+
+/// A token could be guessed as fast as the network allowed, and nothing was said about it.
+#[test]
+fn tokens_cannot_be_tried_for_long() {
+    let scene = scene(|config| config.control.token = Some("s3cret".into()));
+    let address = scene.address();
+    let show = |token: &str| {
+        let headers = format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n");
+        request(address, "GET /v1/now", &headers, "").status
+    };
+    // Sixteen a second are looked at.
+    let tries: Vec<_> = (0..300).map(|_| show("guess")).collect();
+    let looked_at = tries.iter().filter(|status| **status == 401).count();
+    let refused = tries.iter().filter(|status| **status == 429).count();
+    assert_eq!(looked_at + refused, tries.len());
+    assert!(refused > 0);
+    // Without a token nothing is tried.
+    let nothing = request(address, "GET /v1/now", "Host: localhost\r\n", "");
+    assert_eq!(nothing.status, 401);
+    wait_until("the right token is looked at again", || {
+        show("s3cret") == 200
+    });
     scene.end();
 }
 

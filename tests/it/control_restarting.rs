@@ -102,7 +102,7 @@ fn side_entrance_goes_whoever_brings_the_server_up_or_stops_it() {
 /// What keeps strangers from control keeps them from it there too.
 #[test]
 fn side_entrance_asks_for_the_token() {
-    let scene = scene(|config| config.control.token = Some("s3cret".to_owned()));
+    let scene = scene(|config| config.control.token = Some("s3cret".into()));
     let token = "Host: localhost\r\nAuthorization: Bearer s3cret\r\n";
     let answer = request(scene.address(), "POST /v1/go_down", token, "{}");
     let side = done(answer)["control"].as_str().unwrap().parse().unwrap();

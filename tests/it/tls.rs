@@ -225,6 +225,31 @@ fn four_letter_words_are_answered_over_tls() {
     assert!(String::from_utf8(wire.rest()).unwrap().contains(&port));
 }
 
+/// The port without TLS could not be turned off, so that whoever had no certificate used that one.
+#[test]
+fn server_without_a_plain_port_is_reached_over_tls_alone() {
+    let authority = Authority::new("alone");
+    // The server could not start if it listened there too.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let logged = authority.serve_known(|config| {
+        config.listen = taken.local_addr().unwrap();
+        config.secure_only = true;
+        config.control.is_enabled = true;
+    });
+    assert_eq!(logged.address(), secure(&logged));
+    assert_eq!(logged.server.connect_string(), secure(&logged).to_string());
+    assert_eq!(logged.server.control_addr(), None);
+    let bob = || Some(authority.client(&[(DnType::CommonName, "bob")]));
+    authority.open(&logged, bob()).ping();
+    let mut wire = authority.connect(&logged, bob());
+    wire.send_raw(b"conf");
+    let conf = String::from_utf8(wire.rest()).unwrap();
+    assert!(
+        conf.starts_with("clientPort=-1\nsecureClientPort="),
+        "{conf}"
+    );
+}
+
 #[test]
 fn control_is_served_over_tls() {
     let authority = Authority::new("control");

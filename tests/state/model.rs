@@ -147,7 +147,7 @@ pub(crate) fn settings() -> Settings {
         tick_ms: 1_000,
         session_timeout_min_ms: 2_000,
         session_timeout_max_ms: 20_000,
-        super_digest: Some(LOGINS[2].1.to_owned()),
+        super_digest: Some(LOGINS[2].1.into()),
         ..Settings::default()
     }
 }

@@ -4,6 +4,8 @@ use core::net::IpAddr;
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
+use crate::secret::Secret;
+
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
 
@@ -174,7 +176,7 @@ pub struct Settings {
     /// `super:<password>`.
     ///
     /// Default: none. Source: `DigestAuthenticationProvider.superDigest`.
-    pub super_digest: Option<String>,
+    pub super_digest: Option<Secret>,
     /// Who may log in with SASL; without it an exchange succeeds at once and proves nothing.
     ///
     /// Default: none. Source: a JAAS `Server` section of the original.
@@ -208,7 +210,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct SaslSettings {
     /// Names and passwords.
-    pub users: Vec<(String, String)>,
+    pub users: Vec<(String, Secret)>,
     /// Those of them who may do everything. Source: `zookeeper.superUser`.
     pub super_users: Vec<String>,
     /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.

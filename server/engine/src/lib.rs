@@ -65,6 +65,7 @@ mod restoration;
 mod rewinding;
 mod sasl;
 mod sasl_directives;
+mod secret;
 mod session_report;
 mod sessions;
 mod state;
@@ -99,6 +100,7 @@ pub use crate::{
     quota::QuotaTotals,
     restart::Keep,
     restoration::Restoration,
+    secret::Secret,
     session_report::{SessionReport, WatchKind},
     undo::Mark,
 };

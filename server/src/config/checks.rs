@@ -38,8 +38,15 @@ pub enum ConfigError {
         needs: &'static str,
     },
     /// What cannot be a digest identity would never make anybody a super user.
-    #[error("super_digest is {0:?}; it must be super:BASE64(SHA1(super:PASSWORD))")]
-    NoDigest(String),
+    #[error("super_digest has no colon; it must be super:BASE64(SHA1(super:PASSWORD))")]
+    NoDigest,
+    /// A token that no client can show, or that is none.
+    #[cfg(feature = "control")]
+    #[error(
+        "control.token is empty, or has other characters than printable ASCII, or blanks; it must \
+         be at least one character from ! to ~"
+    )]
+    Token,
     /// A setting is too large for the protocol.
     #[error("{setting} is {value}; it must be at most {max}")]
     TooLarge {
@@ -110,7 +117,13 @@ impl Config {
         if let Some(given) = &self.super_digest
             && !given.contains(':')
         {
-            return Err(ConfigError::NoDigest(given.clone()));
+            return Err(ConfigError::NoDigest);
+        }
+        #[cfg(feature = "control")]
+        if let Some(token) = &self.control.token
+            && (token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(ConfigError::Token);
         }
         for scheme in &self.enforce_auth_schemes {
             #[cfg(feature = "tls")]
@@ -161,6 +174,7 @@ impl Config {
                 has_certificate,
             ),
             ("secure_listen", is_secure, "tls_key", has_key),
+            ("secure_only", self.secure_only, "secure_listen", is_secure),
             (
                 "tls_client_ca",
                 self.tls_client_ca.is_some(),
@@ -218,11 +232,17 @@ mod tests {
             "secure_listen is set without tls_key"
         );
         let digest = Config {
-            super_digest: Some("secret".to_owned()),
+            super_digest: Some("secret".into()),
             ..Config::default()
         };
         let fault = digest.validate().unwrap_err().to_string();
-        assert!(fault.starts_with("super_digest is \"secret\"; it must be super:"));
+        assert!(fault.starts_with("super_digest has no colon; it must be super:"));
+        #[cfg(feature = "control")]
+        for token in ["", " ", "a b", "s3cret\n", "schl\u{fc}ssel"] {
+            let mut config = Config::default();
+            config.control.token = Some(token.into());
+            assert_eq!(config.validate(), Err(ConfigError::Token), "{token:?}");
+        }
         let large = Config {
             frame_bytes_max: usize::MAX,
             ..Config::default()

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use minikeeper_engine::Secret;
+
 /// Whether and for whom there is control over HTTP.
 ///
 /// A request is served only from this machine, and only if it names the server by an address or
@@ -18,11 +20,20 @@ pub struct ControlConfig {
     /// Default: none. A server that a request takes down opens one then, at the address the request
     /// came to, until it comes up.
     pub listen: Option<SocketAddr>,
-    /// What a request has to show as `Authorization: Bearer TOKEN`. Default: nothing, only this
-    /// machine is served.
-    pub token: Option<String>,
+    /// What a request has to show as `Authorization: Bearer TOKEN`: printable ASCII without blanks,
+    /// at least one character. No minimum beyond that, because at most
+    /// [`WRONG_TOKENS_MAX`](Self::WRONG_TOKENS_MAX) can be tried in a second; 32 random characters
+    /// are plenty. Default: nothing, only this machine is served.
+    pub token: Option<Secret>,
     /// The largest body accepted. Unit: bytes. Default: 64 MiB.
     pub body_bytes_max: usize,
+}
+
+impl ControlConfig {
+    /// How many wrong tokens are looked at in a second, of all clients together. Beyond that every
+    /// request with a token is answered with status 429 until the second is over, so that nobody
+    /// finds a token by trying.
+    pub const WRONG_TOKENS_MAX: usize = 16;
 }
 
 impl Default for ControlConfig {

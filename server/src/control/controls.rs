@@ -6,7 +6,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     config::ControlConfig,
-    control::{fault::Fault, snapshots::Snapshots},
+    control::{door::WrongTokens, fault::Fault, snapshots::Snapshots},
     shared::Shared,
     universe::Universe,
 };
@@ -19,6 +19,7 @@ pub(crate) type Serve = fn(TcpListener, Arc<Controls>) -> JoinHandle<()>;
 pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
+    pub(crate) wrong_tokens: WrongTokens,
     /// What serves control alone. Verbs ask for it, and it serves verbs.
     serve: Serve,
     /// Becomes true when the server stops.
@@ -30,6 +31,7 @@ impl Controls {
         Self {
             own,
             snapshots: Snapshots::default(),
+            wrong_tokens: WrongTokens::default(),
             serve,
             stopped: watch::Sender::new(false),
         }

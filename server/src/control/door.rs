@@ -4,30 +4,81 @@
 //! browser on this machine is not that: it is kept out by its `Origin`, and, where it has made its
 //! own name lead to this address, by the `Host` it asks for.
 
-use std::net::IpAddr;
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use hyper::{HeaderMap, StatusCode, Uri, header};
 
 use crate::{config::ControlConfig, control::fault::Fault};
 
-/// Lets a request in.
+/// How long wrong tokens are counted before the count begins again.
+const WRONG_TOKENS_PERIOD: Duration = Duration::from_secs(1);
+
+/// How many wrong tokens were shown in this second, by all clients together.
+///
+/// A limit and no delay: requests that wait would have to be bounded too, and whoever tries tokens
+/// does not wait for answers but opens the next connection.
+#[derive(Debug, Default)]
+pub(crate) struct WrongTokens(Arc<AtomicUsize>);
+
+impl WrongTokens {
+    fn is_exhausted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= ControlConfig::WRONG_TOKENS_MAX
+    }
+
+    /// Counts one. The first one of a second starts the only task that there is at a time.
+    fn count(&self, peer: IpAddr) {
+        match self.0.fetch_add(1, Ordering::Relaxed) + 1 {
+            1 => {
+                tracing::warn!(%peer, "wrong control token");
+                let count = Arc::clone(&self.0);
+                tokio::spawn(async move {
+                    tokio::time::sleep(WRONG_TOKENS_PERIOD).await;
+                    count.store(0, Ordering::Relaxed);
+                });
+            }
+            ControlConfig::WRONG_TOKENS_MAX => tracing::warn!(
+                %peer,
+                max = ControlConfig::WRONG_TOKENS_MAX,
+                "too many wrong control tokens; none is looked at until this second is over"
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// Lets a request in. Only on a runtime.
 ///
 /// # Errors
 /// Why not.
 pub(crate) fn admit(
     config: &ControlConfig,
+    wrong_tokens: &WrongTokens,
     peer: IpAddr,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), Fault> {
     let refused = |sentence: &str| Err(Fault::new(StatusCode::FORBIDDEN, sentence));
     if let Some(token) = &config.token {
-        return if shows(headers, token) {
-            Ok(())
-        } else {
-            let sentence = "this server wants its token, as Authorization: Bearer TOKEN";
-            Err(Fault::new(StatusCode::UNAUTHORIZED, sentence))
-        };
+        if let Some(shown) = shown(headers) {
+            // Not even the right one: else the answer would tell which one that is.
+            if wrong_tokens.is_exhausted() {
+                let sentence = "too many wrong tokens were shown; try again in a second";
+                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, sentence));
+            }
+            if is_same(shown, token.as_bytes()) {
+                return Ok(());
+            }
+            wrong_tokens.count(peer);
+        }
+        let sentence = "this server wants its token, as Authorization: Bearer TOKEN";
+        return Err(Fault::new(StatusCode::UNAUTHORIZED, sentence));
     }
     if !peer.to_canonical().is_loopback() {
         return refused("only this machine is served; set a token to serve others");
@@ -68,16 +119,15 @@ fn is_harmless(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
-/// Whether the headers show this token.
-fn shows(headers: &HeaderMap, token: &str) -> bool {
+/// The token that the headers show.
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut shown = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(shown), None) = (shown.next(), shown.next()) else {
-        return false;
+        return None;
     };
-    let Some((scheme, shown)) = shown.as_bytes().split_at_checked("Bearer ".len()) else {
-        return false;
-    };
-    scheme.eq_ignore_ascii_case(b"Bearer ") && is_same(shown.trim_ascii(), token.as_bytes())
+    let (scheme, shown) = shown.as_bytes().split_at_checked("Bearer ".len())?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
+    is_bearer.then(|| shown.trim_ascii())
 }
 
 /// Whether two secrets are the same; takes as long whichever byte differs.
@@ -128,6 +178,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
             headers
+        };
+        let shows = |headers: &HeaderMap, token: &str| {
+            shown(headers).is_some_and(|shown| is_same(shown, token.as_bytes()))
         };
         assert!(shows(&headers("Bearer secret"), "secret"));
         assert!(shows(&headers("bearer  secret"), "secret"));

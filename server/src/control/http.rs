@@ -117,7 +117,13 @@ fn admitted(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Route, Fault> {
-    door::admit(controls.config(), peer, uri, headers)?;
+    door::admit(
+        controls.config(),
+        &controls.wrong_tokens,
+        peer,
+        uri,
+        headers,
+    )?;
     Route::of(uri)
 }
 
@@ -156,6 +162,9 @@ fn response(outcome: Result<Value, Fault>) -> Response<Full<Bytes>> {
     let json = HeaderValue::from_static("application/json");
     headers.insert(header::CONTENT_TYPE, json);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     if status == StatusCode::UNAUTHORIZED {
         let bearer = HeaderValue::from_static("Bearer");
         headers.insert(header::WWW_AUTHENTICATE, bearer);

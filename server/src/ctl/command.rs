@@ -19,7 +19,12 @@ pub(crate) fn describe(command: Command) -> Command {
         Arg::new("token")
             .long("token")
             .value_name("TOKEN")
-            .help("What the server was given as --control-token"),
+            .conflicts_with("token_file")
+            .help("What the server was given as --control-token [env: MINIKEEPER_CONTROL_TOKEN]"),
+        Arg::new("token_file")
+            .long("token-file")
+            .value_name("FILE")
+            .help("A file with that token, which the list of processes does not show"),
         Arg::new("universe")
             .long("universe")
             .value_name("NAME")

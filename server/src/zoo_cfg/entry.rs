@@ -7,6 +7,16 @@ use crate::properties::{PropertiesError, Property};
 /// A file that cannot be followed. Displayed behind the file's name and a colon.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum ZooCfgError {
+    /// A value that makes no sense, and is not shown because it is a secret.
+    #[error("{line}: {key} must be {allowed}")]
+    Secret {
+        /// Where it stands; the first line is 1.
+        line: usize,
+        /// The setting.
+        key: String,
+        /// What could be written there.
+        allowed: &'static str,
+    },
     /// A value that makes no sense.
     #[error("{line}: {key} is {value:?}; it must be {allowed}")]
     Value {
@@ -149,7 +159,11 @@ impl<'a> Entry<'a> {
             Some((user, digest)) if !user.is_empty() && !digest.is_empty() => {
                 Ok(self.value.to_owned())
             }
-            _ => Err(self.must_be("USER:DIGEST, with the Base64 form of SHA-1 of USER:PASSWORD")),
+            _ => Err(ZooCfgError::Secret {
+                line: self.line,
+                key: self.key.to_owned(),
+                allowed: "USER:DIGEST, with the Base64 form of SHA-1 of USER:PASSWORD",
+            }),
         }
     }
 }

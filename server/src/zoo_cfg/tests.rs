@@ -155,6 +155,7 @@ fn settings_of_znodes_and_access_reach_the_config() {
         ..Config::default()
     };
     assert_eq!(format!("{config:?}"), format!("{expected:?}"));
+    assert_eq!(config.super_digest, expected.super_digest);
 }
 
 /// The original's `AuthenticationHelper`: SASL alone comes before the list.
@@ -183,12 +184,16 @@ const TLS: &str =
 #[cfg(not(feature = "tls"))]
 #[test]
 fn secure_port_needs_a_program_with_tls() {
-    let ignored = apply(b"secureClientPort=2281\n", &mut Config::default(), |_| {
-        false
-    })
-    .unwrap();
+    let both = b"secureClientPort=2281\nclientPort=2181\n";
+    let ignored = apply(both, &mut Config::default(), |_| false).unwrap();
     let warning = "1: secureClientPort has no effect: this program is built without TLS, cargo's feature `tls`";
     assert_eq!(ignored[0].to_string(), warning);
+    // To serve a plain port instead would give away what TLS was to protect.
+    assert_refused(
+        "secureClientPort=2281",
+        "1: secureClientPort is \"2281\"; it must be beside a clientPort, or the program be built \
+         with TLS, cargo's feature `tls`",
+    );
 }
 
 #[cfg(feature = "tls")]
@@ -204,8 +209,11 @@ fn secure_port_is_taken_with_its_address() {
         Some("127.0.0.2:2281".parse().unwrap())
     );
     assert_eq!(config.x509_super_user.as_deref(), Some("CN=admin"));
-    let text = b"secureClientPort=2282\nclientPortAddress=127.0.0.3\n";
+    assert!(config.secure_only);
+    let mut config = Config::default();
+    let text = b"secureClientPort=2282\nclientPortAddress=127.0.0.3\nclientPort=2181";
     apply(text, &mut config, |_| false).unwrap();
+    assert!(!config.secure_only);
     assert_eq!(
         config.secure_listen,
         Some("127.0.0.3:2282".parse().unwrap())
@@ -273,8 +281,8 @@ fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
     );
     assert_refused(
         "DigestAuthenticationProvider.superDigest=secret",
-        "1: DigestAuthenticationProvider.superDigest is \"secret\"; it must be USER:DIGEST, with \
-         the Base64 form of SHA-1 of USER:PASSWORD",
+        "1: DigestAuthenticationProvider.superDigest must be USER:DIGEST, with the Base64 form of \
+         SHA-1 of USER:PASSWORD",
     );
     assert_refused(
         "a=\\u12",

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read as _, process::Output};
 
-use crate::program::{Running, open, run, scratch_file, text};
+use crate::program::{Running, open, program, run, scratch_file, text};
 
 /// A running program with control.
 pub(crate) fn server(more: &[&str]) -> Running {
@@ -152,6 +152,60 @@ fn token_is_shown() {
     done(&server, &["--token", "s3cret", "now"]);
     let nonsense = fails(&server, &["--token", "a b", "now"]);
     assert!(nonsense.contains("the token must be"), "{nonsense}");
+}
+
+/// It could only be given on the command line, where every process of the machine sees it.
+#[test]
+fn token_comes_from_a_file_or_the_environment() {
+    let file = scratch_file("token");
+    fs::write(&file, "s3cret\n").unwrap();
+    let file = file.to_str().unwrap();
+    let of_file = Running::start(&["--port", "0", "--control-token-file", file]);
+    let of_environment = Running::start_with(
+        &["--port", "0", "--control"],
+        &[("MINIKEEPER_CONTROL_TOKEN", "s3cret")],
+    );
+    for server in [&of_file, &of_environment] {
+        let refused = fails(server, &["now"]);
+        assert!(refused.contains("this server wants its token"), "{refused}");
+        done(server, &["--token-file", file, "now"]);
+        let address = server.address().to_string();
+        let mut shown = program(&["ctl", "--server", &address, "now"]);
+        let output = shown
+            .env("MINIKEEPER_CONTROL_TOKEN", "s3cret")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    // By itself the variable lets nobody in: it may be there for `ctl`.
+    let other = Running::start_with(&["--port", "0"], &[("MINIKEEPER_CONTROL_TOKEN", "s3cret")]);
+    let refused = fails(&other, &["--token", "s3cret", "now"]);
+    assert!(
+        refused.contains("was the server started with --control?"),
+        "{refused}"
+    );
+}
+
+/// `--control-token ''` was taken for a token.
+#[test]
+fn token_that_is_none_exits_with_2_and_is_not_shown() {
+    let empty = scratch_file("no_token");
+    fs::write(&empty, "tell me\n").unwrap();
+    let empty = empty.to_str().unwrap();
+    for args in [
+        &["--control-token", ""][..],
+        &["--control-token", " "],
+        &["--control-token", "tell me"],
+        &["--control-token-file", empty],
+        &["--control-token-file", "/nowhere/token"],
+        &["--control-token", "tell me", "--control-token-file", empty],
+    ] {
+        let output = run(&[&["--port", "0"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains("token"), "{complaint}");
+        assert!(!complaint.contains("tell me"), "{complaint}");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(crate) fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_minikeeper"));
     command
         .args(args)
+        .env_remove("MINIKEEPER_CONTROL_TOKEN")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -41,6 +42,12 @@ impl Running {
     #[track_caller]
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::spawn(&mut program(args))
+    }
+
+    /// Starts a server with these variables in its environment.
+    #[track_caller]
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn(program(args).envs(variables.iter().copied()))
     }
 
     /// Starts a server whose stdin stays open until [`end_stdin`](Self::end_stdin).

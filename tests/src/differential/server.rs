@@ -59,7 +59,7 @@ impl Minikeeper {
             session_timeout_min_ms: Some(TIMEOUT_MIN_MS),
             session_timeout_max_ms: Some(TIMEOUT_MAX_MS),
             container_check_interval_ms: CHECK_MS,
-            super_digest: Some(LOGINS[2].1.to_owned()),
+            super_digest: Some(LOGINS[2].1.into()),
             manual_clock: true,
             initial_zxid: Some(0),
             ..Config::default()

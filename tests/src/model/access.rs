@@ -37,7 +37,7 @@ impl Model {
         let mine = self.logins(conn);
         let is_super = mine
             .iter()
-            .any(|login| Some(login) == self.settings.super_digest.as_ref());
+            .any(|login| Some(login.as_str()) == self.settings.super_digest.as_deref());
         is_super
             || acl.entries().any(|entry| {
                 let id = text(entry.id.as_ref()).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Model {
         };
         let mut infos = vec![info("ip", "127.0.0.1")];
         for login in self.logins(conn) {
-            if Some(login) == self.settings.super_digest.as_ref() {
+            if Some(login.as_str()) == self.settings.super_digest.as_deref() {
                 infos.push(info("super", ""));
             }
             infos.push(info("digest", login.split(':').next().unwrap_or_default()));

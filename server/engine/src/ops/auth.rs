@@ -67,7 +67,7 @@ fn auth(
 
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) {
     let id = identity::digest_identity(data);
-    if state.settings.super_digest.as_ref() == Some(&id) {
+    if state.settings.super_digest.as_deref() == Some(&id) {
         add(state, caller.conn, Scheme::Super, "");
     }
     add(state, caller.conn, Scheme::Digest, &id);
@@ -102,7 +102,7 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
         let mut users = settings.users.iter();
         users
             .find(|(user, _)| user == name)
-            .map(|(_, password)| password.as_str())
+            .map(|(_, password)| &**password)
     };
     let exchange = state.exchanges.entry(caller.conn).or_default();
     let step = exchange.step(token, nonce, password);

@@ -8,7 +8,7 @@ use crate::{Counts, SaslSettings};
 fn with_logins(allow_failed: bool, demanded: &[&str]) -> Settings {
     Settings {
         sasl: Some(SaslSettings {
-            users: vec![("bob".to_owned(), "secret".to_owned())],
+            users: vec![("bob".to_owned(), "secret".into())],
             super_users: vec!["bob".to_owned()],
             nonce_seed: [7; 32],
             allow_failed,

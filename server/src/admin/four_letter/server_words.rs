@@ -50,7 +50,7 @@ pub(crate) fn conf(shared: &Shared) -> String {
         "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
          dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
          maxSessionTimeout={}\nclientPortListenBacklog={}\nserverId=0\n",
-        config.listen.port(),
+        config.plain_port(),
         config.secure_port(),
         config.tick_time_ms,
         config.connections_per_address_max,

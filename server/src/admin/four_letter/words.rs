@@ -87,8 +87,10 @@ pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
 
 /// Answers the word at the start of this input; nothing is answered to some.
 pub(crate) fn answer(word: &Word, input: &[u8], shared: &Shared, conn: ConnId) -> String {
-    shared.turns.count_word(conn, word.bytes.len() as u64);
-    let answer = if is_allowed(word.name, &shared.config.four_letter_whitelist) {
+    let peer = shared.turns.count_word(conn, word.bytes.len() as u64);
+    let whitelist = &shared.config.four_letter_whitelist;
+    let is_local = peer.to_canonical().is_loopback();
+    let answer = if is_allowed(word.name, whitelist, is_local) {
         let after = &input[word.bytes.len()..];
         (word.answer)(&Asked { shared, after }).unwrap_or_default()
     } else {
@@ -103,10 +105,18 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &Shared, conn: ConnId) -
     answer
 }
 
-/// Whether a comma-separated whitelist names a word. `srvr` needs no naming: the original's own
+/// What `*` stands for on this machine alone: they list session ids, or the paths that clients
+/// watch. ZooKeeper answers nothing but `srvr` unless told to.
+const TELLS_OF_CLIENTS: [&str; 4] = ["cons", "dump", "wchc", "wchp"];
+
+/// Whether a comma-separated whitelist names a word. `srvr` needs no naming: ZooKeeper's own
 /// scripts live on it.
-fn is_allowed(name: &str, whitelist: &str) -> bool {
-    let named = |entry: &str| matches!(entry.trim(), "*") || entry.trim() == name;
+fn is_allowed(name: &str, whitelist: &str, is_local: bool) -> bool {
+    let is_in_all = is_local || !TELLS_OF_CLIENTS.contains(&name);
+    let named = |entry: &str| match entry.trim() {
+        "*" => is_in_all,
+        entry => entry == name,
+    };
     name == "srvr" || whitelist.split(',').any(named)
 }
 
@@ -123,11 +133,25 @@ mod tests {
             ("ruok,*", &["mntr"]),
         ] {
             for name in allowed {
-                assert!(is_allowed(name, whitelist), "{name} by {whitelist:?}");
+                let is_allowed = is_allowed(name, whitelist, true);
+                assert!(is_allowed, "{name} by {whitelist:?}");
             }
         }
         for (whitelist, refused) in [("", "ruok"), ("ruok", "mntr"), ("RUOK,ruokx", "ruok")] {
-            assert!(!is_allowed(refused, whitelist), "{refused}: {whitelist:?}");
+            let is_allowed = is_allowed(refused, whitelist, true);
+            assert!(!is_allowed, "{refused}: {whitelist:?}");
+        }
+    }
+
+    /// `dump`, `wchc` and `wchp` told any machine that reached the port the ids of sessions and the
+    /// paths of locks.
+    #[test]
+    fn star_tells_other_machines_nothing_of_clients() {
+        for word in WORDS {
+            let is_open = is_allowed(word.name, "*", false);
+            assert_eq!(is_open, !TELLS_OF_CLIENTS.contains(&word.name));
+            assert!(is_allowed(word.name, "*", true));
+            assert!(is_allowed(word.name, &format!("*,{}", word.name), false));
         }
     }
 }
