@@ -1,9 +1,15 @@
-//! Every recipe, dropped, cut off and expired at every step, alone and with somebody in the way:
+//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every step, alone and with somebody in the way:
 //! afterwards others get what there is to get, and nothing is left behind.
 //!
 //! Source: curator-recipes reference sections 4.6 and 15.9 (1, 2 and 9); hazards H5, H20 to H24.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use minikeeper::Server;
 use minikeeper_client::Client;
@@ -300,6 +306,54 @@ fn expire(scene: &Scene, step: usize) -> Fault {
     Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
 }
 
+/// One byte in so many is cut at, from a random one on; at every byte with `MINIKEEPER_SWEEP=full`.
+const STRIDE: usize = 97;
+
+/// Cuts the connection behind so many bytes, in one direction, for every number of bytes there is.
+///
+/// Each run has a runtime of its own, so that nothing is left of the one before. All findings are
+/// told, not only the first.
+#[expect(
+    clippy::print_stdout,
+    reason = "shown when a test fails, or when it is asked for"
+)]
+fn cut_at_bytes(recipe: Recipe) {
+    let is_full = std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full");
+    let seed = match std::env::var("MINIKEEPER_SEED") {
+        Ok(seed) => seed.parse().expect("MINIKEEPER_SEED is a number"),
+        Err(_) => RandomState::new().hash_one(recipe as u8),
+    };
+    println!("MINIKEEPER_SEED={seed}");
+    let stride = if is_full { 1 } else { STRIDE };
+    let first = usize::try_from(seed % stride as u64).expect("it is below the stride");
+    let directions: [fn(&Scene, usize) -> Fault; 2] = [
+        |_, at| Fault::CutRequests(at),
+        |_, at| Fault::CutReplies(at),
+    ];
+    let (mut runs, mut failed) = (0, 0);
+    for case in cases(recipe) {
+        for (direction, fault) in ["requests", "replies"].into_iter().zip(directions) {
+            for at in (first..).step_by(stride) {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .start_paused(true)
+                    .build()
+                    .unwrap();
+                let run = in_case(&case, ("cutting", direction), at, fail_at(&case, fault, at));
+                runs += 1;
+                match catch_unwind(AssertUnwindSafe(|| runtime.block_on(run))) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => failed += 1,
+                }
+                assert!(at < 100_000, "it ends some time");
+            }
+        }
+    }
+    println!("{recipe:?}: {runs} cuts, {failed} failed");
+    assert_eq!(failed, 0, "cuts of {runs}");
+}
+
 /// What is looked for, because its reply was lost, is not left behind either.
 #[tokio::test(start_paused = true)]
 async fn two_faults_leave_nothing() {
@@ -383,6 +437,11 @@ macro_rules! sweeps {
             #[tokio::test(start_paused = true)]
             async fn losing_every_request_leaves_nothing() {
                 fail_everywhere(Recipe::$recipe, lose_request).await;
+            }
+
+            #[test]
+            fn cutting_at_every_byte_leaves_nothing() {
+                cut_at_bytes(Recipe::$recipe);
             }
 
             #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! A link that fails at one message, counted from when it is told to.
+//! A link that fails at one message, or at one byte, counted from when it is told to.
 //!
 //! Messages are whole frames, so that replies which leave the server together can be told apart.
 
@@ -31,6 +31,10 @@ pub(crate) enum Fault {
     LoseRequest(usize),
     /// The connection ends instead of carrying this reply, or event.
     LoseReply(usize),
+    /// The connection ends when it has carried so many bytes of requests.
+    CutRequests(usize),
+    /// The connection ends when it has carried so many bytes of replies and events.
+    CutReplies(usize),
     /// The session expires behind this reply, or event.
     ExpireBehind(SessionId, usize),
     /// The test is told of this reply, or event, as it arrives.
@@ -51,6 +55,8 @@ struct State {
     replies: AtomicUsize,
     /// What came from the server. Unit: bytes.
     received: AtomicUsize,
+    /// What went to the server. Unit: bytes.
+    sent: AtomicUsize,
     told: Notify,
     /// Counts the cuts of connections.
     cuts: watch::Sender<u32>,
@@ -77,6 +83,7 @@ impl Wire {
         self.state.requests.store(0, Ordering::Relaxed);
         self.state.replies.store(0, Ordering::Relaxed);
         self.state.received.store(0, Ordering::Relaxed);
+        self.state.sent.store(0, Ordering::Relaxed);
         *self.state.faults.lock() = faults.into_iter().collect();
     }
 
@@ -165,6 +172,12 @@ async fn carry_requests(
         if wire.state.fault_of(is_it).is_some() {
             return Ok(());
         }
+        let before = wire.state.sent.fetch_add(frame.len(), Ordering::Relaxed);
+        let end = before + frame.len();
+        let is_cut = |fault| matches!(fault, Fault::CutRequests(at) if at < end);
+        if let Some(Fault::CutRequests(at)) = wire.state.fault_of(is_cut) {
+            return to.write_all(&frame[..at - before]).await;
+        }
         to.write_all(&frame).await?;
     }
 }
@@ -177,12 +190,18 @@ async fn carry_replies(
     loop {
         let frame = frame(&mut from).await?;
         let number = wire.state.replies.fetch_add(1, Ordering::Relaxed);
-        wire.state
+        let before = wire
+            .state
             .received
             .fetch_add(frame.len(), Ordering::Relaxed);
+        let end = before + frame.len();
+        let is_cut = |fault| matches!(fault, Fault::CutReplies(at) if at < end);
+        if let Some(Fault::CutReplies(at)) = wire.state.fault_of(is_cut) {
+            return to.write_all(&frame[..at - before]).await;
+        }
         let fault = wire.state.fault_of(|fault| match fault {
             Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == number,
-            Fault::LoseRequest(_) => false,
+            Fault::LoseRequest(_) | Fault::CutRequests(_) | Fault::CutReplies(_) => false,
         });
         if let Some(Fault::LoseReply(_)) = fault {
             return Ok(());

@@ -30,6 +30,13 @@ pub(crate) enum Mode {
     Cut,
 }
 
+/// Which way something goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    Requests,
+    Replies,
+}
+
 #[derive(Debug)]
 struct State {
     mode: Mode,
@@ -39,6 +46,8 @@ struct State {
     cuts: u32,
     /// `None` while it is down.
     server: Option<Arc<Server>>,
+    /// The connection ends behind so many further bytes.
+    cut_behind: Option<(Direction, usize)>,
 }
 
 /// The link, as the test holds it.
@@ -59,6 +68,7 @@ impl Link {
                 delay: Duration::ZERO,
                 cuts: 0,
                 server: Some(Arc::clone(server)),
+                cut_behind: None,
             })),
             writes: Arc::default(),
             connections: Arc::default(),
@@ -82,8 +92,41 @@ impl Link {
     }
 }
 
-#[allow(dead_code, reason = "not every test restarts its server")]
+#[allow(
+    dead_code,
+    reason = "not every test restarts its server, or counts bytes"
+)]
 impl Link {
+    /// The connection ends behind so many bytes from now on, once; the next one is accepted.
+    pub(crate) fn cut_behind(&self, direction: Direction, bytes: usize) {
+        self.state
+            .send_modify(|state| state.cut_behind = Some((direction, bytes)));
+    }
+
+    /// Whether fewer bytes than that have passed.
+    pub(crate) fn is_cut_pending(&self) -> bool {
+        self.state.borrow().cut_behind.is_some()
+    }
+
+    /// How much of what is there may pass; less than all of it ends the connection.
+    fn may_pass(&self, direction: Direction, count: usize) -> usize {
+        let mut may_pass = count;
+        self.state.send_if_modified(|state| {
+            if let Some((way, left)) = &mut state.cut_behind
+                && *way == direction
+            {
+                if *left < count {
+                    may_pass = *left;
+                    state.cut_behind = None;
+                } else {
+                    *left -= count;
+                }
+            }
+            false
+        });
+        may_pass
+    }
+
     /// The server is gone: its connections with it, and new ones are refused.
     pub(crate) fn down(&self) {
         self.state.send_modify(|state| {
@@ -118,12 +161,14 @@ impl Transport for Link {
             let requests = this.state.subscribe();
             let replies = this.state.subscribe();
             let writes = Some(Arc::clone(&this.writes));
+            let way = |direction| (this.clone(), direction);
+            let (there, back) = (way(Direction::Requests), way(Direction::Replies));
             tokio::spawn(async move {
                 // Either end's end is the other's.
                 tokio::select! {
                     biased;
-                    () = pump(from_client, to_server, requests, Mode::SwallowRequests, writes) => {}
-                    () = pump(from_server, to_client, replies, Mode::SwallowReplies, None) => {}
+                    () = pump(from_client, to_server, requests, there, writes) => {}
+                    () = pump(from_server, to_client, replies, back, None) => {}
                 }
             });
             let (reader, writer) = split(near);
@@ -136,7 +181,7 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut state: watch::Receiver<State>,
-    swallow: Mode,
+    (link, direction): (Link, Direction),
     writes: Option<Arc<AtomicUsize>>,
 ) {
     let cuts = state.borrow().cuts;
@@ -159,8 +204,16 @@ async fn pump(
         if state.wait_for(go_on).await.is_err() || is_cut(&state.borrow()) {
             return;
         }
+        let swallow = match direction {
+            Direction::Requests => Mode::SwallowRequests,
+            Direction::Replies => Mode::SwallowReplies,
+        };
         let is_swallowed = state.borrow().mode == swallow;
-        if !is_swallowed && to.write_all(&buffer[..count]).await.is_err() {
+        let may_pass = link.may_pass(direction, count);
+        if !is_swallowed && to.write_all(&buffer[..may_pass]).await.is_err() {
+            return;
+        }
+        if may_pass < count {
             return;
         }
     }

@@ -6,6 +6,7 @@
 //! | `link` | the link and its faults |
 //! | `kit` | a server, clients on it |
 //! | `acceptance` | E1 to E13 of the client-choice reference, each with the opposite outcome |
+//! | `cuts` | the connection ends behind every single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `watches` | one-shot and persistent watches, their removal |
@@ -20,6 +21,7 @@
 mod acceptance;
 mod clock;
 mod connection_states;
+mod cuts;
 mod failed_delete;
 mod kit;
 mod link;
