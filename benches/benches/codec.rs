@@ -138,13 +138,17 @@ fn encode_replies(criterion: &mut Criterion) {
     group.bench_function("getData", |bencher| {
         bencher.iter(|| {
             out.clear();
-            ReplyRef::Data(Some(black_box(&data)), black_box(&stat)).encode(header, &mut out);
+            ReplyRef::Data(Some(black_box(&data)), black_box(&stat))
+                .encode(header, &mut out, ReplyRef::BYTES_MAX)
+                .unwrap();
         });
     });
     group.bench_function("setData", |bencher| {
         bencher.iter(|| {
             out.clear();
-            ReplyRef::Stat(black_box(&stat)).encode(header, &mut out);
+            ReplyRef::Stat(black_box(&stat))
+                .encode(header, &mut out, ReplyRef::BYTES_MAX)
+                .unwrap();
         });
     });
     for children in [10, 10_000] {
@@ -154,7 +158,9 @@ fn encode_replies(criterion: &mut Criterion) {
             bencher.iter(|| {
                 out.clear();
                 let mut names = black_box(&names).iter().map(String::as_bytes);
-                ReplyRef::Children(&mut names, None).encode(header, &mut out);
+                ReplyRef::Children(&mut names, None)
+                    .encode(header, &mut out, ReplyRef::BYTES_MAX)
+                    .unwrap();
             });
         });
     }

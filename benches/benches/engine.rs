@@ -22,7 +22,8 @@ impl Effects for Encode {
     }
 
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
-        body.encode(header, &mut self.0);
+        body.encode(header, &mut self.0, ReplyRef::BYTES_MAX)
+            .unwrap();
     }
 
     fn event(&mut self, _: ConnId, event: &Event<'_>) {

@@ -10,6 +10,7 @@ use crate::{
     jute::{self, Reader, Ustring},
     op::OpCode,
     stat::Stat,
+    within::Within,
 };
 
 /// One operation of a multi.
@@ -103,10 +104,16 @@ impl MultiHeader {
         })
     }
 
+    fn wire(&self) -> [u8; HEADER_BYTES] {
+        let mut wire = [0; HEADER_BYTES];
+        wire[..4].copy_from_slice(&self.op.to_be_bytes());
+        wire[4] = u8::from(self.done);
+        wire[5..].copy_from_slice(&self.error.to_be_bytes());
+        wire
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
-        jute::put_int(out, self.op);
-        jute::put_bool(out, self.done);
-        jute::put_int(out, self.error);
+        out.extend_from_slice(&self.wire());
     }
 }
 
@@ -248,55 +255,137 @@ pub fn encode_read_ops(ops: &[MultiReadOp], out: &mut Vec<u8>) {
     MultiHeader::END.encode(out);
 }
 
-/// Appends the outcomes and the end marker.
-pub fn encode_results(results: &[MultiResult], out: &mut Vec<u8>) {
-    let header = |op: OpCode, out: &mut Vec<u8>| {
-        MultiHeader {
-            op: op.code(),
-            done: false,
-            error: 0,
-        }
-        .encode(out);
-    };
+/// The size of the header in front of each result, and of the end marker. Unit: bytes.
+const HEADER_BYTES: usize = 9;
+
+/// Appends the outcomes and the end marker; `None` if they do not fit.
+pub(crate) fn put_results(results: &[MultiResult], out: &mut Within<'_>) -> Option<()> {
     for result in results {
         match result {
             MultiResult::Create { path } => {
-                header(OpCode::Create, out);
-                jute::put_ustring(out, Some(path));
+                out.put_small(done(OpCode::Create))?;
+                out.put_buffer(Some(path.as_bytes()))?;
             }
             MultiResult::Create2 { path, stat } => {
-                header(OpCode::Create2, out);
-                jute::put_ustring(out, Some(path));
-                stat.encode(out);
+                out.put_small(done(OpCode::Create2))?;
+                out.put_buffer(Some(path.as_bytes()))?;
+                out.put_stat(stat)?;
             }
-            MultiResult::Delete => header(OpCode::Delete, out),
+            MultiResult::Delete => out.put_small(done(OpCode::Delete))?,
             MultiResult::SetData { stat } => {
-                header(OpCode::SetData, out);
-                stat.encode(out);
+                out.put_small(done(OpCode::SetData))?;
+                out.put_stat(stat)?;
             }
-            MultiResult::Check => header(OpCode::Check, out),
-            MultiResult::GetData { data, stat } => {
-                header(OpCode::GetData, out);
-                jute::put_buffer(out, data.as_deref());
-                stat.encode(out);
-            }
+            MultiResult::Check => out.put_small(done(OpCode::Check))?,
+            MultiResult::GetData { data, stat } => put_data(out, data.as_deref(), stat)?,
             MultiResult::GetChildren { names } => {
-                header(OpCode::GetChildren, out);
-                jute::put_ustrings(out, Some(names));
+                put_children(out, &mut names.iter().map(Ustring::as_bytes))?;
             }
-            MultiResult::Error(error) => {
-                let code = error.map_or(0, ErrorCode::code);
-                MultiHeader {
-                    op: -1,
-                    done: false,
-                    error: code,
-                }
-                .encode(out);
-                jute::put_int(out, code);
-            }
+            MultiResult::Error(error) => put_error(out, *error)?,
         }
     }
-    MultiHeader::END.encode(out);
+    out.put_small(MultiHeader::END.wire())
+}
+
+/// The header of an operation that succeeded.
+fn done(op: OpCode) -> [u8; HEADER_BYTES] {
+    MultiHeader {
+        op: op.code(),
+        done: false,
+        error: 0,
+    }
+    .wire()
+}
+
+fn put_data(out: &mut Within<'_>, data: Option<&[u8]>, stat: &Stat) -> Option<()> {
+    out.put_small(done(OpCode::GetData))?;
+    out.put_data(data, stat)
+}
+
+fn put_children(
+    out: &mut Within<'_>,
+    names: &mut dyn ExactSizeIterator<Item = &[u8]>,
+) -> Option<()> {
+    out.put_small(done(OpCode::GetChildren))?;
+    out.put_buffers(names)
+}
+
+fn put_error(out: &mut Within<'_>, error: Option<ErrorCode>) -> Option<()> {
+    let code = error.map_or(0, ErrorCode::code);
+    let header = MultiHeader {
+        op: -1,
+        done: false,
+        error: code,
+    };
+    out.put_small(header.wire())?;
+    out.put_int(code)
+}
+
+/// Takes the results of a multiRead, one after the other, straight into the reply. Once one does
+/// not fit, the reply is given up and the others cost nothing.
+pub struct MultiReadResults<'a, 'b> {
+    /// `None` when something did not fit.
+    out: Option<&'a mut Within<'b>>,
+}
+
+impl std::fmt::Debug for MultiReadResults<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MultiReadResults").finish_non_exhaustive()
+    }
+}
+
+impl<'a, 'b> MultiReadResults<'a, 'b> {
+    /// The size of what stands behind the last result. Unit: bytes.
+    pub const END_BYTES: usize = HEADER_BYTES;
+
+    /// The size of an error among the results. Unit: bytes.
+    pub const ERROR_BYTES: usize = HEADER_BYTES + 4;
+
+    /// The size of what getData has read. Unit: bytes.
+    #[must_use]
+    pub const fn data_bytes(data_bytes: usize) -> usize {
+        (HEADER_BYTES + 4 + Stat::BYTES).saturating_add(data_bytes)
+    }
+
+    /// The size of a listing of names that have so many bytes together. Unit: bytes.
+    #[must_use]
+    pub const fn children_bytes(names: usize, names_bytes: usize) -> usize {
+        names
+            .saturating_mul(4)
+            .saturating_add(names_bytes)
+            .saturating_add(HEADER_BYTES + 4)
+    }
+
+    /// What getData has read.
+    pub fn data(&mut self, data: Option<&[u8]>, stat: &Stat) {
+        self.put(|out| put_data(out, data, stat));
+    }
+
+    /// What getChildren has read.
+    pub fn children(&mut self, names: &mut dyn ExactSizeIterator<Item = &[u8]>) {
+        self.put(|out| put_children(out, names));
+    }
+
+    /// An operation that was refused.
+    pub fn error(&mut self, error: ErrorCode) {
+        self.put(|out| put_error(out, Some(error)));
+    }
+
+    fn put(&mut self, put: impl FnOnce(&mut Within<'b>) -> Option<()>) {
+        if self.out.as_deref_mut().and_then(put).is_none() {
+            self.out = None;
+        }
+    }
+
+    /// Appends what `results` gives and the end marker; `None` if it does not fit.
+    pub(crate) fn encode(
+        results: &dyn Fn(&mut MultiReadResults<'_, '_>),
+        out: &'a mut Within<'b>,
+    ) -> Option<()> {
+        let mut taken = MultiReadResults { out: Some(out) };
+        results(&mut taken);
+        taken.out?.put_small(MultiHeader::END.wire())
+    }
 }
 
 /// Reads the outcomes of a multi or multiRead.

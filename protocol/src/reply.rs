@@ -6,6 +6,8 @@
 //!
 //! Source: reference sections 4 and 7.2.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::{
@@ -13,10 +15,11 @@ use crate::{
     error::{DecodeError, ErrorCode},
     frame,
     ids::{Xid, Zxid},
-    jute::{self, Reader, Ustring},
-    multi::{self, MultiResult},
+    jute::{Reader, Ustring},
+    multi::{self, MultiReadResults, MultiResult},
     op::OpCode,
     stat::Stat,
+    within::Within,
 };
 
 /// What stands in front of every reply and event.
@@ -92,6 +95,8 @@ pub enum ReplyRef<'a> {
     Acl(&'a AclList, &'a Stat),
     /// multi and multiRead.
     Multi(&'a [MultiResult]),
+    /// multiRead, whose results go from the state to the output one by one.
+    MultiRead(&'a dyn Fn(&mut MultiReadResults<'_, '_>)),
     /// getEphemerals.
     Ephemerals(&'a mut dyn ExactSizeIterator<Item = &'a [u8]>),
     /// getAllChildrenNumber.
@@ -104,8 +109,8 @@ pub enum ReplyRef<'a> {
     ClientInfos(&'a [ClientInfo]),
 }
 
-impl std::fmt::Debug for ReplyRef<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ReplyRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "Empty",
             Self::Path(_) => "Path",
@@ -115,6 +120,7 @@ impl std::fmt::Debug for ReplyRef<'_> {
             Self::Children(..) => "Children",
             Self::Acl(..) => "Acl",
             Self::Multi(_) => "Multi",
+            Self::MultiRead(_) => "MultiRead",
             Self::Ephemerals(_) => "Ephemerals",
             Self::Count(_) => "Count",
             Self::WatchAdded => "WatchAdded",
@@ -124,67 +130,94 @@ impl std::fmt::Debug for ReplyRef<'_> {
     }
 }
 
+/// A reply that would be longer than the limit. Nothing of it was appended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplyTooLong {
+    /// The limit. Unit: bytes, without the length prefix.
+    pub bytes_max: usize,
+}
+
+impl fmt::Display for ReplyTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "reply exceeds the limit of {} bytes", self.bytes_max)
+    }
+}
+
+impl std::error::Error for ReplyTooLong {}
+
 impl ReplyRef<'_> {
+    /// The longest reply that the length prefix can tell. Unit: bytes.
+    pub const BYTES_MAX: usize = i32::MAX as usize;
+
     /// Appends the reply as a frame, header included.
-    pub fn encode(self, header: ReplyHeader, out: &mut Vec<u8>) {
+    ///
+    /// Each part of the body is measured before it is copied, so a reply that is too long costs no
+    /// more memory than one of `bytes_max`.
+    ///
+    /// # Errors
+    /// When the message would be longer than `bytes_max`, or than [`Self::BYTES_MAX`].
+    pub fn encode(
+        self,
+        header: ReplyHeader,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), ReplyTooLong> {
         const PREFIX: usize = frame::PREFIX_BYTES;
         // Prefix and header go out in one piece; the length follows when it is known.
         let start = out.len();
         let mut head = [0; PREFIX + ReplyHeader::BYTES];
-        let (_, wire) = head
-            .split_last_chunk_mut()
-            .expect("the head is longer than the header");
-        header.write(wire);
+        if let Some((_, wire)) = head.split_last_chunk_mut() {
+            header.write(wire);
+        }
         out.extend_from_slice(&head);
-        self.encode_body(out);
-        let length = i32::try_from(out.len() - start - PREFIX).expect("a message has 31 bits");
-        out[start..start + PREFIX].copy_from_slice(&length.to_be_bytes());
-    }
-
-    /// Appends the body alone.
-    pub fn encode_body(self, out: &mut Vec<u8>) {
-        match self {
-            Self::Empty => {}
-            Self::Path(path) => jute::put_buffer(out, path),
-            Self::PathStat(path, stat) => {
-                jute::put_buffer(out, Some(path));
-                stat.encode(out);
+        let end = (start + PREFIX).saturating_add(bytes_max.min(Self::BYTES_MAX));
+        let has_fit = self.encode_body(&mut Within { out, end }).is_some();
+        match i32::try_from(out.len() - start - PREFIX) {
+            Ok(length) if has_fit => {
+                out[start..start + PREFIX].copy_from_slice(&length.to_be_bytes());
+                Ok(())
             }
-            Self::Stat(stat) => stat.encode(out),
-            Self::Data(data, stat) => {
-                jute::put_buffer(out, data);
-                stat.encode(out);
-            }
-            Self::Children(names, stat) => {
-                put_names(out, names);
-                if let Some(stat) = stat {
-                    stat.encode(out);
-                }
-            }
-            Self::Acl(acl, stat) => {
-                acl.encode(out);
-                stat.encode(out);
-            }
-            Self::Multi(results) => multi::encode_results(results, out),
-            Self::Ephemerals(paths) => put_names(out, paths),
-            Self::Count(count) => jute::put_int(out, count),
-            Self::WatchAdded => jute::put_int(out, 0),
-            Self::Token(token) => jute::put_buffer(out, token),
-            Self::ClientInfos(infos) => {
-                jute::put_length(out, infos.len());
-                for info in infos {
-                    jute::put_ustring(out, Some(&info.scheme));
-                    jute::put_ustring(out, Some(&info.user));
-                }
+            _ => {
+                out.truncate(start);
+                Err(ReplyTooLong { bytes_max })
             }
         }
     }
-}
 
-fn put_names(out: &mut Vec<u8>, names: &mut dyn ExactSizeIterator<Item = &[u8]>) {
-    jute::put_length(out, names.len());
-    for name in names {
-        jute::put_buffer(out, Some(name));
+    /// Appends the body alone; `None` if it does not fit.
+    fn encode_body(self, out: &mut Within<'_>) -> Option<()> {
+        match self {
+            Self::Empty => Some(()),
+            Self::Path(path) => out.put_buffer(path),
+            Self::PathStat(path, stat) => {
+                out.put_buffer(Some(path))?;
+                out.put_stat(stat)
+            }
+            Self::Stat(stat) => out.put_stat(stat),
+            Self::Data(data, stat) => out.put_data(data, stat),
+            Self::Children(names, stat) => {
+                out.put_buffers(names)?;
+                stat.map_or(Some(()), |stat| out.put_stat(stat))
+            }
+            Self::Acl(acl, stat) => {
+                out.put_acl(acl)?;
+                out.put_stat(stat)
+            }
+            Self::Multi(results) => multi::put_results(results, out),
+            Self::MultiRead(results) => MultiReadResults::encode(results, out),
+            Self::Ephemerals(paths) => out.put_buffers(paths),
+            Self::Count(count) => out.put_int(count),
+            Self::WatchAdded => out.put_int(0),
+            Self::Token(token) => out.put_buffer(token),
+            Self::ClientInfos(infos) => {
+                out.put_count(infos.len())?;
+                for info in infos {
+                    out.put_buffer(Some(info.scheme.as_bytes()))?;
+                    out.put_buffer(Some(info.user.as_bytes()))?;
+                }
+                Some(())
+            }
+        }
     }
 }
 
@@ -280,35 +313,45 @@ impl Reply {
     }
 
     /// Appends the reply as a frame, header included.
-    pub fn encode(&self, header: ReplyHeader, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// As [`ReplyRef::encode`].
+    pub fn encode(
+        &self,
+        header: ReplyHeader,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), ReplyTooLong> {
         match self {
-            Self::Empty => ReplyRef::Empty.encode(header, out),
+            Self::Empty => ReplyRef::Empty.encode(header, out, bytes_max),
             Self::Path(path) => {
-                ReplyRef::Path(path.as_ref().map(Ustring::as_bytes)).encode(header, out);
+                ReplyRef::Path(path.as_ref().map(Ustring::as_bytes)).encode(header, out, bytes_max)
             }
             Self::PathStat(path, stat) => {
-                ReplyRef::PathStat(path.as_bytes(), stat).encode(header, out);
+                ReplyRef::PathStat(path.as_bytes(), stat).encode(header, out, bytes_max)
             }
-            Self::Stat(stat) => ReplyRef::Stat(stat).encode(header, out),
-            Self::Data(data, stat) => ReplyRef::Data(data.as_deref(), stat).encode(header, out),
+            Self::Stat(stat) => ReplyRef::Stat(stat).encode(header, out, bytes_max),
+            Self::Data(data, stat) => {
+                ReplyRef::Data(data.as_deref(), stat).encode(header, out, bytes_max)
+            }
             Self::Children(names) => {
                 let mut names = names.iter().map(Ustring::as_bytes);
-                ReplyRef::Children(&mut names, None).encode(header, out);
+                ReplyRef::Children(&mut names, None).encode(header, out, bytes_max)
             }
             Self::Children2(names, stat) => {
                 let mut names = names.iter().map(Ustring::as_bytes);
-                ReplyRef::Children(&mut names, Some(stat)).encode(header, out);
+                ReplyRef::Children(&mut names, Some(stat)).encode(header, out, bytes_max)
             }
-            Self::Acl(acl, stat) => ReplyRef::Acl(acl, stat).encode(header, out),
-            Self::Multi(results) => ReplyRef::Multi(results).encode(header, out),
+            Self::Acl(acl, stat) => ReplyRef::Acl(acl, stat).encode(header, out, bytes_max),
+            Self::Multi(results) => ReplyRef::Multi(results).encode(header, out, bytes_max),
             Self::Ephemerals(paths) => {
                 let mut paths = paths.iter().map(Ustring::as_bytes);
-                ReplyRef::Ephemerals(&mut paths).encode(header, out);
+                ReplyRef::Ephemerals(&mut paths).encode(header, out, bytes_max)
             }
-            Self::Count(count) => ReplyRef::Count(*count).encode(header, out),
-            Self::WatchAdded => ReplyRef::WatchAdded.encode(header, out),
-            Self::Token(token) => ReplyRef::Token(token.as_deref()).encode(header, out),
-            Self::ClientInfos(infos) => ReplyRef::ClientInfos(infos).encode(header, out),
+            Self::Count(count) => ReplyRef::Count(*count).encode(header, out, bytes_max),
+            Self::WatchAdded => ReplyRef::WatchAdded.encode(header, out, bytes_max),
+            Self::Token(token) => ReplyRef::Token(token.as_deref()).encode(header, out, bytes_max),
+            Self::ClientInfos(infos) => ReplyRef::ClientInfos(infos).encode(header, out, bytes_max),
         }
     }
 }

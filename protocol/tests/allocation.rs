@@ -11,8 +11,9 @@ mod strategies;
 use allocation_counter::measure;
 use bytes::Bytes;
 use minikeeper_protocol::{
-    AclList, ConnectRequest, ConnectResponse, DecodeError, OpCode, Reader, Reply, ReplyHeader,
-    Request, RequestHeader, Stat, WatcherEvent, Xid, ZnodePath, event, frame, jute, multi, path,
+    AclList, ConnectRequest, ConnectResponse, DecodeError, MultiReadResults, OpCode, Reader, Reply,
+    ReplyHeader, ReplyRef, Request, RequestHeader, Stat, WatcherEvent, Xid, ZnodePath, Zxid, event,
+    frame, jute, multi, path,
 };
 use property::check;
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -86,7 +87,7 @@ fn mutated_replies_decode_within_bounds() {
         let strategy = (strategies::reply_header(), reply, changes());
         check(CASES / 20, &strategy, |(header, reply, changes)| {
             let mut out = Vec::new();
-            reply.encode(header, &mut out);
+            reply.encode(header, &mut out, ReplyRef::BYTES_MAX).unwrap();
             decode_all(mutated(out[4 + ReplyHeader::BYTES..].to_vec(), &changes))
         });
     }
@@ -219,6 +220,38 @@ fn longest_messages_of_smallest_elements_decode_within_bounds() {
         jute::put_length(&mut vector, count);
         vector.resize(4 + count * size, 0);
         decode_all(vector.into()).unwrap();
+    }
+}
+
+/// A reply that asks 2,200 times for the same megabyte was made whole before its length was found
+/// not to fit the frame.
+#[test]
+fn reply_beyond_its_limit_is_not_copied() {
+    const BYTES_MAX: usize = 1 << 20;
+    let (data, stat) = (vec![7; 400_000], Stat::default());
+    let results = |results: &mut MultiReadResults<'_, '_>| {
+        for _ in 0..2_200 {
+            results.data(Some(&data), &stat);
+        }
+    };
+    let header = ReplyHeader {
+        xid: Xid(1),
+        zxid: Zxid(1),
+        error: None,
+    };
+    let mut names = (0..100_000).map(|_| &data[..100]);
+    for body in [
+        ReplyRef::MultiRead(&results),
+        ReplyRef::Children(&mut names, None),
+        ReplyRef::Data(Some(&vec![7; BYTES_MAX]), &stat),
+    ] {
+        let name = format!("{body:?}");
+        let mut out = Vec::new();
+        let mut encoded = Ok(());
+        let info = measure(|| encoded = body.encode(header, &mut out, BYTES_MAX));
+        assert!(encoded.is_err() && out.is_empty(), "{name}");
+        // A vector doubles, and holds both sizes while it moves.
+        assert!(info.bytes_max <= as_u64(3 * BYTES_MAX), "{name}: {info:?}");
     }
 }
 

@@ -10,11 +10,17 @@ use std::mem::discriminant;
 use bytes::Bytes;
 use minikeeper_protocol::{
     AclList, ConnectRequest, ConnectResponse, CreateOp, DecodeError, MultiOp, MultiResult, OpCode,
-    Reader, Reply, ReplyHeader, Request, RequestHeader, Stat, WatcherEvent, Xid, event, frame,
-    jute, multi,
+    Reader, Reply, ReplyHeader, ReplyRef, ReplyTooLong, Request, RequestHeader, Stat, WatcherEvent,
+    Xid, Zxid, event, frame, jute, multi,
 };
 use property::check;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+const HEADER: ReplyHeader = ReplyHeader {
+    xid: Xid(1),
+    zxid: Zxid(2),
+    error: None,
+};
 
 /// Cases for each operation; there are thirty of them.
 const CASES: u32 = 128;
@@ -74,11 +80,43 @@ fn reply_to_every_operation_survives_the_wire() {
             CASES,
             &(strategies::reply_header(), reply),
             |(header, reply)| {
-                let message = framed(|out| reply.encode(header, out))?;
+                let message =
+                    framed(|out| reply.encode(header, out, ReplyRef::BYTES_MAX).unwrap())?;
                 let mut reader = Reader::new(&message);
                 prop_assert_eq!(ReplyHeader::decode(&mut reader), Ok(header));
                 prop_assert_eq!(Reply::decode(op, &mut reader), Ok(reply));
                 prop_assert_eq!(reader.remaining(), 0);
+                Ok(())
+            },
+        );
+    }
+}
+
+/// The limit is that of the message without its prefix, to the byte; beyond it nothing is appended.
+#[test]
+fn reply_to_every_operation_is_encoded_within_its_limit_or_not_at_all() {
+    for &op in OpCode::ALL {
+        let Some(reply) = strategies::reply(op) else {
+            continue;
+        };
+        check(
+            CASES / 4,
+            &(strategies::reply_header(), reply),
+            |(header, reply)| {
+                let mut whole = Vec::new();
+                reply.encode(header, &mut whole, usize::MAX).unwrap();
+                let length = whole.len() - frame::PREFIX_BYTES;
+                let mut out = b"before".to_vec();
+                prop_assert_eq!(reply.encode(header, &mut out, length), Ok(()));
+                prop_assert_eq!(&out[6..], &whole[..]);
+                if length > ReplyHeader::BYTES {
+                    out.truncate(6);
+                    for bytes_max in [0, ReplyHeader::BYTES, length - 1] {
+                        let error = ReplyTooLong { bytes_max };
+                        prop_assert_eq!(reply.encode(header, &mut out, bytes_max), Err(error));
+                        prop_assert_eq!(&out, b"before");
+                    }
+                }
                 Ok(())
             },
         );
@@ -95,7 +133,8 @@ fn reply_cut_anywhere_is_refused() {
             CASES / 4,
             &(strategies::reply_header(), reply),
             |(header, reply)| {
-                let body = framed(|out| reply.encode(header, out))?.slice(ReplyHeader::BYTES..);
+                let body = framed(|out| reply.encode(header, out, ReplyRef::BYTES_MAX).unwrap())?
+                    .slice(ReplyHeader::BYTES..);
                 for length in 0..body.len() {
                     let result = Reply::decode(op, &mut Reader::window(&body, 0..length));
                     prop_assert!(
@@ -187,8 +226,10 @@ fn multi_results_survive_the_wire() {
         &strategies::multi_results(),
         |results: Vec<MultiResult>| {
             let mut out = Vec::new();
-            multi::encode_results(&results, &mut out);
-            let wire = Bytes::from(out);
+            ReplyRef::Multi(&results)
+                .encode(HEADER, &mut out, ReplyRef::BYTES_MAX)
+                .unwrap();
+            let wire = Bytes::from(out.split_off(frame::PREFIX_BYTES + ReplyHeader::BYTES));
             let mut reader = Reader::new(&wire);
             prop_assert_eq!(multi::decode_results(&mut reader), Ok(results));
             prop_assert_eq!(reader.remaining(), 0);

@@ -412,6 +412,12 @@ struct LimitArgs {
     /// Most memory for the tree, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Config::default().tree_bytes_max)]
     max_tree_bytes: usize,
+    /// Longest reply, in bytes [default: 64 MiB, or 4 times --jute-maxbuffer and 1 KiB]
+    #[arg(long, value_name = "BYTES")]
+    max_reply_bytes: Option<usize>,
+    /// Most operations in one multi or multiRead
+    #[arg(long, value_name = "N", default_value_t = Config::default().multi_operations_max)]
+    max_multi_operations: usize,
     /// Most unread events of one connection, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Config::default().outbox_bytes_max)]
     max_outbox_bytes: usize,
@@ -473,6 +479,8 @@ impl ServeArgs {
             sessions_max: limits.max_sessions,
             watches_max: limits.max_watches,
             tree_bytes_max: limits.max_tree_bytes,
+            reply_bytes_max: limits.max_reply_bytes,
+            multi_operations_max: limits.max_multi_operations,
             outbox_bytes_max: limits.max_outbox_bytes,
             write_backlog_bytes_max: limits.max_write_backlog_bytes,
             turn_requests_max: limits.max_turn_requests,

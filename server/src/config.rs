@@ -98,6 +98,17 @@ pub struct Config {
     /// The most memory the tree may take; beyond it writes are answered with QUOTAEXCEEDED.
     /// Unit: bytes of paths and data, and 128 for each znode. Default: 8 GiB.
     pub tree_bytes_max: usize,
+    /// The longest reply, and the longest answer to a four-letter word. A read whose reply would
+    /// be longer (multiRead above all, or a listing of very many children) is answered with
+    /// MARSHALLINGERROR and leaves no watch; a four-letter word leaves out what does not fit.
+    /// Unit: bytes; at least four times `frame_bytes_max` and 1 KiB, so that every change can be
+    /// answered, and less than 2 GiB. Default: 64 MiB, or that least if it is more. ZooKeeper has no
+    /// such limit.
+    pub reply_bytes_max: Option<usize>,
+    /// The most operations in one multi or multiRead; one with more is answered with
+    /// MARSHALLINGERROR. Default: 100,000, which takes a larger `frame_bytes_max` than the default
+    /// to be met. ZooKeeper has no such limit.
+    pub multi_operations_max: usize,
     /// The most events that may wait for a client that does not read; beyond it the connection
     /// is closed, and the session lives on. Unit: bytes. Default: 16 MiB.
     pub outbox_bytes_max: usize,
@@ -236,6 +247,9 @@ pub struct Config {
     pub planted: Option<crate::planted::Planted>,
 }
 
+/// Unit: bytes.
+const REPLY_BYTES_MAX_DEFAULT: usize = 64 << 20;
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -259,6 +273,8 @@ impl Default for Config {
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
+            reply_bytes_max: None,
+            multi_operations_max: 100_000,
             outbox_bytes_max: 16 << 20,
             write_backlog_bytes_max: 1 << 20,
             turn_requests_max: 64,
@@ -342,6 +358,20 @@ impl Config {
         } else {
             -1
         }
+    }
+
+    /// The longest reply. Unit: bytes.
+    pub(crate) fn reply_bytes_max(&self) -> usize {
+        self.reply_bytes_max
+            .unwrap_or_else(|| REPLY_BYTES_MAX_DEFAULT.max(self.reply_bytes_min()))
+    }
+
+    /// A limit of replies under which every change can be answered: from the shortest operation of
+    /// a multi, 22 bytes of setData, follows a result of 77. Unit: bytes.
+    pub(crate) const fn reply_bytes_min(&self) -> usize {
+        self.frame_bytes_max
+            .saturating_mul(4)
+            .saturating_add(1 << 10)
     }
 
     /// The port for clients over TLS, as the original names it: -1 for none.

@@ -38,6 +38,10 @@ pub struct LimitCounts {
     pub watches_rejected: u64,
     /// Requests refused over `tree_bytes_max`. The original has no such limit.
     pub tree_bytes_rejected: u64,
+    /// Requests refused, and connections closed, over `reply_bytes_max`. ZooKeeper has no such limit.
+    pub replies_rejected: u64,
+    /// Requests refused over `multi_operations_max`. ZooKeeper has no such limit.
+    pub multi_operations_rejected: u64,
     /// Connections closed over `outbox_bytes_max`. The original has no such limit.
     pub outboxes_overflowed: u64,
     /// Handshakes of TLS that failed; those that took too long are not among them.
@@ -100,6 +104,8 @@ impl Limits {
             sessions_rejected: hits.sessions,
             watches_rejected: hits.watches,
             tree_bytes_rejected: hits.tree_bytes,
+            replies_rejected: hits.reply_bytes,
+            multi_operations_rejected: hits.multi_operations,
             outboxes_overflowed: hits.outboxes,
             unsuccessful_handshakes: read(&self.unsuccessful_handshakes),
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use minikeeper_engine::{Counts, QuotaTotals};
+use minikeeper_engine::{Counts, QuotaTotals, Room};
 use minikeeper_protocol::Zxid;
 
 use crate::{
@@ -146,7 +146,11 @@ impl Snapshot {
                 counts: engine.counts(),
                 watches: engine.watches_in_tables(),
                 data_bytes: engine.data_bytes(),
-                quotas: engine.quota_totals(shared.config.four_letter_rows_max),
+                quotas: engine.quota_totals(Room {
+                    rows: shared.config.four_letter_rows_max,
+                    // Each name is printed for each of six numbers, and the text made once more.
+                    bytes: shared.config.reply_bytes_max() / 16,
+                }),
                 uptime_ms,
                 limits: shared.limits.counts(counters.limit_hits),
                 nothing: Latency::default(),

@@ -1,6 +1,6 @@
 //! Replies of a universe as its clients expect them: with the universe's prefix before every path.
 
-use minikeeper_protocol::{MultiResult, ReplyHeader, ReplyRef};
+use minikeeper_protocol::{MultiResult, ReplyHeader, ReplyRef, ReplyTooLong};
 
 /// The path as a client of the server knows it.
 pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
@@ -13,13 +13,22 @@ pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
 
 /// Encodes a reply.
 #[cold]
-pub(crate) fn encode(prefix: &str, header: ReplyHeader, body: ReplyRef<'_>, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// When the reply would be longer than `bytes_max`.
+pub(crate) fn encode(
+    prefix: &str,
+    header: ReplyHeader,
+    body: ReplyRef<'_>,
+    out: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), ReplyTooLong> {
     match body {
         ReplyRef::Path(Some(short)) => {
-            ReplyRef::Path(Some(&path(prefix, short))).encode(header, out);
+            ReplyRef::Path(Some(&path(prefix, short))).encode(header, out, bytes_max)
         }
         ReplyRef::PathStat(short, stat) => {
-            ReplyRef::PathStat(&path(prefix, short), stat).encode(header, out);
+            ReplyRef::PathStat(&path(prefix, short), stat).encode(header, out, bytes_max)
         }
         ReplyRef::Multi(results) => {
             let mut results = results.to_vec();
@@ -30,13 +39,13 @@ pub(crate) fn encode(prefix: &str, header: ReplyHeader, body: ReplyRef<'_>, out:
                     *short = bytes::Bytes::from(path(prefix, short.as_bytes())).into();
                 }
             }
-            ReplyRef::Multi(&results).encode(header, out);
+            ReplyRef::Multi(&results).encode(header, out, bytes_max)
         }
         ReplyRef::Ephemerals(paths) => {
             let paths: Vec<_> = paths.map(|short| path(prefix, short)).collect();
             let mut paths = paths.iter().map(Vec::as_slice);
-            ReplyRef::Ephemerals(&mut paths).encode(header, out);
+            ReplyRef::Ephemerals(&mut paths).encode(header, out, bytes_max)
         }
-        other => other.encode(header, out),
+        other => other.encode(header, out, bytes_max),
     }
 }

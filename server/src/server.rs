@@ -85,7 +85,7 @@ impl Server {
         // Time starts when everything is there: each session has a whole timeout before it.
         let clock = start::clock(&config);
         #[allow(unused_mut, reason = "planted builds change it")]
-        let mut turns = Turns::new(engine, clock, config.outbox_bytes_max);
+        let mut turns = Turns::new(engine, clock, &config);
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let shared = Arc::new(Shared::root(config, turns));

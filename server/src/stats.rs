@@ -307,12 +307,14 @@ pub(crate) struct LimitHits {
     pub(crate) sessions: u64,
     pub(crate) watches: u64,
     pub(crate) tree_bytes: u64,
+    pub(crate) reply_bytes: u64,
+    pub(crate) multi_operations: u64,
     pub(crate) outboxes: u64,
 }
 
 impl LimitHits {
     pub(crate) const fn refusals(self) -> u64 {
-        self.sessions + self.watches + self.tree_bytes
+        self.sessions + self.watches + self.tree_bytes + self.reply_bytes + self.multi_operations
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     alarm::Alarm,
     batch::{Batch, Leftover},
     clock::Clock,
+    config::Config,
     core_state::{Core, Found, Look},
     fail_stop::FailStop,
     faults::Faults,
@@ -44,6 +45,7 @@ pub(crate) struct Turns {
     /// What tests let go wrong.
     pub(crate) faults: Faults,
     outbox_bytes_max: usize,
+    reply_bytes_max: usize,
     /// What the paths of clients begin with; empty for the server's own universe.
     prefix: String,
     standing: Standing,
@@ -56,12 +58,13 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub(crate) fn new(engine: Engine, clock: Clock, outbox_bytes_max: usize) -> Self {
+    pub(crate) fn new(engine: Engine, clock: Clock, config: &Config) -> Self {
         Self {
             core: Mutex::new(Core::new(engine)),
             clock,
             faults: Faults::default(),
-            outbox_bytes_max,
+            outbox_bytes_max: config.outbox_bytes_max,
+            reply_bytes_max: config.reply_bytes_max(),
             prefix: String::new(),
             standing: Standing::default(),
             alarm: Alarm::default(),
@@ -347,6 +350,7 @@ impl Turns {
             members,
             faults: &self.faults,
             outbox_bytes_max: self.outbox_bytes_max,
+            reply_bytes_max: self.reply_bytes_max,
             prefix: &self.prefix,
             wakes: Vec::new(),
             close: None,
@@ -354,6 +358,7 @@ impl Turns {
             log: log.as_deref_mut(),
             replies: 0,
             own_events: 0,
+            own_event_bytes: 0,
             timed: Timed::default(),
             opens_session: false,
             session: SessionId::NONE,

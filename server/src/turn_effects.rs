@@ -3,7 +3,9 @@
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
 use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
-use minikeeper_protocol::{ConnectResponse, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event};
+use minikeeper_protocol::{
+    ConnectResponse, ErrorCode, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
+};
 use slab::Slab;
 
 use crate::{
@@ -32,6 +34,7 @@ pub(crate) struct TurnEffects<'a> {
     /// Some may hold events back.
     pub(crate) faults: &'a Faults,
     pub(crate) outbox_bytes_max: usize,
+    pub(crate) reply_bytes_max: usize,
     /// What the paths of clients begin with.
     pub(crate) prefix: &'a str,
     pub(crate) wakes: Vec<Waker>,
@@ -44,6 +47,8 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) replies: u64,
     /// Events for the own connection.
     pub(crate) own_events: u64,
+    /// Unit: bytes.
+    pub(crate) own_event_bytes: usize,
     pub(crate) timed: Timed,
     /// Whether the handshake asks for a session of its own.
     pub(crate) opens_session: bool,
@@ -59,6 +64,39 @@ impl TurnEffects<'_> {
             Xid::PING => self.counters.ping(bytes),
             xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
         }
+    }
+
+    /// Answers with an error what the engine took for short enough: the paths of a universe are
+    /// longer for its clients, and masked access lists may be.
+    #[cold]
+    #[inline(never)]
+    fn refuse_too_long(&mut self, header: ReplyHeader) -> ReplyHeader {
+        let header = ReplyHeader {
+            error: Some(ErrorCode::MarshallingError),
+            ..header
+        };
+        let encoded = ReplyRef::Empty.encode(header, self.out, ReplyRef::BYTES_MAX);
+        debug_assert!(encoded.is_ok(), "a header alone fits");
+        self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
+        header
+    }
+
+    /// An event for the connection whose turn it is. Many of them may follow from few bytes: from
+    /// the end of a session that watches its own ephemerals.
+    fn own_event(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.own_event_bytes > self.reply_bytes_max {
+            if self.close.is_none() {
+                self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
+                self.close = Some(Close::OutboxFull);
+            }
+            return 0;
+        }
+        let before = self.out.len();
+        write(self.out);
+        self.own_events += 1;
+        let bytes = self.out.len() - before;
+        self.own_event_bytes += bytes;
+        bytes
     }
 
     /// The state is another one, with this number, and saved if there is a log.
@@ -123,13 +161,17 @@ impl Effects for TurnEffects<'_> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "three percent of a getData, measured")]
-    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+    fn reply(&mut self, _: ConnId, mut header: ReplyHeader, body: ReplyRef<'_>) {
         let before = self.out.len();
         let is_token = matches!(body, ReplyRef::Token(_));
-        if self.prefix.is_empty() {
-            body.encode(header, self.out);
+        let bytes_max = self.reply_bytes_max;
+        let encoded = if self.prefix.is_empty() {
+            body.encode(header, self.out, bytes_max)
         } else {
-            rebased::encode(self.prefix, header, body, self.out);
+            rebased::encode(self.prefix, header, body, self.out, bytes_max)
+        };
+        if encoded.is_err() {
+            header = self.refuse_too_long(header);
         }
         let bytes = self.out.len() - before;
         self.replies += 1;
@@ -153,15 +195,14 @@ impl Effects for TurnEffects<'_> {
         }
         let mut bytes = 0;
         let path = self.shown(event.path);
-        let mut write = |out: &mut Vec<u8>| {
-            let before = out.len();
-            event::encode(event.kind, &path, event.zxid, out);
-            bytes = out.len() - before;
-        };
         if self.own == Some(to) {
-            write(self.out);
-            self.own_events += 1;
+            bytes = self.own_event(|out| event::encode(event.kind, &path, event.zxid, out));
         } else {
+            let write = |out: &mut Vec<u8>| {
+                let before = out.len();
+                event::encode(event.kind, &path, event.zxid, out);
+                bytes = out.len() - before;
+            };
             match self.members[to.0 as usize]
                 .outbox
                 .push(self.outbox_bytes_max, write)
@@ -198,6 +239,8 @@ impl Effects for TurnEffects<'_> {
             Limit::Sessions => hits.sessions += 1,
             Limit::Watches => hits.watches += 1,
             Limit::TreeBytes => hits.tree_bytes += 1,
+            Limit::ReplyBytes => hits.reply_bytes += 1,
+            Limit::MultiOperations => hits.multi_operations += 1,
         }
         // One line for the first, then ever fewer: a client may run into a limit in a loop.
         if hits.refusals().is_power_of_two() {

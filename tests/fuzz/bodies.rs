@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use minikeeper_protocol::{
     AclList, ConnectRequest, ConnectResponse, FrameError, OpCode, Reader, Reply, ReplyHeader,
-    Request, RequestHeader, Ustring, WatcherEvent, Xid, ZnodePath, event, frame, jute,
+    ReplyRef, Request, RequestHeader, Ustring, WatcherEvent, Xid, ZnodePath, event, frame, jute,
     path::{is_valid, name_of, parent_of},
 };
 
@@ -91,7 +91,10 @@ pub fn decode_reply(data: &[u8]) {
         let Ok(reply) = Reply::decode(op, &mut Reader::new(&body)) else {
             continue;
         };
-        let again = message(|out| reply.encode(header, out));
+        let again = message(|out| {
+            let encoded = reply.encode(header, out, ReplyRef::BYTES_MAX);
+            assert_eq!(encoded, Ok(()), "what was decoded fits");
+        });
         let mut reader = Reader::new(&again);
         assert_eq!(ReplyHeader::decode(&mut reader), Ok(header));
         assert_eq!(Reply::decode(op, &mut reader), Ok(reply), "{}", op.name());

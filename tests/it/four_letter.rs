@@ -228,8 +228,11 @@ fn long_listings_are_cut_and_say_so() {
         client.must(&wire::get(name, true));
     }
     let others: Vec<_> = (0..3).map(|_| scene.open()).collect();
-    let left_out =
-        |count: usize| format!("{count} more lines are left out (four_letter_rows_max 3)\n");
+    let left_out = |count: usize| {
+        format!(
+            "{count} more lines are left out (four_letter_rows_max 3, reply_bytes_max 67108864)\n"
+        )
+    };
     for (word, count, lines) in [
         // Five connections, and the one that asks.
         (&b"cons"[..], 3, 5),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use minikeeper_protocol::{CreateMode, ErrorCode, MultiOp, MultiResult, Reply, Request, Xid};
+use minikeeper_protocol::{
+    CreateMode, ErrorCode, MultiOp, MultiReadOp, MultiResult, Reply, Request, Xid,
+};
 use minikeeper_tests::wire::{self, Wire};
 
 use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
@@ -126,6 +128,48 @@ fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     );
     client.must(&wire::get("/", true));
     logged.server.check().unwrap();
+}
+
+/// A request of 39 KB, 2,200 times getData of a megabyte, had the server make a reply of 2 GB, which
+/// ended it for everybody.
+#[test]
+fn read_beyond_reply_bytes_max_is_refused_and_the_connection_goes_on() {
+    let logged = Logged::start(|config| config.reply_bytes_max = Some(8 << 20));
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    client.must(&wire::create(
+        "/big",
+        &[0; 1_000_000],
+        CreateMode::Persistent,
+    ));
+    let read = MultiReadOp::GetData {
+        path: Some("/big".into()),
+        watch: false,
+    };
+    let many = Request::MultiRead(vec![read.clone(); 2_200]);
+    assert_eq!(client.refused(&many), ErrorCode::MarshallingError);
+    logged.wait_for_line(&["WARN", "reply_bytes_max", "max=8388608"]);
+    assert_eq!(logged.server.limit_counts().replies_rejected, 1);
+    let few = client.must(&Request::MultiRead(vec![read; 8]));
+    let Reply::Multi(results) = few else {
+        unreachable!("a multiRead is answered with results");
+    };
+    assert_eq!(results.len(), 8);
+    logged.server.check().unwrap();
+}
+
+#[test]
+fn multi_beyond_multi_operations_max_is_refused() {
+    let logged = Logged::start(|config| config.multi_operations_max = 3);
+    let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let check = MultiOp::Check {
+        path: Some("/".into()),
+        version: -1,
+    };
+    client.must(&Request::Multi(vec![check.clone(); 3]));
+    let many = Request::Multi(vec![check; 4]);
+    assert_eq!(client.refused(&many), ErrorCode::MarshallingError);
+    logged.wait_for_line(&["WARN", "multi_operations_max", "max=3"]);
+    assert_eq!(logged.server.limit_counts().multi_operations_rejected, 1);
 }
 
 /// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets make

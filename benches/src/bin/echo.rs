@@ -181,7 +181,7 @@ impl Constants {
         };
         let encoded = |reply: ReplyRef<'_>| {
             let mut frame = Vec::new();
-            reply.encode(header(Xid(0)), &mut frame);
+            put(reply, header(Xid(0)), &mut frame);
             frame
         };
         let none = || std::iter::empty::<&[u8]>();
@@ -209,16 +209,16 @@ impl Constants {
             Request::Create(create) => {
                 let path = create.path.as_ref().map(Ustring::as_bytes);
                 if op == OpCode::Create {
-                    ReplyRef::Path(path).encode(header(xid), out);
+                    put(ReplyRef::Path(path), header(xid), out);
                 } else {
                     let path = path.unwrap_or_default();
-                    ReplyRef::PathStat(path, &self.znode).encode(header(xid), out);
+                    put(ReplyRef::PathStat(path, &self.znode), header(xid), out);
                 }
                 return Ok(());
             }
             Request::Sync { path } => {
                 let path = path.as_ref().map(Ustring::as_bytes);
-                ReplyRef::Path(path).encode(header(xid), out);
+                put(ReplyRef::Path(path), header(xid), out);
                 return Ok(());
             }
             _ => &self.empty,
@@ -228,6 +228,12 @@ impl Constants {
         out[at + 4..at + 8].copy_from_slice(&xid.0.to_be_bytes());
         Ok(())
     }
+}
+
+fn put(reply: ReplyRef<'_>, header: ReplyHeader, out: &mut Vec<u8>) {
+    reply
+        .encode(header, out, ReplyRef::BYTES_MAX)
+        .expect("what is answered is as long as what was asked");
 }
 
 fn header(xid: Xid) -> ReplyHeader {

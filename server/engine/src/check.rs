@@ -93,7 +93,7 @@ fn check_tree(state: &State) -> Result<(), Broken> {
             !znode.owner.is_ephemeral() || znode.num_children() == 0,
             "{name}: ephemeral with children"
         );
-        let (mut prev, mut count) = (ZnodeId::NONE, 0);
+        let (mut prev, mut count, mut names_bytes) = (ZnodeId::NONE, 0, 0);
         for child_id in tree.children(id) {
             let child = &tree[child_id];
             ensure!(
@@ -110,12 +110,18 @@ fn check_tree(state: &State) -> Result<(), Broken> {
                 znode.pzxid() >= child.czxid || znode.created_children() == i32::MAX,
                 "{name}: pzxid is below the czxid of a child"
             );
+            names_bytes += child.name().len();
             (prev, count) = (child_id, count + 1);
             ensure!(count <= tree.len(), "{name}: its children form a ring");
         }
         ensure!(
             count == znode.num_children() as usize,
             "{name}: {count} children are linked"
+        );
+        ensure!(
+            names_bytes == znode.names_bytes(),
+            "{name}: the names of its children have {names_bytes} bytes, counted {}",
+            znode.names_bytes()
         );
         let last = znode
             .family

@@ -72,6 +72,10 @@ pub enum Limit {
     Watches,
     /// [`crate::Settings::tree_bytes_max`].
     TreeBytes,
+    /// [`crate::Settings::reply_bytes_max`].
+    ReplyBytes,
+    /// [`crate::Settings::multi_operations_max`].
+    MultiOperations,
 }
 
 impl Limit {
@@ -82,6 +86,8 @@ impl Limit {
             Self::Sessions => "sessions_max",
             Self::Watches => "watches_max",
             Self::TreeBytes => "tree_bytes_max",
+            Self::ReplyBytes => "reply_bytes_max",
+            Self::MultiOperations => "multi_operations_max",
         }
     }
 }

@@ -131,6 +131,12 @@ pub struct Settings {
     /// The most memory the tree may take, counted as paths, data and a fixed part for each
     /// znode; paths that are watched without a znode count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
+    /// The longest reply to a read; a request for more is answered with MARSHALLINGERROR. Replies
+    /// to changes are as long as what was asked. Unit: bytes. Default: 64 MiB.
+    pub reply_bytes_max: usize,
+    /// The most operations in one multi or multiRead; one with more is answered with
+    /// MARSHALLINGERROR. Default: 100,000.
+    pub multi_operations_max: usize,
     /// The most that is noted down of what has changed since a mark; beyond it every mark is
     /// forgotten. Unit: bytes. Default: 256 MiB.
     pub undo_bytes_max: usize,
@@ -238,6 +244,8 @@ impl Default for Settings {
             sessions_max: 1_000_000,
             watches_max: 20_000_000,
             tree_bytes_max: 8 << 30,
+            reply_bytes_max: 64 << 20,
+            multi_operations_max: 100_000,
             undo_bytes_max: 256 << 20,
             extended_types: true,
             container_check_interval_ms: 60_000,

@@ -1,7 +1,7 @@
 //! Reports for an administrator: who watches what, who expires when, who owns which ephemerals.
 //!
 //! Nothing here changes anything; the order of every listing follows from the state alone. A
-//! listing copies no more rows than it was asked for, and counts the others.
+//! listing copies no more rows, and no more text, than it was asked for, and counts the others.
 //!
 //! Source: reference sections 18.7 and 18.8.
 
@@ -30,6 +30,15 @@ pub struct Group<H, R> {
     pub rows: Vec<R>,
 }
 
+/// The most that a listing has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Headings and rows.
+    pub rows: usize,
+    /// Text of all of them, in round figures. Unit: bytes.
+    pub bytes: usize,
+}
+
 /// Groups of rows, no more than asked for. A heading counts as a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listing<H, R> {
@@ -39,31 +48,74 @@ pub struct Listing<H, R> {
     pub groups_total: usize,
     /// How many headings and rows there was no room for.
     pub left_out: usize,
-    room: usize,
+    room: Room,
+}
+
+/// What a line has beside a path. Unit: bytes.
+const LINE_BYTES: usize = 64;
+
+/// A heading or a row before it is copied.
+trait Line<T> {
+    /// How long its text is at most: a number, a date or a session if nothing else is said.
+    /// Unit: bytes.
+    fn bytes(&self) -> usize {
+        LINE_BYTES
+    }
+
+    fn copy(self) -> T;
+}
+
+impl Line<Self> for SessionId {
+    fn copy(self) -> Self {
+        self
+    }
+}
+
+impl Line<Self> for u64 {
+    fn copy(self) -> Self {
+        self
+    }
+}
+
+impl Line<String> for &[u8] {
+    fn bytes(&self) -> usize {
+        self.len() + LINE_BYTES
+    }
+
+    fn copy(self) -> String {
+        text(self)
+    }
 }
 
 impl<H, R> Listing<H, R> {
-    const fn new(rows_max: usize) -> Self {
+    const fn new(room: Room) -> Self {
         Self {
             groups: Vec::new(),
             groups_total: 0,
             left_out: 0,
-            room: rows_max,
+            room,
         }
     }
 
-    const fn take_room(&mut self) -> bool {
-        if self.room == 0 {
+    /// Copies a line if there is room for it. One that is too long takes all the room there is:
+    /// what is left out is what comes last.
+    fn take<T>(&mut self, line: impl Line<T>) -> Option<T> {
+        let left = self.room.bytes.checked_sub(line.bytes());
+        let (Some(rows), Some(bytes)) = (self.room.rows.checked_sub(1), left) else {
+            self.room.rows = 0;
             self.left_out += 1;
-            return false;
-        }
-        self.room -= 1;
-        true
+            return None;
+        };
+        self.room = Room { rows, bytes };
+        Some(line.copy())
     }
 
-    fn add<T>(&mut self, head: H, rows: impl Iterator<Item = T>, make: impl Fn(T) -> R) {
+    fn add(&mut self, head: impl Line<H>, rows: impl Iterator<Item = impl Line<R>>) {
         self.groups_total += 1;
-        let has_room = self.take_room();
+        let Some(head) = self.take(head) else {
+            self.left_out += rows.count();
+            return;
+        };
         let mut group = Group {
             head,
             rows_total: 0,
@@ -71,13 +123,9 @@ impl<H, R> Listing<H, R> {
         };
         for row in rows {
             group.rows_total += 1;
-            if self.take_room() {
-                group.rows.push(make(row));
-            }
+            group.rows.extend(self.take(row));
         }
-        if has_room {
-            self.groups.push(group);
-        }
+        self.groups.push(group);
     }
 }
 
@@ -102,25 +150,24 @@ impl Engine {
 
     /// When sessions expire: by deadline, in milliseconds since the start, the sessions.
     #[must_use]
-    pub fn expiries(&self, rows_max: usize) -> Listing<u64, SessionId> {
+    pub fn expiries(&self, room: Room) -> Listing<u64, SessionId> {
         let sessions = &self.state.sessions;
-        let mut listing = Listing::new(rows_max);
+        let mut listing = Listing::new(room);
         for (deadline_ms, keys) in sessions.wheel().by_deadline() {
-            listing.add(deadline_ms, keys.into_iter(), |key| sessions[key].id);
+            listing.add(deadline_ms, keys.into_iter().map(|key| sessions[key].id));
         }
         listing
     }
 
     /// The paths of ephemerals, by session, oldest first; with sessions that have lost theirs.
     #[must_use]
-    pub fn ephemerals(&self, rows_max: usize) -> Listing<SessionId, String> {
+    pub fn ephemerals(&self, room: Room) -> Listing<SessionId, String> {
         let tree = &self.state.tree;
-        let mut listing = Listing::new(rows_max);
+        let mut listing = Listing::new(room);
         for (_, session) in self.state.sessions.iter() {
             if session.had_ephemerals {
-                listing.add(session.id, session.ephemerals.iter(), |(_, id)| {
-                    text(tree[*id].path())
-                });
+                let paths = session.ephemerals.iter().map(|(_, id)| tree[*id].path());
+                listing.add(session.id, paths);
             }
         }
         listing
@@ -133,10 +180,10 @@ impl Engine {
         tree.bytes() - tree.len() * ZNODE_BYTES
     }
 
-    /// What quotas come to below each child of the root, for no more of them than asked for.
+    /// What quotas come to below each child of the root, as far as there is room.
     #[must_use]
-    pub fn quota_totals(&self, max: usize) -> BTreeMap<String, QuotaTotals> {
-        self.state.quotas.totals(&self.state.tree, max)
+    pub fn quota_totals(&self, room: Room) -> BTreeMap<String, QuotaTotals> {
+        self.state.quotas.totals(&self.state.tree, room)
     }
 
     /// The digests of the tree noted so far, oldest first, each with the zxid it was noted after;
@@ -171,35 +218,29 @@ impl Engine {
 
     /// The watched paths of the data table, by connection. Looks at every watch.
     #[must_use]
-    pub fn watches_by_connection(&self, rows_max: usize) -> Listing<SessionId, String> {
+    pub fn watches_by_connection(&self, room: Room) -> Listing<SessionId, String> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut listing = Listing::new(rows_max);
+        let mut listing = Listing::new(room);
         for conn in watches.data_watchers() {
             let session = self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id);
             let places = watches.conn_watches(conn).filter_map(|id| {
                 let watch = watches.at(id);
                 (!watch.data.is_empty()).then_some(watch.place)
             });
-            listing.add(session, places, |place| text(watches.path(tree, place)));
+            listing.add(session, places.map(|place| watches.path(tree, place)));
         }
         listing
     }
 
     /// The sessions that watch, by path, in the data table. Looks at every watch.
     #[must_use]
-    pub fn watches_by_path(&self, rows_max: usize) -> Listing<String, SessionId> {
+    pub fn watches_by_path(&self, room: Room) -> Listing<String, SessionId> {
         let (watches, tree) = (&self.state.watches, &self.state.tree);
-        let mut listing = Listing::new(rows_max);
+        let mut listing = Listing::new(room);
         for (place, conns) in self.watched_places() {
-            // No text is made that nobody will see.
-            let path = if listing.room == 0 {
-                String::new()
-            } else {
-                text(watches.path(tree, place))
-            };
-            listing.add(path, conns, |conn| {
-                self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id)
-            });
+            let sessions =
+                conns.map(|conn| self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id));
+            listing.add(watches.path(tree, place), sessions);
         }
         listing
     }

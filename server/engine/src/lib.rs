@@ -76,6 +76,7 @@ mod tree;
 mod undo;
 mod watch_modes;
 mod watches;
+mod work;
 mod x500;
 mod znode;
 
@@ -96,7 +97,7 @@ pub use crate::{
     image::{Image, SessionImage, ZnodeImage, Znodes},
     image_error::ImageError,
     input::{ConnId, Input, Now, SaslSettings, Settings},
-    inspect::{Group, Listing, WatchSummary},
+    inspect::{Group, Listing, Room, WatchSummary},
     quota::QuotaTotals,
     restart::Keep,
     restoration::Restoration,
@@ -490,5 +491,7 @@ const fn limit_max(settings: &Settings, limit: Limit) -> usize {
         Limit::Sessions => settings.sessions_max,
         Limit::Watches => settings.watches_max,
         Limit::TreeBytes => settings.tree_bytes_max,
+        Limit::ReplyBytes => settings.reply_bytes_max,
+        Limit::MultiOperations => settings.multi_operations_max,
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minikeeper_protocol::{ErrorCode, path};
 
 use crate::{
+    inspect::Room,
     keys::ZnodeId,
     tree::{QUOTA, Tree},
     undo::{Undo, UndoList},
@@ -112,19 +113,23 @@ impl Quotas {
         self.limited.iter().map(AsRef::as_ref)
     }
 
-    /// What they come to below each child of the root, for no more of them than asked for.
+    /// What they come to below each child of the root, as far as there is room.
     ///
     /// Source: the original's `QuotaMetricsUtils`.
-    pub(crate) fn totals(&self, tree: &Tree, max: usize) -> BTreeMap<String, QuotaTotals> {
+    pub(crate) fn totals(&self, tree: &Tree, room: Room) -> BTreeMap<String, QuotaTotals> {
         let mut totals: BTreeMap<String, QuotaTotals> = BTreeMap::new();
+        let mut bytes = 0;
         for subject in self.limited() {
             let top = subject.split(|byte| *byte == b'/').nth(1);
-            let top = String::from_utf8_lossy(top.unwrap_or_default()).into_owned();
-            if totals.len() >= max && !totals.contains_key(&top) {
-                break;
+            let top = String::from_utf8_lossy(top.unwrap_or_default());
+            if !totals.contains_key(&*top) {
+                bytes += top.len();
+                if totals.len() >= room.rows || bytes > room.bytes {
+                    break;
+                }
             }
             let quota = Quota::of(tree, subject);
-            let total = totals.entry(top).or_default();
+            let total = totals.entry(top.into_owned()).or_default();
             if let Some(Ok(limits)) = &quota.limits {
                 let either = |hard, soft| {
                     Some(limits.get(hard))

@@ -4,7 +4,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::{BTreeMap, BTreeSet};
 
-use minikeeper_protocol::{AclList, ErrorCode, Perms, SessionId, WatcherType, Zxid};
+use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyHeader, SessionId, WatcherType, Zxid};
 
 use crate::{
     acl::{self, AclTable, Schemes},
@@ -278,6 +278,20 @@ impl State {
             self.cleanup_ms = Some((now.elapsed_ms / interval_ms + 1) * interval_ms);
             self.deadline_moved = true;
         }
+    }
+
+    /// Whether a reply with a body of so many bytes may be made. Asked before a read leaves a watch
+    /// or copies anything.
+    ///
+    /// # Errors
+    /// MARSHALLINGERROR, with which ZooKeeper answers whatever it fails to make a reply of.
+    #[inline]
+    pub(crate) fn may_reply(&mut self, body_bytes: usize) -> Result<(), ErrorCode> {
+        if body_bytes.saturating_add(ReplyHeader::BYTES) > self.settings.reply_bytes_max {
+            self.limit_hit = Some(Limit::ReplyBytes);
+            return Err(ErrorCode::MarshallingError);
+        }
+        Ok(())
     }
 
     // Watches.

@@ -11,6 +11,7 @@ use crate::{
     permission,
     state::State,
     watch_modes::{Modes, Table},
+    work,
 };
 
 /// An event on its way to the watchers.
@@ -115,6 +116,7 @@ fn fire_ring(state: &mut State, table: Table, news: &News<'_>, effects: &mut imp
         return;
     };
     loop {
+        work::visit();
         let id = next;
         let watch = state.watches.at(id);
         next = watch.path_next;
@@ -137,6 +139,7 @@ fn fire_recursive(state: &mut State, ancestor: &[u8], news: &News<'_>, effects: 
         return;
     };
     while id != WatchId::NONE {
+        work::visit();
         let watch = state.watches.at(id);
         let (modes, next) = (watch.modes(Table::Data), watch.path_next);
         if modes.has(Modes::RECURSIVE) {

@@ -11,6 +11,7 @@ use slab::Slab;
 use crate::{
     hashing::TableHasher,
     keys::{AclId, ZnodeId},
+    work,
     znode::{Owner, Znode},
 };
 
@@ -124,6 +125,7 @@ impl Tree {
         if parent != ZnodeId::NONE {
             let family = self[parent].family_mut();
             family.count += 1;
+            family.path_bytes += znode.path().len();
             znode.prev = std::mem::replace(&mut family.last, id);
             if znode.prev == ZnodeId::NONE {
                 family.first = id;
@@ -139,6 +141,7 @@ impl Tree {
     /// Puts back a znode that [`Tree::remove`] took, between the siblings it had.
     pub(crate) fn restore(&mut self, znode: Znode) -> ZnodeId {
         let (parent, prev, next) = (znode.parent, znode.prev, znode.next);
+        let path_bytes = znode.path().len();
         let id = self.store(znode);
         if prev != ZnodeId::NONE {
             self[prev].next = id;
@@ -148,6 +151,7 @@ impl Tree {
         }
         let family = self[parent].family_mut();
         family.count += 1;
+        family.path_bytes += path_bytes;
         if prev == ZnodeId::NONE {
             family.first = id;
         }
@@ -189,6 +193,7 @@ impl Tree {
         }
         let family = self[znode.parent].family_mut();
         family.count -= 1;
+        family.path_bytes -= znode.path().len();
         if family.first == id {
             family.first = znode.next;
         }
@@ -256,6 +261,7 @@ impl Iterator for Children<'_> {
         if self.next == ZnodeId::NONE {
             return None;
         }
+        work::visit();
         let id = self.next;
         self.next = self.tree[id].next;
         self.left -= 1;

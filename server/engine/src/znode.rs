@@ -86,6 +86,9 @@ pub(crate) struct Family {
     pub(crate) created_children: i32,
     /// How many children live.
     pub(crate) count: u32,
+    /// What their paths have together, so that the length of a listing is known before it is made.
+    /// Unit: bytes.
+    pub(crate) path_bytes: usize,
     /// The oldest living child; the others follow by `Znode::next`.
     pub(crate) first: ZnodeId,
     /// The youngest living child.
@@ -177,6 +180,19 @@ impl Znode {
         (self.path_length & NULL_DATA == 0).then(|| &self.body[self.split()..])
     }
 
+    /// What the names of the children have together. Unit: bytes.
+    pub(crate) fn names_bytes(&self) -> usize {
+        let Some(family) = &self.family else {
+            return 0;
+        };
+        // In front of each name are this path and a slash, which are one in the root.
+        let before = match self.split() {
+            1 => 1,
+            length => length + 1,
+        };
+        family.path_bytes - before * family.count as usize
+    }
+
     /// Path and data together, in bytes.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body.len()
@@ -225,6 +241,7 @@ impl Znode {
                 pzxid,
                 created_children: 0,
                 count: 0,
+                path_bytes: 0,
                 first: ZnodeId::NONE,
                 last: ZnodeId::NONE,
             })

@@ -47,6 +47,18 @@ pub enum ConfigError {
          be at least one character from ! to ~"
     )]
     Token,
+    /// A setting is too small for another one.
+    #[error("{setting} is {value}; it must be at least {min}, for {because}")]
+    TooSmall {
+        /// Its name.
+        setting: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is needed.
+        min: u64,
+        /// What for.
+        because: &'static str,
+    },
     /// A setting is too large for the protocol.
     #[error("{setting} is {value}; it must be at most {max}")]
     TooLarge {
@@ -75,6 +87,7 @@ impl Config {
             ("sessions_max", self.sessions_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),
             ("turn_requests_max", self.turn_requests_max),
+            ("multi_operations_max", self.multi_operations_max),
             ("snap_count", usize::from(self.snap_count > 0)),
         ] {
             if value == 0 {
@@ -85,12 +98,16 @@ impl Config {
         // with 31; each leaves a number for "none".
         const NUMBERED_MAX: u64 = u32::MAX as u64 - 1;
         const SIGNED_MAX: u64 = i32::MAX as u64;
+        // A change may be answered with four times as much as was asked, and a path echoed with
+        // three times its bytes: both fit 31 bits then.
+        const FRAME_BYTES_MAX: u64 = 500 << 20;
         for (setting, value, max) in [
             (
                 "frame_bytes_max",
                 self.frame_bytes_max as u64,
-                SIGNED_MAX - 4,
+                FRAME_BYTES_MAX,
             ),
+            ("reply_bytes_max", self.reply_bytes_max() as u64, SIGNED_MAX),
             ("connections_max", self.connections_max as u64, NUMBERED_MAX),
             ("listen_backlog", u64::from(self.listen_backlog), SIGNED_MAX),
             ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
@@ -113,6 +130,14 @@ impl Config {
                     max,
                 });
             }
+        }
+        if self.reply_bytes_max() < self.reply_bytes_min() {
+            return Err(ConfigError::TooSmall {
+                setting: "reply_bytes_max",
+                value: self.reply_bytes_max() as u64,
+                min: self.reply_bytes_min() as u64,
+                because: "the replies to changes of frame_bytes_max",
+            });
         }
         if let Some(given) = &self.super_digest
             && !given.contains(':')
@@ -254,5 +279,19 @@ mod tests {
                 .to_string()
                 .starts_with("frame_bytes_max is ")
         );
+        let small = Config {
+            reply_bytes_max: Some(1 << 20),
+            ..Config::default()
+        };
+        assert_eq!(
+            small.validate().unwrap_err().to_string(),
+            "reply_bytes_max is 1048576; it must be at least 4195324, for the replies to changes \
+             of frame_bytes_max"
+        );
+        let largest = Config {
+            frame_bytes_max: 500 << 20,
+            ..Config::default()
+        };
+        assert_eq!(largest.validate(), Ok(()));
     }
 }

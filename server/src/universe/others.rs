@@ -163,7 +163,7 @@ impl Universe {
         let number = self.root.universes.next_number().cast_signed();
         let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
         let config = self.root.config.clone();
-        let turns = Turns::new(engine, clock, config.outbox_bytes_max).with_prefix(prefix.clone());
+        let turns = Turns::new(engine, clock, &config).with_prefix(prefix.clone());
         let shared = Arc::new(Shared::beside(&self.root, config, turns));
         let expiry = runtime
             .spawn(timekeeper::run(Arc::clone(&shared)))

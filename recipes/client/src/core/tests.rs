@@ -147,7 +147,10 @@ impl Play {
             zxid: Zxid(zxid),
             error: result.err(),
         };
-        result.unwrap_or(&Reply::Empty).encode(header, &mut out);
+        result
+            .unwrap_or(&Reply::Empty)
+            .encode(header, &mut out, usize::MAX)
+            .unwrap();
         self.receive(out);
     }
 

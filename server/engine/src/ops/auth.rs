@@ -171,7 +171,7 @@ fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &m
 }
 
 /// Lists the identities of the connection, without their secrets.
-pub(crate) fn who_am_i(state: &State, caller: Caller, mut answer: Answer<'_, impl Effects>) {
+pub(crate) fn who_am_i(state: &mut State, caller: Caller, mut answer: Answer<'_, impl Effects>) {
     let who = state.identities.get(caller.identities);
     let mut infos = vec![ClientInfo {
         scheme: Scheme::Ip.name().into(),
@@ -186,7 +186,12 @@ pub(crate) fn who_am_i(state: &State, caller: Caller, mut answer: Answer<'_, imp
             _ => identity.id.clone(),
         },
     }));
-    answer.send(state.zxid, ReplyRef::ClientInfos(&infos));
+    let bytes_of =
+        |info: &ClientInfo| 8 + info.scheme.as_bytes().len() + info.user.as_bytes().len();
+    match state.may_reply(4 + infos.iter().map(bytes_of).sum::<usize>()) {
+        Ok(()) => answer.send(state.zxid, ReplyRef::ClientInfos(&infos)),
+        Err(error) => answer.refuse(state.zxid, error),
+    }
 }
 
 fn before_colon(id: &Ustring) -> Ustring {

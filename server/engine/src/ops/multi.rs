@@ -4,15 +4,15 @@
 
 use bytes::Bytes;
 use minikeeper_protocol::{
-    Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiResult, Perms, ReplyRef,
-    Ustring, Zxid,
+    Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, MultiReadResults, MultiResult,
+    Perms, ReplyRef, Ustring, Zxid,
 };
 
 use crate::{
     answer::Answer,
-    effects::Effects,
+    effects::{Effects, Limit},
     journal,
-    keys::AclId,
+    keys::{AclId, ZnodeId},
     ops::{create, delete, set},
     state::{Caller, State},
     tell,
@@ -38,6 +38,11 @@ pub(crate) fn multi(
     ops: &[MultiOp],
     mut answer: Answer<'_, impl Effects>,
 ) {
+    if let Err(error) = check_count(state, ops.len()) {
+        // As any other that is malformed.
+        let zxid = state.next_zxid();
+        return answer.refuse(zxid, error);
+    }
     let ops = match ops
         .iter()
         .map(as_decoded_by_the_original)
@@ -236,51 +241,101 @@ pub(crate) fn multi_read_of_changes(
     answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
 }
 
+/// What a reading operation of a multiRead has found; the reply is made of it, from the tree.
+type Found = Result<ZnodeId, ErrorCode>;
+
+/// The results go from the tree straight into the reply, and how long that will be is known before
+/// anything is copied: few bytes can ask for the same large znode many thousand times. A multiRead
+/// whose reply would be too long is refused whole.
 pub(crate) fn multi_read(
-    state: &State,
+    state: &mut State,
     caller: Caller,
     ops: &[MultiReadOp],
     mut answer: Answer<'_, impl Effects>,
 ) {
-    let mut results = Vec::with_capacity(ops.len());
+    if let Err(error) = check_count(state, ops.len()) {
+        return answer.refuse(state.zxid, error);
+    }
+    let mut found = Vec::with_capacity(ops.len());
+    let mut bytes = MultiReadResults::END_BYTES;
+    let mut error = None;
     for op in ops {
         let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
         // A null path is an internal error of the original, which ends the request on the spot:
         // the header has the error, the body what was read so far (observed on a live 3.9.5).
         let Some(path) = path else {
-            let body = ReplyRef::Multi(&results);
-            return answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
+            error = Some(ErrorCode::MarshallingError);
+            break;
         };
-        let result = read(state, caller, op, path);
-        results.push(result.unwrap_or_else(|error| MultiResult::Error(Some(error))));
+        let result = find(state, caller, path);
+        bytes = bytes.saturating_add(result_bytes(state, op, result));
+        if let Err(error) = state.may_reply(bytes) {
+            return answer.refuse(state.zxid, error);
+        }
+        found.push(result);
     }
-    answer.send(state.zxid, ReplyRef::Multi(&results));
+    let results = |results: &mut MultiReadResults<'_, '_>| {
+        for (op, found) in ops.iter().zip(&found) {
+            put_result(state, op, *found, results);
+        }
+    };
+    let body = ReplyRef::MultiRead(&results);
+    match error {
+        Some(error) => answer.refuse_with(state.zxid, error, body),
+        None => answer.send(state.zxid, body),
+    }
 }
 
 /// The watch flag is ignored, as the original does.
-fn read(
-    state: &State,
-    caller: Caller,
-    op: &MultiReadOp,
-    path: &Ustring,
-) -> Result<MultiResult, ErrorCode> {
+fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     let id = state
         .tree
         .find_for_read(path.as_bytes())
         .ok_or(ErrorCode::NoNode)?;
     state.allow(caller, id, Perms::READ)?;
-    let znode = &state.tree[id];
-    Ok(match op {
-        MultiReadOp::GetData { .. } => MultiResult::GetData {
-            data: znode.data().map(Bytes::copy_from_slice),
-            stat: znode.stat(),
-        },
-        MultiReadOp::GetChildren { .. } => MultiResult::GetChildren {
-            names: state
-                .tree
-                .children(id)
-                .map(|child| Bytes::copy_from_slice(state.tree[child].name()).into())
-                .collect(),
-        },
-    })
+    Ok(id)
+}
+
+/// What a result takes in the reply. Unit: bytes.
+fn result_bytes(state: &State, op: &MultiReadOp, found: Found) -> usize {
+    match (op, found) {
+        (_, Err(_)) => MultiReadResults::ERROR_BYTES,
+        (MultiReadOp::GetData { .. }, Ok(id)) => {
+            MultiReadResults::data_bytes(state.tree[id].data().map_or(0, <[u8]>::len))
+        }
+        (MultiReadOp::GetChildren { .. }, Ok(id)) => {
+            let znode = &state.tree[id];
+            MultiReadResults::children_bytes(znode.num_children() as usize, znode.names_bytes())
+        }
+    }
+}
+
+fn put_result(
+    state: &State,
+    op: &MultiReadOp,
+    found: Found,
+    results: &mut MultiReadResults<'_, '_>,
+) {
+    let tree = &state.tree;
+    match (op, found) {
+        (_, Err(error)) => results.error(error),
+        (MultiReadOp::GetData { .. }, Ok(id)) => {
+            results.data(tree[id].data(), &tree[id].stat());
+        }
+        (MultiReadOp::GetChildren { .. }, Ok(id)) => {
+            results.children(&mut tree.children(id).map(|child| tree[child].name()));
+        }
+    }
+}
+
+/// Whether one request may have so many operations.
+///
+/// # Errors
+/// MARSHALLINGERROR, as for one that cannot be decoded.
+fn check_count(state: &mut State, ops: usize) -> Result<(), ErrorCode> {
+    if ops > state.settings.multi_operations_max {
+        state.limit_hit = Some(Limit::MultiOperations);
+        return Err(ErrorCode::MarshallingError);
+    }
+    Ok(())
 }

@@ -3,15 +3,16 @@
 //!
 //! Source: reference sections 5.5, 7.5, 8.2, 10.6 to 10.12, 10.21, 10.22 and 12.3.
 
-use minikeeper_protocol::{ErrorCode, Perms, ReplyRef, Ustring};
+use minikeeper_protocol::{ErrorCode, Perms, ReplyHeader, ReplyRef, Stat, Ustring};
 
 use crate::{
     answer::Answer,
-    effects::Effects,
+    effects::{Effects, Limit},
     keys::ZnodeId,
     permission,
     state::{Caller, State},
     watch_modes::Registration,
+    work,
 };
 
 pub(crate) fn exists(
@@ -59,6 +60,10 @@ pub(crate) fn get_data(
         path,
         Perms::READ,
         watch.then_some(Registration::DATA),
+        |state, id| {
+            let bytes = state.tree[id].data().map_or(0, <[u8]>::len);
+            4 + bytes + Stat::BYTES
+        },
     ) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
@@ -83,6 +88,11 @@ pub(crate) fn get_children(
         path,
         Perms::READ,
         watch.then_some(Registration::CHILD),
+        |state, id| {
+            let znode = &state.tree[id];
+            let (names, bytes) = (znode.num_children() as usize, znode.names_bytes());
+            4 + 4 * names + bytes + Stat::BYTES
+        },
     ) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
@@ -102,7 +112,11 @@ pub(crate) fn get_acl(
 ) {
     // Either of the two is enough.
     let wanted = Perms(Perms::READ.0 | Perms::ADMIN.0);
-    match find(state, caller, path, wanted, None) {
+    let body_bytes = |state: &State, id: ZnodeId| {
+        let list = state.acls.get(state.tree[id].acl).as_wire();
+        list.map_or(4, <[u8]>::len) + Stat::BYTES
+    };
+    match find(state, caller, path, wanted, None, body_bytes) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
@@ -123,7 +137,7 @@ pub(crate) fn get_all_children_number(
     path: Option<&Ustring>,
     mut answer: Answer<'_, impl Effects>,
 ) {
-    match find(state, caller, path, Perms::READ, None) {
+    match find(state, caller, path, Perms::READ, None, |_, _| 4) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
             // Asked through its alias, the root counts among its own descendants (observed on a
@@ -138,7 +152,7 @@ pub(crate) fn get_all_children_number(
 
 /// The ephemerals of the asking session whose path starts with the prefix, as plain text.
 pub(crate) fn get_ephemerals(
-    state: &State,
+    state: &mut State,
     caller: Caller,
     prefix: Option<&Ustring>,
     mut answer: Answer<'_, impl Effects>,
@@ -152,9 +166,15 @@ pub(crate) fn get_ephemerals(
     let paths: Vec<_> = state.sessions[caller.session]
         .ephemerals
         .iter()
+        .inspect(|_| work::visit())
         .map(|&(_, id)| state.tree[id].path())
         .filter(|path| path.starts_with(prefix))
         .collect();
+    let bytes: usize = paths.iter().map(|path| 4 + path.len()).sum();
+    if 4 + bytes + ReplyHeader::BYTES > state.settings.reply_bytes_max {
+        state.limit_hit = Some(Limit::ReplyBytes);
+        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+    }
     answer.send(state.zxid, ReplyRef::Ephemerals(&mut paths.into_iter()));
 }
 
@@ -169,7 +189,8 @@ pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_,
     answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
-/// The znode a read is about; a watch is left only if it is there and may be read.
+/// The znode a read is about; a watch is left only if it is there, may be read, and the reply is
+/// not too long.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find(
@@ -178,10 +199,12 @@ fn find(
     path: Option<&Ustring>,
     wanted: Perms,
     watch: Option<Registration>,
+    body_bytes: impl FnOnce(&State, ZnodeId) -> usize,
 ) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
     state.allow(caller, id, wanted)?;
+    state.may_reply(body_bytes(state, id))?;
     if let Some(what) = watch {
         state.leave_watch(caller.conn, path, Some(id), what)?;
     }

@@ -15,6 +15,7 @@ use crate::{
     ops::delete,
     sessions,
     state::{Caller, State},
+    work,
 };
 
 /// A connection's first message: a new session, or one that goes on.
@@ -148,6 +149,7 @@ fn end(
     journal::session_ending(state, head(state, session, zxid, now), session, effects);
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
+        work::visit();
         #[cfg(feature = "planted")]
         if expired && state.planted(crate::planted::Planted::EphemeralKept) {
             break;

@@ -14,6 +14,7 @@ use crate::{
     keys::ZnodeId,
     state::{Caller, State},
     watch_modes::Registration,
+    work,
 };
 
 /// The lists a client sends after a reconnect, in the order they are worked through.
@@ -103,6 +104,7 @@ fn register(
     missed: impl Fn(&State, Option<ZnodeId>) -> Option<EventKind>,
 ) -> Result<(), ErrorCode> {
     for path in paths {
+        work::visit();
         let path = path.as_echoed();
         let found = state.tree.find_for_read(&path);
         match missed(state, found) {

@@ -15,6 +15,7 @@ mod reports;
 mod restarts;
 mod rings;
 mod undoing;
+mod work;
 
 use minikeeper_protocol::{
     AclList, ConnectRequest, ConnectResponse, Create, CreateMode, ErrorCode, EventKind, MultiOp,

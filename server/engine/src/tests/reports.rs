@@ -1,7 +1,7 @@
 //! Reports for an administrator: bounded, in a fixed order, and true to the tables.
 
 use super::*;
-use crate::{Group, WatchSummary};
+use crate::{Group, Room, WatchSummary};
 
 /// Three connections; two ephemerals; watches in both tables, in one of them, and recursive.
 fn watched() -> Engine {
@@ -42,11 +42,45 @@ fn watches_are_summed_in_the_data_table_and_counted_in_both() {
     assert_eq!(engine.watches_in_tables(), 1);
 }
 
+fn rows(rows: usize) -> Room {
+    Room {
+        rows,
+        bytes: usize::MAX,
+    }
+}
+
+/// Ten thousand rows of a megabyte each are ten gigabytes.
+#[test]
+fn listing_has_no_more_text_than_there_is_room_for() {
+    let mut engine = engine(1, Settings::default());
+    for count in 0..10 {
+        let path = format!("/{count}{}", "x".repeat(1_000));
+        request(&mut engine, 0, create(&path, CreateMode::Ephemeral));
+        request(&mut engine, 0, get(&path));
+    }
+    let room = Room {
+        rows: 100,
+        bytes: 5_000,
+    };
+    let length = |paths: &mut dyn Iterator<Item = &String>| paths.map(String::len).sum::<usize>();
+    let ephemerals = engine.ephemerals(room);
+    assert_eq!(
+        (ephemerals.groups[0].rows.len(), ephemerals.left_out),
+        (4, 6)
+    );
+    assert!(length(&mut ephemerals.groups[0].rows.iter()) <= room.bytes);
+    let by_conn = engine.watches_by_connection(room);
+    assert_eq!((by_conn.groups[0].rows.len(), by_conn.left_out), (4, 6));
+    let by_path = engine.watches_by_path(room);
+    assert_eq!((by_path.groups.len(), by_path.left_out), (4, 12));
+    assert!(length(&mut by_path.groups.iter().map(|group| &group.head)) <= room.bytes);
+}
+
 #[test]
 fn watches_are_listed_by_connection_and_by_path_as_far_as_there_is_room() {
     let engine = watched();
     let session = |conn| engine.session_of(ConnId(conn)).unwrap().0;
-    let by_path = engine.watches_by_path(100);
+    let by_path = engine.watches_by_path(rows(100));
     assert_eq!((by_path.groups_total, by_path.left_out), (2, 0));
     let group = |head: &str, conns: &[u32]| Group {
         head: head.to_owned(),
@@ -55,7 +89,7 @@ fn watches_are_listed_by_connection_and_by_path_as_far_as_there_is_room() {
     };
     assert_eq!(by_path.groups, [group("/e", &[0, 1, 2]), group("/p", &[1])]);
 
-    let by_conn = engine.watches_by_connection(4);
+    let by_conn = engine.watches_by_connection(rows(4));
     assert_eq!((by_conn.groups_total, by_conn.left_out), (3, 3));
     let group = |conn, rows_total, rows: &[&str]| Group {
         head: session(conn),
@@ -67,7 +101,7 @@ fn watches_are_listed_by_connection_and_by_path_as_far_as_there_is_room() {
         [group(0, 1, &["/e"]), group(1, 2, &["/p"])],
         "two headings and two of four paths"
     );
-    let none = engine.watches_by_path(0);
+    let none = engine.watches_by_path(rows(0));
     assert_eq!((none.groups.len(), none.left_out), (0, 6));
 }
 
@@ -77,12 +111,12 @@ fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
     let mut engine = watched();
     request(&mut engine, 1, create("/g", CreateMode::Ephemeral));
     request(&mut engine, 1, delete("/g"));
-    let ephemerals = engine.ephemerals(100);
-    let rows: Vec<_> = ephemerals.groups.iter().map(|group| &group.rows).collect();
-    assert_eq!(rows, [&vec!["/e".to_owned(), "/f".to_owned()], &vec![]]);
+    let ephemerals = engine.ephemerals(rows(100));
+    let listed: Vec<_> = ephemerals.groups.iter().map(|group| &group.rows).collect();
+    assert_eq!(listed, [&vec!["/e".to_owned(), "/f".to_owned()], &vec![]]);
     assert_eq!(ephemerals.left_out, 0);
 
-    let expiries = engine.expiries(2);
+    let expiries = engine.expiries(rows(2));
     assert_eq!((expiries.groups_total, expiries.left_out), (1, 2));
     assert_eq!(expiries.groups[0].head, engine.next_deadline_ms().unwrap());
     assert_eq!(expiries.groups[0].rows_total, 3);

@@ -5,7 +5,11 @@
 use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
-use super::{java_text, rows::add_left_out, server_words};
+use super::{
+    java_text,
+    rows::{add_left_out, connection_rows_max},
+    server_words,
+};
 use crate::{core_state::Look, outbox::OutboxView, shared::Shared, stats::ConnStats};
 
 /// What one line is made of.
@@ -19,7 +23,7 @@ struct Row {
 /// Rows up to the bound, and how many were left out. Copied, so that the text is made without
 /// the lock.
 fn rows(shared: &Shared) -> (Vec<Row>, usize) {
-    let rows_max = shared.config.four_letter_rows_max;
+    let rows_max = connection_rows_max(&shared.config);
     shared.turns.look(
         |Look {
              engine, members, ..
@@ -103,7 +107,7 @@ pub(crate) fn cons(shared: &Shared) -> String {
         text.push_str(")\n");
     }
     text.push('\n');
-    add_left_out(&mut text, left_out, shared.config.four_letter_rows_max);
+    add_left_out(&mut text, left_out, &shared.config);
     text
 }
 
@@ -116,7 +120,7 @@ pub(crate) fn stat(shared: &Shared) -> String {
     }
     text.push('\n');
     text.push_str(&server_words::summary(shared));
-    add_left_out(&mut text, left_out, shared.config.four_letter_rows_max);
+    add_left_out(&mut text, left_out, &shared.config);
     text
 }
 

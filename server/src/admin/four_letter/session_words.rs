@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use minikeeper_engine::{ConnId, Now};
 use minikeeper_protocol::SessionId;
 
-use super::{java_text, rows::add_left_out};
+use super::{
+    java_text,
+    rows::{add_left_out, connection_rows_max, room},
+};
 use crate::{
     clock::Clock,
     core_state::Look,
@@ -24,7 +27,7 @@ struct Bucket {
 
 /// The parts have room for `four_letter_rows_max` lines each.
 pub(crate) fn dump(shared: &Shared) -> String {
-    let rows_max = shared.config.four_letter_rows_max;
+    let room = room(&shared.config);
     let now = shared.turns.read_clock(Clock::now);
     let at = |elapsed_ms: u64| {
         let wall_ms = now.wall_ms + (elapsed_ms.cast_signed() - now.elapsed_ms.cast_signed());
@@ -32,9 +35,9 @@ pub(crate) fn dump(shared: &Shared) -> String {
     };
     let (sessions, sessions_total, ephemerals) = shared.turns.inspect(|engine| {
         (
-            engine.expiries(rows_max),
+            engine.expiries(room),
             engine.counts().sessions,
-            engine.ephemerals(rows_max),
+            engine.ephemerals(room),
         )
     });
     let mut text = format!(
@@ -73,7 +76,7 @@ pub(crate) fn dump(shared: &Shared) -> String {
         }
     }
     let left_out = sessions.left_out + ephemerals.left_out + left_out;
-    add_left_out(&mut text, left_out, rows_max);
+    add_left_out(&mut text, left_out, &shared.config);
     text
 }
 
@@ -87,7 +90,7 @@ fn connections(shared: &Shared, now: Now) -> (BTreeMap<u64, Bucket>, usize) {
         let established_ms = now.elapsed_ms.saturating_sub(age_ms.max(0).cast_unsigned());
         established_ms.max(stats.last_reply_ms)
     };
-    let rows_max = shared.config.four_letter_rows_max;
+    let rows_max = connection_rows_max(&shared.config);
     shared.turns.look(
         |Look {
              engine, members, ..

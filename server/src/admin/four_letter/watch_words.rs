@@ -2,7 +2,7 @@
 //!
 //! Source: reference sections 18.2 and 18.8.
 
-use super::rows::add_left_out;
+use super::rows::{add_left_out, room};
 use crate::shared::Shared;
 
 pub(crate) fn wchs(shared: &Shared) -> String {
@@ -16,10 +16,10 @@ pub(crate) fn wchs(shared: &Shared) -> String {
 }
 
 pub(crate) fn wchc(shared: &Shared) -> String {
-    let rows_max = shared.config.four_letter_rows_max;
+    let room = room(&shared.config);
     let listing = shared
         .turns
-        .inspect(|engine| engine.watches_by_connection(rows_max));
+        .inspect(|engine| engine.watches_by_connection(room));
     let mut text = String::new();
     for group in listing.groups {
         text.push_str(&format!("{}\n", group.head));
@@ -28,15 +28,13 @@ pub(crate) fn wchc(shared: &Shared) -> String {
         }
     }
     text.push('\n');
-    add_left_out(&mut text, listing.left_out, rows_max);
+    add_left_out(&mut text, listing.left_out, &shared.config);
     text
 }
 
 pub(crate) fn wchp(shared: &Shared) -> String {
-    let rows_max = shared.config.four_letter_rows_max;
-    let listing = shared
-        .turns
-        .inspect(|engine| engine.watches_by_path(rows_max));
+    let room = room(&shared.config);
+    let listing = shared.turns.inspect(|engine| engine.watches_by_path(room));
     let mut text = String::new();
     for group in listing.groups {
         text.push_str(&format!("{}\n", group.head));
@@ -45,6 +43,6 @@ pub(crate) fn wchp(shared: &Shared) -> String {
         }
     }
     text.push('\n');
-    add_left_out(&mut text, listing.left_out, rows_max);
+    add_left_out(&mut text, listing.left_out, &shared.config);
     text
 }

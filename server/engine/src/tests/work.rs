@@ -1,0 +1,311 @@
+//! What one request can make the engine do, whatever it asks for: how long its reply is, and how
+//! much is looked at for it.
+
+use minikeeper_protocol::{MultiReadOp, Ustring, event};
+
+use super::*;
+use crate::work::visits;
+
+/// The bytes that went out, and how the newest request was answered.
+#[derive(Default)]
+struct Sent {
+    reply_bytes: usize,
+    event_bytes: usize,
+    error: Option<ErrorCode>,
+    limits: Vec<Limit>,
+}
+
+impl Effects for Sent {
+    fn connected(&mut self, _: ConnId, _: &ConnectResponse) {}
+
+    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
+        let mut out = Vec::new();
+        body.encode(header, &mut out, REPLY_BYTES_MAX)
+            .expect("the engine refuses what is too long by itself");
+        self.reply_bytes += out.len();
+        self.error = header.error;
+    }
+
+    fn event(&mut self, _: ConnId, event: &Event<'_>) {
+        let mut out = Vec::new();
+        event::encode(event.kind, event.path, event.zxid, &mut out);
+        self.event_bytes += out.len();
+    }
+
+    fn close(&mut self, _: ConnId, _: CloseReason) {}
+
+    fn limit_hit(&mut self, limit: Limit, max: usize) {
+        assert!(max == REPLY_BYTES_MAX || max == OPERATIONS_MAX);
+        self.limits.push(limit);
+    }
+}
+
+const REPLY_BYTES_MAX: usize = 100_000;
+const OPERATIONS_MAX: usize = 5_000;
+
+fn settings() -> Settings {
+    Settings {
+        reply_bytes_max: REPLY_BYTES_MAX,
+        multi_operations_max: OPERATIONS_MAX,
+        ..Settings::default()
+    }
+}
+
+fn send(engine: &mut Engine, conn: u32, request: Request) -> (Sent, usize) {
+    let mut sent = Sent::default();
+    let input = Input::Request {
+        conn: ConnId(conn),
+        xid: Xid(1),
+        request,
+    };
+    let visits = visits(|| engine.apply(Now::default(), &input, &mut sent));
+    (sent, visits)
+}
+
+fn create_of(path: &str, data: &[u8], mode: CreateMode) -> Request {
+    Request::Create(Create::new(path, data, mode))
+}
+
+fn read(path: &str) -> MultiReadOp {
+    let path = Some(path.into());
+    let watch = false;
+    MultiReadOp::GetData { path, watch }
+}
+
+fn list_of(path: &str) -> MultiReadOp {
+    let path = Some(path.into());
+    let watch = false;
+    MultiReadOp::GetChildren { path, watch }
+}
+
+fn refused(limit: Limit, sent: &Sent) {
+    assert_eq!(sent.error, Some(ErrorCode::MarshallingError));
+    assert_eq!(sent.reply_bytes, 4 + ReplyHeader::BYTES);
+    assert_eq!(sent.limits, [limit]);
+}
+
+/// 39 KB that ask 2,200 times for a znode of 1 MB had 4.2 GB copied, and then the length did not
+/// fit the frame: the server ended by a panic.
+#[test]
+fn multi_read_beyond_reply_bytes_max_is_refused_before_anything_is_copied() {
+    let mut engine = engine(1, settings());
+    request(
+        &mut engine,
+        0,
+        create_of("/big", &[7; 40_000], CreateMode::Persistent),
+    );
+    for count in 0..500 {
+        let path = format!("/kids-{count:0100}");
+        request(
+            &mut engine,
+            0,
+            create_of(&path, b"", CreateMode::Persistent),
+        );
+    }
+    let (sent, _) = send(&mut engine, 0, Request::MultiRead(vec![read("/big"); 2]));
+    assert_eq!((sent.error, sent.limits), (None, vec![]));
+    assert!(sent.reply_bytes > 80_000);
+    for ops in [vec![read("/big"); 2_200], vec![list_of("/"); 2_200]] {
+        let (sent, visits) = send(&mut engine, 0, Request::MultiRead(ops));
+        refused(Limit::ReplyBytes, &sent);
+        assert_eq!(visits, 0);
+    }
+    // Errors are results too.
+    let (sent, _) = send(
+        &mut engine,
+        0,
+        Request::MultiRead(vec![read("/none"); 5_000]),
+    );
+    assert_eq!(sent.error, None);
+}
+
+/// The limit is that of the whole message, to the byte.
+#[test]
+fn reply_of_exactly_reply_bytes_max_is_sent() {
+    let mut engine = engine(1, settings());
+    let (header, stat) = (ReplyHeader::BYTES, minikeeper_protocol::Stat::BYTES);
+    let most = REPLY_BYTES_MAX - header - 4 - stat;
+    for (length, error) in [(most, None), (most + 1, Some(ErrorCode::MarshallingError))] {
+        let path = format!("/data{length}");
+        request(
+            &mut engine,
+            0,
+            create_of(&path, &vec![7; length], CreateMode::Persistent),
+        );
+        assert_eq!(send(&mut engine, 0, get(&path)).0.error, error);
+        let most = length - 9 - 9;
+        let path = format!("/read{most}");
+        request(
+            &mut engine,
+            0,
+            create_of(&path, &vec![7; most], CreateMode::Persistent),
+        );
+        let read = Request::MultiRead(vec![read(&path)]);
+        assert_eq!(send(&mut engine, 0, read).0.error, error);
+    }
+    // Two names, a count and two lengths.
+    for (length, error) in [
+        (most - 8, None),
+        (most - 7, Some(ErrorCode::MarshallingError)),
+    ] {
+        let parent = format!("/list{length}");
+        request(
+            &mut engine,
+            0,
+            create_of(&parent, b"", CreateMode::Persistent),
+        );
+        for name in ["a".to_owned(), "b".repeat(length - 1)] {
+            let path = format!("{parent}/{name}");
+            request(
+                &mut engine,
+                0,
+                create_of(&path, b"", CreateMode::Persistent),
+            );
+        }
+        let path = Some(parent.as_str().into());
+        let watch = false;
+        let list = Request::GetChildren2 { path, watch };
+        assert_eq!(send(&mut engine, 0, list).0.error, error, "{length}");
+    }
+}
+
+/// A read that is refused for its reply leaves no watch behind.
+#[test]
+fn read_beyond_reply_bytes_max_leaves_no_watch() {
+    let mut engine = engine(1, settings());
+    request(
+        &mut engine,
+        0,
+        create_of("/big", &[7; REPLY_BYTES_MAX], CreateMode::Ephemeral),
+    );
+    for count in 0..3 {
+        let path = format!("/e{count}{}", "x".repeat(REPLY_BYTES_MAX / 2));
+        request(&mut engine, 0, create_of(&path, b"", CreateMode::Ephemeral));
+    }
+    let ephemerals = Request::GetEphemerals { prefix: None };
+    for asked in [get("/big"), list("/"), ephemerals] {
+        let (sent, _) = send(&mut engine, 0, asked);
+        refused(Limit::ReplyBytes, &sent);
+    }
+    assert_eq!(engine.counts().watches, 0);
+    // Shorter ones go on.
+    assert_eq!(outcome(&mut engine, 0, delete("/big")), Ok(()));
+    assert_eq!(outcome(&mut engine, 0, get("/")), Ok(()));
+    engine.check().unwrap();
+}
+
+#[test]
+fn multi_beyond_multi_operations_max_is_refused_whole() {
+    let mut engine = engine(1, settings());
+    let zxid = engine.zxid();
+    let mut ops = vec![check_op("/"); OPERATIONS_MAX];
+    ops[0] = create_op("/made", CreateMode::Persistent);
+    let (sent, _) = send(&mut engine, 0, Request::Multi(ops.clone()));
+    assert_eq!(sent.error, None);
+    ops.push(delete_op("/made"));
+    let (sent, _) = send(&mut engine, 0, Request::Multi(ops));
+    refused(Limit::MultiOperations, &sent);
+    assert_eq!(engine.children("/").unwrap(), ["zookeeper", "made"]);
+    // As a multi that cannot be decoded.
+    assert_eq!(engine.zxid(), Zxid(zxid.0 + 2));
+    let reads = Request::MultiRead(vec![read("/none"); OPERATIONS_MAX + 1]);
+    refused(Limit::MultiOperations, &send(&mut engine, 0, reads).0);
+    engine.check().unwrap();
+}
+
+const CHILDREN: usize = 3_000;
+const EPHEMERALS: usize = 1_000;
+const WATCHERS: u32 = 50;
+
+/// The rule: a request looks at no more entries than it and its answer have bytes, and beyond that
+/// at each znode, ephemeral and watch of the state once. Add an operation, or another way to make
+/// one expensive.
+#[test]
+fn no_request_looks_at_more_than_is_stated() {
+    let mut engine = engine(WATCHERS, settings());
+    request(
+        &mut engine,
+        0,
+        create_of("/kids", b"", CreateMode::Persistent),
+    );
+    let many = |name: &str, count: usize, mode| {
+        let ops = (0..count).map(|number| create_op(&format!("{name}{number}"), mode));
+        Request::Multi(ops.collect())
+    };
+    for asked in [
+        many("/kids/", CHILDREN, CreateMode::Persistent),
+        many("/ephemeral-", EPHEMERALS, CreateMode::Ephemeral),
+        create_of("/big", &[7; 50_000], CreateMode::Persistent),
+    ] {
+        assert_eq!(outcome(&mut engine, 0, asked), Ok(()));
+    }
+    for conn in 0..WATCHERS {
+        for asked in [
+            get("/kids"),
+            list("/kids"),
+            add_watch("/kids", 0),
+            add_watch("/", 1),
+        ] {
+            send(&mut engine, conn, asked);
+        }
+    }
+    let path = |path: &str| Some(path.into());
+    let paths: Vec<Ustring> = vec!["/kids".into(); 5_000];
+    let requests = [
+        Request::MultiRead(vec![list_of("/kids"); 5_000]),
+        Request::MultiRead(vec![read("/big"); 5_000]),
+        Request::MultiRead(vec![read("/big"), list_of("/kids"), list_of("/kids")]),
+        Request::Multi(vec![check_op("/kids"); 5_000]),
+        Request::Multi(vec![delete_op("/none"); 5_000]),
+        Request::SetWatches {
+            relative_zxid: Zxid(1 << 40),
+            data: paths.clone(),
+            exist: Vec::new(),
+            child: paths,
+        },
+        list("/kids"),
+        list("/"),
+        get("/big"),
+        set("/kids", b"x"),
+        delete("/kids"),
+        delete("/kids/1"),
+        create("/kids/more", CreateMode::Persistent),
+        Request::GetAllChildrenNumber { path: path("/") },
+        Request::GetEphemerals { prefix: path("/") },
+        Request::GetEphemerals {
+            prefix: path("/ephemeral-99"),
+        },
+        Request::GetAcl {
+            path: path("/kids"),
+        },
+        Request::Sync {
+            path: path("/kids"),
+        },
+        Request::RemoveWatches {
+            path: path("/kids"),
+            kind: 3,
+        },
+        Request::CheckWatches {
+            path: path("/kids"),
+            kind: 3,
+        },
+        Request::WhoAmI,
+        Request::Ping,
+        Request::CloseSession,
+    ];
+    for request in requests {
+        let mut frame = Vec::new();
+        request.encode(Xid(1), &mut frame);
+        let op = request.op().name();
+        let counts = engine.counts();
+        let (sent, visits) = send(&mut engine, 0, request);
+        let bytes = frame.len() + sent.reply_bytes + sent.event_bytes;
+        let stated = bytes + counts.znodes + counts.ephemerals + counts.watches;
+        assert!(
+            visits <= stated,
+            "{op}: {visits} entries, {stated} are stated"
+        );
+        assert!(sent.reply_bytes <= 4 + REPLY_BYTES_MAX, "{op}");
+        engine.check().unwrap();
+    }
+}

@@ -1,0 +1,26 @@
+//! How much a request makes the engine look at, counted in tests: no request may hold the lock for
+//! more work than is stated. Elsewhere counting costs nothing.
+
+#[cfg(test)]
+use std::cell::Cell;
+
+#[cfg(test)]
+thread_local! {
+    static VISITS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// An entry is looked at: a child, a watch, an ephemeral, a path of a list.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "nothing, outside of tests")]
+pub(crate) fn visit() {
+    #[cfg(test)]
+    VISITS.set(VISITS.get() + 1);
+}
+
+/// How many entries were looked at meanwhile.
+#[cfg(test)]
+pub(crate) fn visits(during: impl FnOnce()) -> usize {
+    let before = VISITS.get();
+    during();
+    VISITS.get() - before
+}
