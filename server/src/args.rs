@@ -99,6 +99,9 @@ pub(crate) struct ExportArgs {
     /// Read logs without a snapshot, as versions before 3.5.3 left them
     #[arg(long)]
     trust_empty_snapshot: bool,
+    /// Read what can be read where files are damaged or missing
+    #[arg(long)]
+    trust_damaged_data: bool,
 }
 
 impl ExportArgs {
@@ -107,17 +110,26 @@ impl ExportArgs {
             &self.from,
             self.import_logs.as_ref(),
             self.trust_empty_snapshot,
+            self.trust_damaged_data,
         )
     }
 }
 
-fn data_source(dir: &PathBuf, logs: Option<&PathBuf>, trusts_empty: bool) -> DataSource {
+fn data_source(
+    dir: &PathBuf,
+    logs: Option<&PathBuf>,
+    trusts_empty: bool,
+    trusts_damaged: bool,
+) -> DataSource {
     let mut source = DataSource::new(dir);
     if let Some(logs) = logs {
         source = source.log_dir(logs);
     }
     if trusts_empty {
         source = source.trust_empty_snapshot();
+    }
+    if trusts_damaged {
+        source = source.trust_damaged_data();
     }
     source
 }
@@ -165,6 +177,12 @@ pub(crate) struct ServeArgs {
     /// Import logs without a snapshot, as versions before 3.5.3 left them
     #[arg(long, requires = "import")]
     trust_empty_snapshot: bool,
+    /// Go on with what can be read of --data-dir or --import where files are damaged or missing
+    ///
+    /// The changes that cannot be read are lost, and those behind them. Without this option such
+    /// a directory is refused. Files in --data-dir that were not read are renamed to unread.NAME.
+    #[arg(long)]
+    trust_damaged_data: bool,
     /// Save every so many milliseconds too; 0 only when stopped
     #[arg(long, value_name = "MS", default_value_t = 0, requires = "data_dir")]
     save_interval: u64,
@@ -439,6 +457,7 @@ impl ServeArgs {
             dir,
             self.import_logs.as_ref(),
             self.trust_empty_snapshot,
+            self.trust_damaged_data,
         ))
     }
 
@@ -451,6 +470,7 @@ impl ServeArgs {
             listen: SocketAddr::new(self.listen, self.port),
             data_dir: self.data_dir.clone(),
             import: self.import_source(),
+            trust_damaged_data: self.trust_damaged_data,
             save_interval: Duration::from_millis(self.save_interval),
             txn_log: self.txn_log.into(),
             snap_count: self.snap_count,

@@ -205,6 +205,10 @@ pub struct Config {
     /// Where to take the state to start with from, without ever writing there: the data directory
     /// of a ZooKeeper server. With `data_dir` too, that must be empty. Default: nowhere.
     pub import: Option<DataSource>,
+    /// Whether to go on with what can be read of `data_dir` where files are damaged or missing,
+    /// without the changes that cannot be read and those behind them. What was not read stays, its
+    /// name beginning with `unread.`. Default: no, such a directory is refused.
+    pub trust_damaged_data: bool,
     /// How often the state is saved while the server runs; zero is only when it is stopped. Needs
     /// `data_dir`. Nobody is served while the state is copied, some tenths of a second for a
     /// million znodes, and the copy takes as much memory as the file. While the clock is frozen no
@@ -301,6 +305,7 @@ impl Default for Config {
             initial_zxid: None,
             data_dir: None,
             import: None,
+            trust_damaged_data: false,
             save_interval: Duration::ZERO,
             txn_log: TxnLog::Off,
             snap_count: txn_log::SNAP_COUNT,

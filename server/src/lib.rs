@@ -62,6 +62,8 @@ mod expiry;
 mod fail_stop;
 mod fault_turn;
 mod faults;
+#[doc(hidden)]
+pub mod files;
 mod fresh;
 mod heed;
 mod jaas;

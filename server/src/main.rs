@@ -22,7 +22,7 @@ use std::{
 };
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
-use minikeeper::{Config, Server, StartError, Tree, jaas_users};
+use minikeeper::{Config, Server, StartError, Tree, files, jaas_users};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
@@ -174,7 +174,8 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
         |path: &Path, error| wrong(format!("cannot read {}: {error}", path.display()));
     let mut config = args.config().map_err(wrong)?;
     if let Some(path) = &args.config {
-        let text = fs::read(path).map_err(|error| cannot_read(path, error))?;
+        let text = files::read(path, files::SETTINGS_BYTES_MAX)
+            .map_err(|error| cannot_read(path, error))?;
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let ignored = zoo_cfg::apply(&text, &mut config, is_given)
             .map_err(|error| wrong(format!("{}:{error}", path.display())))?;
@@ -183,7 +184,8 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
         }
     }
     if let Some(path) = &args.seed {
-        let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
+        let text = files::read_to_string(path, files::SEED_BYTES_MAX)
+            .map_err(|error| cannot_read(path, error))?;
         let is_json = path
             .extension()
             .is_some_and(|extension| extension == "json");
@@ -195,7 +197,8 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
         config.seed = tree.map_err(|error| wrong(format!("{}: {error}", path.display())))?;
     }
     if let Some(path) = &args.jaas_config {
-        let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
+        let text = files::read_to_string(path, files::SETTINGS_BYTES_MAX)
+            .map_err(|error| cannot_read(path, error))?;
         let users = jaas_users(&text, "Server")
             .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
         // Without that section the original starts too, without SASL.

@@ -13,6 +13,9 @@ use crate::{
     turn::Turns,
 };
 
+/// How often is looked whether the data directory is still there. Unit: milliseconds.
+const LOOK_INTERVAL_MS: u64 = 1_000;
+
 /// What saves a state of which no log can tell, between the turn that makes it and the next.
 pub(crate) struct Anew<'a> {
     /// Held if there is a log.
@@ -41,7 +44,7 @@ impl Shared {
     pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(|shared| {
             let saved = shared.save_now();
-            let Some(mut dir) = shared.saving.dir.lock().take() else {
+            let Some(dir) = shared.saving.dir.lock().take() else {
                 return saved;
             };
             saved.and_then(|()| dir.note_saved())
@@ -78,6 +81,32 @@ impl Shared {
                     tracing::error!(err = %error, "not saved; tried again with the next save that is due");
                     // Said once, not every time it is tried again.
                     if !std::mem::replace(&mut has_failed, true) {
+                        *self.saving.failure.lock() = Some(error);
+                        self.saving.failed.notify_one();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says when the directory is no longer where it was, once, so that somebody can act while the
+    /// state is still in memory. By the server's clock, until dropped.
+    pub(crate) async fn look_after_dir(self: Arc<Self>) {
+        let mut is_told = false;
+        loop {
+            let clock = self.turns.clock();
+            let next_ms = clock.elapsed_ms().saturating_add(LOOK_INTERVAL_MS);
+            clock.wait_until(next_ms).await;
+            // A save looks for itself.
+            let looked = match self.saving.dir.try_lock() {
+                Some(dir) => dir.as_ref().map_or(Ok(()), DataDir::check_place),
+                None => continue,
+            };
+            match looked {
+                Ok(()) => is_told = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::error!(err = %error, "serving on");
                         *self.saving.failure.lock() = Some(error);
                         self.saving.failed.notify_one();
                     }

@@ -145,6 +145,10 @@ impl Server {
         if !save_interval.is_zero() || *txn_log != TxnLog::Off {
             tasks.push(tokio::spawn(Arc::clone(&shared).save_by_itself()));
         }
+        // Saves from time to time look for themselves.
+        if shared.config.data_dir.is_some() && save_interval.is_zero() {
+            tasks.push(tokio::spawn(Arc::clone(&shared).look_after_dir()));
+        }
         Ok(Self {
             universe,
             #[cfg(feature = "control")]
@@ -344,6 +348,14 @@ impl Builder {
     #[must_use]
     pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.config.data_dir = Some(dir.into());
+        self
+    }
+
+    /// Goes on with what can be read of the data directory where files are damaged or missing. See
+    /// [`Config::trust_damaged_data`].
+    #[must_use]
+    pub const fn trust_damaged_data(mut self) -> Self {
+        self.config.trust_damaged_data = true;
         self
     }
 

@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     config::{Config, ConfigError},
     seeding::SeedError,
-    snapshot::{DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
+    snapshot::{BeginError, DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
 };
 
 /// How many session ids earlier runs on a frozen clock are believed to have used.
@@ -48,7 +48,7 @@ pub enum StartError {
         source: DataDirError,
     },
     /// What is there at the start could not be saved, for a log to go on from.
-    #[error("cannot begin a transaction log")]
+    #[error("cannot save the state to begin with")]
     Save(#[source] SaveError),
     /// The state to start with does not fit the settings.
     #[error("cannot go on from the state that was given: {0}")]
@@ -195,9 +195,9 @@ pub(crate) async fn load(
         return Ok((Engine::new(settings), None));
     }
     let (data_dir, import) = (config.data_dir.clone(), config.import.clone());
-    let is_manual = config.manual_clock;
+    let (is_manual, trusts_damaged) = (config.manual_clock, config.trust_damaged_data);
     let loading = move || match (data_dir, import) {
-        (Some(dir), import) => load_dir(&dir, import, settings, is_manual),
+        (Some(dir), import) => load_dir(&dir, import, settings, is_manual, trusts_damaged),
         (None, Some(source)) => Ok((import_from(&source, settings)?, None)),
         (None, None) => Ok((Engine::new(settings), None)),
     };
@@ -222,6 +222,7 @@ fn load_dir(
     import: Option<DataSource>,
     mut settings: Settings,
     is_manual: bool,
+    trusts_damaged: bool,
 ) -> Result<(Engine, Option<DataDir>), StartError> {
     let unusable = |source| StartError::DataDir {
         dir: dir.to_owned(),
@@ -234,7 +235,7 @@ fn load_dir(
         settings.first_session_id.0 += data_dir.zxid().0 & SESSIONS_BEFORE;
     }
     let engine = match import {
-        None => data_dir.load(settings).map_err(unusable)?,
+        None => data_dir.load(settings, trusts_damaged).map_err(unusable)?,
         Some(source) if data_dir.is_fresh() => import_from(&source, settings)?,
         Some(source) => {
             return Err(StartError::ImportToo {
@@ -243,7 +244,10 @@ fn load_dir(
             });
         }
     };
-    data_dir.note_running().map_err(unusable)?;
+    data_dir.begin(&engine).map_err(|error| match error {
+        BeginError::Dir(source) => unusable(source),
+        BeginError::Save(error) => StartError::Save(error),
+    })?;
     Ok((engine, Some(data_dir)))
 }
 

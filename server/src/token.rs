@@ -1,8 +1,8 @@
 //! Where the token of control comes from, beside the command line.
 
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 
-use minikeeper::Secret;
+use minikeeper::{Secret, files};
 
 /// The variable of the environment, for servers and for `minikeeper ctl`.
 pub(crate) const VARIABLE: &str = "MINIKEEPER_CONTROL_TOKEN";
@@ -12,7 +12,7 @@ pub(crate) const VARIABLE: &str = "MINIKEEPER_CONTROL_TOKEN";
 /// # Errors
 /// Why there is none. Never quotes the file: it may be another one's secret.
 pub(crate) fn read(file: &Path) -> Result<Secret, String> {
-    let text = fs::read_to_string(file)
+    let text = files::read_to_string(file, files::SETTINGS_BYTES_MAX)
         .map_err(|error| format!("cannot read the control token in {file:?}: {error}"))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);

@@ -1,7 +1,8 @@
 //! What people type for a time or a session.
 
-use std::{fs, io, time::Duration};
+use std::{io, time::Duration};
 
+use minikeeper::files;
 use serde_json::Value;
 
 /// A time with its unit.
@@ -60,7 +61,7 @@ pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
     let cannot_read = |error: io::Error| format!("cannot read {file}: {error}");
     let text = match file {
         "-" => io::read_to_string(io::stdin()),
-        file => fs::read_to_string(file),
+        file => files::read_to_string(file.as_ref(), files::SEED_BYTES_MAX),
     };
     let text = text.map_err(cannot_read)?;
     if !file.ends_with(".json") {

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use minikeeper_engine::{Engine, Settings};
+use minikeeper_protocol::Zxid;
 
 use crate::snapshot::{
     FOLDER,
     error::DataDirError,
-    load::{Files, list},
+    load::{Files, Trust, list},
+    lock::Note,
     state::State,
 };
 
@@ -27,7 +29,7 @@ use crate::snapshot::{
 pub struct DataSource {
     dir: PathBuf,
     log_dir: Option<PathBuf>,
-    trusts_empty_snapshot: bool,
+    trust: Trust,
 }
 
 impl DataSource {
@@ -36,7 +38,7 @@ impl DataSource {
         Self {
             dir: dir.into(),
             log_dir: None,
-            trusts_empty_snapshot: false,
+            trust: Trust::default(),
         }
     }
 
@@ -52,7 +54,15 @@ impl DataSource {
     /// Source: `zookeeper.snapshot.trust.empty` of the original.
     #[must_use]
     pub const fn trust_empty_snapshot(mut self) -> Self {
-        self.trusts_empty_snapshot = true;
+        self.trust.empty = true;
+        self
+    }
+
+    /// Goes on with what can be read where files are damaged or missing, without the changes that
+    /// cannot be read and those behind them. Default: that is refused.
+    #[must_use]
+    pub const fn trust_damaged_data(mut self) -> Self {
+        self.trust.damaged = true;
         self
     }
 
@@ -98,13 +108,18 @@ impl DataSource {
     /// Reads it all.
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
         let folder = folder_in(&self.dir);
+        // Read first, so that what a running server adds meanwhile is not missed.
+        let noted = match folder.parent() {
+            Some(dir) => Note::read(dir)?.reach(),
+            None => Zxid(0),
+        };
         let log_folder = self.log_dir.as_deref().map(folder_in);
         let files = Files::find(&folder, log_folder.as_ref().unwrap_or(&folder))?;
         if files.is_empty() {
             let dir = self.dir.clone();
             return Err(DataDirError::Nothing { dir });
         }
-        let loaded = files.load(settings, self.trusts_empty_snapshot)?;
+        let loaded = files.load(settings, noted, self.trust)?;
         let counts = loaded.engine.counts();
         tracing::info!(
             path = %self.dir.display(),

@@ -12,7 +12,7 @@ use minikeeper_protocol::{Acl, AclList, Perms, SessionId, Ustring, Zxid};
 
 use crate::snapshot::{
     error::SnapshotFault as Fault,
-    format::{DIGEST_VERSION, END, MAGIC, VERSION},
+    format::{DB_ID, DIGEST_VERSION, END, MAGIC, VERSION},
     source::{Damage, Decoded, Fields, Source},
 };
 
@@ -22,34 +22,42 @@ const ZXID_SECTION: usize = 8 + 8 + 4 + 1;
 /// More than the sections behind the tree can be long, a digest of the old kind included.
 const TAIL_MAX: u64 = 256;
 
-/// Reads all of it; `zxid` is the one in the file's name. Gives the newest change that is told of
-/// too: a snapshot that was taken while changes were made is newer than its name.
+/// Reads all of it; `name` is the zxid in the file's name. Gives the newest change that is told of
+/// too: a snapshot that ZooKeeper took while changes were made is newer than its name. Ours is not.
 pub(crate) fn read(
     input: impl io::Read,
     settings: Settings,
-    zxid: Zxid,
+    name: Option<Zxid>,
 ) -> Decoded<(Restoration, Zxid)> {
     let mut source = Source::new(input);
     let mut restoration = Restoration::new(settings);
-    header(&mut source)?;
+    let is_ours = header(&mut source)?;
     sessions(&mut source, &mut restoration)?;
     access_lists(&mut source, &mut restoration)?;
     znodes(&mut source, &mut restoration)?;
     source.seal()?;
     let last = tail(&mut source)?;
-    Ok((restoration, zxid.max(last.unwrap_or(zxid))))
+    if let (Some(name), Some(zxid)) = (name, last) {
+        // A zxid below zero is in no name.
+        let zxid = zxid.max(Zxid(0));
+        if zxid < name || is_ours && zxid != name {
+            return Err(source.damage(Fault::SnapshotName { zxid }));
+        }
+    }
+    Ok((restoration, name.max(last).unwrap_or_default()))
 }
 
 /// Reads all of it as the whole state.
 pub(crate) fn decode(input: impl io::Read, settings: Settings, zxid: Zxid) -> Decoded<Engine> {
-    let (restoration, newest) = read(input, settings, zxid)?;
-    Engine::restore(restoration, newest).map_err(|error| Damage {
+    let (restoration, newest) = read(input, settings, None)?;
+    Engine::restore(restoration, newest.max(zxid)).map_err(|error| Damage {
         offset: 0,
         fault: error.into(),
     })
 }
 
-fn header(source: &mut Source<impl io::Read>) -> Decoded<()> {
+/// Whether we wrote it.
+fn header(source: &mut Source<impl io::Read>) -> Decoded<bool> {
     let magic = source.int()?.cast_unsigned();
     if magic != MAGIC {
         return Err(source.damage(Fault::Magic { magic }));
@@ -58,8 +66,7 @@ fn header(source: &mut Source<impl io::Read>) -> Decoded<()> {
     if version != VERSION {
         return Err(source.damage(Fault::Version { version }));
     }
-    // Who wrote it.
-    source.long().map(|_| ())
+    Ok(source.array::<8>()? == DB_ID)
 }
 
 fn sessions(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> Decoded<()> {

@@ -3,23 +3,24 @@
 use std::{io, path::PathBuf};
 
 use minikeeper_engine::ImageError;
-use minikeeper_protocol::DecodeError;
+use minikeeper_protocol::{DecodeError, Zxid};
+
+/// What can be done about damage.
+const REMEDY: &str = "put the file back as it was, or go on with what can be read, without the \
+                      changes that cannot (--trust-damaged-data, trust_damaged_data)";
 
 /// Why a data directory cannot be used. Nothing in it has been changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataDirError {
-    /// Somebody else uses it.
-    #[error("{lock:?} is held by another server; stop that one, or use another directory")]
+    /// Another server uses it.
+    #[error("{dir:?} is held by another server; stop that one, or use another directory")]
     Locked {
-        /// The file that is locked.
-        lock: PathBuf,
+        /// The directory.
+        dir: PathBuf,
     },
     /// The newest snapshot makes no sense.
-    #[error(
-        "{path:?} at byte {offset}: {fault}; \
-         move the file away to start from the one before it, or from nothing"
-    )]
+    #[error("{path:?} at byte {offset}: {fault}; {REMEDY}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -29,10 +30,7 @@ pub enum DataDirError {
         fault: SnapshotFault,
     },
     /// A transaction log makes no sense.
-    #[error(
-        "{path:?} at byte {offset}: {fault}; let the original's zkTxnLogToolkit.sh --recover cut \
-         the entry out, or move this log and those behind it away to go without their changes"
-    )]
+    #[error("{path:?} at byte {offset}: {fault}; {REMEDY}")]
     DamagedLog {
         /// The file.
         path: PathBuf,
@@ -40,6 +38,36 @@ pub enum DataDirError {
         offset: u64,
         /// What is wrong.
         fault: SnapshotFault,
+    },
+    /// The changes between two entries of the logs are missing, or those behind a snapshot.
+    #[error(
+        "{path:?} at byte {offset}: change {found} does not follow {last}, the last one in \
+         {before:?}: a file is missing, or was cut off; {REMEDY}"
+    )]
+    LogGap {
+        /// The log.
+        path: PathBuf,
+        /// Where its entry starts, in bytes from the start of the file.
+        offset: u64,
+        /// The change that the entry is about.
+        found: Zxid,
+        /// The last change before it that was found.
+        last: Zxid,
+        /// The file that has that one.
+        before: PathBuf,
+    },
+    /// The newest files are missing, or were cut off.
+    #[error(
+        "{path:?} ends with change {last}, but the server that ran last had kept all up to \
+         {noted}: a file is missing, or was cut off; {REMEDY}"
+    )]
+    Behind {
+        /// The file that has the newest change.
+        path: PathBuf,
+        /// The newest change.
+        last: Zxid,
+        /// What `minikeeper.lock` says of the newest change.
+        noted: Zxid,
     },
     /// The files are sound, each for itself.
     #[error("{path:?} and the logs behind it make no state: {fault}")]
@@ -154,6 +182,39 @@ pub enum SnapshotFault {
         /// The one of the entry.
         computed: u32,
     },
+    /// An entry of a log without a byte.
+    #[error("an entry without a byte, and more behind it: it was damaged")]
+    EntryEmpty,
+    /// The byte behind an entry is another one.
+    #[error("the entry ends with {found:#04x} instead of 0x42 (\"B\"): it was damaged")]
+    EntryEnd {
+        /// The byte.
+        found: u8,
+    },
+    /// The length of an entry is wrong, and nothing else.
+    #[error("a wrong length of an entry that has {bytes} bytes: it was damaged")]
+    EntryLength {
+        /// Its real length.
+        bytes: usize,
+    },
+    /// An entry that cannot be read stands before one that can.
+    #[error("an entry that cannot be read, though the one at byte {at} can: it was damaged")]
+    EntryBeforeSound {
+        /// Where that starts, in bytes from the start of the file.
+        at: u64,
+    },
+    /// A log is named by another change than its first one.
+    #[error("the first change is {zxid}, which the file is not named by")]
+    LogName {
+        /// Its first change.
+        zxid: Zxid,
+    },
+    /// A snapshot is named by another change than its newest one.
+    #[error("the newest change is {zxid}, which the file is not named by")]
+    SnapshotName {
+        /// Its newest change.
+        zxid: Zxid,
+    },
     /// The mark behind a checksum is missing.
     #[error("no \"/\" behind a checksum")]
     NoMark,
@@ -180,6 +241,15 @@ pub enum SaveError {
         /// Why not.
         source: io::Error,
     },
+    /// The directory is not where it was.
+    #[error(
+        "cannot save the state to {path:?}, since the directory was deleted or replaced while the \
+         server ran; put it back, or export the state to another one"
+    )]
+    Gone {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A change could not be written to the transaction log, and was not answered.
     #[error(
         "cannot write the transaction log {path:?}, so no change is answered any more; what was \
@@ -191,12 +261,30 @@ pub enum SaveError {
         /// Why not.
         source: io::Error,
     },
+    /// The transaction log, or the directory that it is in, is not where it was.
+    #[error(
+        "the transaction log {path:?} was deleted or replaced while the server ran, so no change is \
+         answered any more"
+    )]
+    LogGone {
+        /// The log, or the directory.
+        path: PathBuf,
+    },
     /// A bug has stopped the server, and half a change may have been made.
     #[error("the state is not saved after an internal error; the save before it is untouched")]
     Broken,
     /// The runtime that the server runs on is being shut down.
     #[error("the state is not saved, the runtime has ended; the save before it is untouched")]
     NoRuntime,
+}
+
+/// Why a server cannot go on in a data directory that it has loaded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BeginError {
+    #[error(transparent)]
+    Dir(#[from] DataDirError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
 }
 
 /// Why the state could not be written as a data directory.

@@ -5,19 +5,22 @@
 //! Source: reference section 22; the original's `FileTxnSnapLog.restore`.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use minikeeper_protocol::Zxid;
 
-use crate::snapshot::{FOLDER, UNFINISHED, error::ExportError, name, sync_folder};
+use crate::{
+    files,
+    snapshot::{FOLDER, UNFINISHED, error::ExportError, name, sync_folder},
+};
 
 /// Writes a snapshot into a directory that has none. Gives the zxid in its name.
 pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, ExportError> {
     let folder = dir.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(refused("create", &folder))?;
+    files::create_private_dir(&folder).map_err(refused("create", &folder))?;
     let mut entries = fs::read_dir(&folder).map_err(refused("list", &folder))?;
     if let Some(entry) = entries.next() {
         let path = entry.map_err(refused("list", &folder))?.path();
@@ -32,7 +35,7 @@ pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, Ex
 
 fn write(folder: &Path, path: &Path, snapshot: &[u8]) -> io::Result<()> {
     let unfinished = folder.join(UNFINISHED);
-    let mut file = File::create(&unfinished)?;
+    let mut file = files::create_private(&unfinished)?;
     file.write_all(snapshot)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;

@@ -7,7 +7,7 @@
 //! Source: reference section 22; the original's `FileTxnSnapLog.restore`, `FileSnap.deserialize`.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, BufReader, Read},
     path::{Path, PathBuf},
 };
@@ -16,12 +16,15 @@ use flate2::read::MultiGzDecoder;
 use minikeeper_engine::{Engine, Restoration, Settings};
 use minikeeper_protocol::Zxid;
 
-use crate::snapshot::{
-    BUFFER_BYTES, decode,
-    error::{DataDirError, SnapshotFault},
-    log,
-    name::{self, Kind},
-    snappy::Snappy,
+use crate::{
+    files,
+    snapshot::{
+        BUFFER_BYTES, decode,
+        error::{DataDirError, SnapshotFault},
+        log,
+        name::{self, Kind},
+        snappy::Snappy,
+    },
 };
 
 /// The original's files in a data directory.
@@ -34,12 +37,26 @@ pub(crate) struct Files {
     logs: Vec<(Zxid, PathBuf)>,
 }
 
+/// What may be done without when a directory is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Trust {
+    /// Logs without a snapshot mean that something is missing, unless they come from the first
+    /// versions, which wrote none at their start.
+    pub(crate) empty: bool,
+    /// What is damaged or missing, and every change behind it.
+    pub(crate) damaged: bool,
+}
+
 /// A state, and what it was made from.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) engine: Engine,
     /// The snapshot.
     pub(crate) snapshot: Option<(Zxid, PathBuf)>,
+    /// Whether changes are missing, which was asked for.
+    pub(crate) is_short: bool,
+    /// What then was not read, or not to its end.
+    pub(crate) unread: Vec<PathBuf>,
 }
 
 impl Files {
@@ -75,30 +92,52 @@ impl Files {
         Some((*zxid, path.clone()))
     }
 
-    /// The newest state; a fresh one if there is nothing.
-    ///
-    /// Logs without a snapshot mean that something is missing, unless they come from the first
-    /// versions, which wrote none at their start: then `trusts_empty` starts them from nothing.
+    /// The highest zxid in the name of any file.
+    pub(crate) fn highest(&self) -> Zxid {
+        let snapshots = self.snapshots.iter().map(|(_, zxid, _)| *zxid);
+        let logs = self.logs.iter().map(|(zxid, _)| *zxid);
+        snapshots.chain(logs).max().unwrap_or_default()
+    }
+
+    /// The newest state; a fresh one if there is nothing. It must have every change up to `noted`.
     pub(crate) fn load(
         &self,
         settings: Settings,
-        trusts_empty: bool,
+        noted: Zxid,
+        trust: Trust,
     ) -> Result<Loaded, DataDirError> {
         let mut damaged = None;
+        let mut passed_over = Vec::new();
         for (kind, zxid, path) in &self.snapshots {
-            match read(*kind, *zxid, path, settings.clone()) {
-                Ok((restoration, newest)) => {
-                    let logged = self.finish(restoration, *zxid, newest, path);
-                    return match damaged {
-                        Some((wanted, error)) if !reaches(&logged, wanted) => Err(error),
-                        _ => Ok(Loaded {
-                            engine: logged?,
-                            snapshot: Some((*zxid, path.clone())),
-                        }),
+            let begin = || read(*kind, *zxid, path, settings.clone());
+            match begin() {
+                Ok(begun) => {
+                    let replayed = self.replay((*zxid, path), begun, begin, trust);
+                    let mut loaded = match damaged {
+                        None => replayed?,
+                        Some((wanted, error)) => match replayed {
+                            Ok(loaded) if loaded.engine.zxid() >= wanted => loaded,
+                            Ok(loaded) if trust.damaged => Loaded {
+                                is_short: true,
+                                ..loaded
+                            },
+                            _ => return Err(error),
+                        },
                     };
+                    if loaded.engine.zxid() < noted {
+                        if !trust.damaged {
+                            return Err(self.behind(loaded.engine.zxid(), noted, path));
+                        }
+                        loaded.is_short = true;
+                    }
+                    if loaded.is_short {
+                        loaded.unread.extend(passed_over);
+                    }
+                    return Ok(loaded);
                 }
                 Err(error @ DataDirError::Damaged { .. }) => {
                     tracing::warn!(err = %error, "snapshot passed over");
+                    passed_over.push(path.clone());
                     damaged.get_or_insert((*zxid, error));
                 }
                 Err(error) => return Err(error),
@@ -108,45 +147,73 @@ impl Files {
             return Err(error);
         }
         let Some((_, oldest)) = self.logs.first() else {
+            let is_short = noted > Zxid(0);
+            if is_short && !trust.damaged {
+                return Err(self.behind(Zxid(0), noted, &self.folder));
+            }
             return Ok(Loaded {
                 engine: Engine::new(settings),
                 snapshot: None,
+                is_short,
+                unread: Vec::new(),
             });
         };
-        if !trusts_empty {
+        if !trust.empty {
             return Err(DataDirError::NoSnapshot {
                 log: oldest.clone(),
                 folder: self.folder.clone(),
             });
         }
-        let fresh = Restoration::fresh(settings);
-        Ok(Loaded {
-            engine: self.finish(fresh, Zxid(0), Zxid(0), oldest)?,
-            snapshot: None,
-        })
+        let begin = || Ok((Restoration::fresh(settings.clone()), Zxid(0)));
+        let mut loaded = self.replay((Zxid(0), oldest), begin()?, begin, trust)?;
+        loaded.snapshot = None;
+        Ok(loaded)
     }
 
-    /// Does what the logs say behind a snapshot; `newest` is what that says of its newest change.
-    fn finish(
-        &self,
-        mut restoration: Restoration,
-        snapshot: Zxid,
-        newest: Zxid,
-        path: &Path,
-    ) -> Result<Engine, DataDirError> {
-        let logged = log::replay(&self.logs, Zxid(snapshot.0 + 1), &mut restoration)?;
-        let newest = newest.max(logged.unwrap_or(newest));
-        Engine::restore(restoration, newest).map_err(|fault| DataDirError::NoState {
+    fn behind(&self, last: Zxid, noted: Zxid, snapshot: &Path) -> DataDirError {
+        let path = self.logs.last().map_or(snapshot, |(_, path)| path);
+        DataDirError::Behind {
             path: path.to_owned(),
-            fault,
-        })
+            last,
+            noted,
+        }
     }
-}
 
-fn reaches(engine: &Result<Engine, DataDirError>, wanted: Zxid) -> bool {
-    match engine {
-        Ok(engine) => engine.zxid() >= wanted,
-        Err(_) => true,
+    /// Does what the logs say behind a snapshot; `begun` is what that has, and what it says of its
+    /// newest change.
+    fn replay(
+        &self,
+        snapshot: (Zxid, &PathBuf),
+        begun: (Restoration, Zxid),
+        begin: impl Fn() -> Result<(Restoration, Zxid), DataDirError>,
+        trust: Trust,
+    ) -> Result<Loaded, DataDirError> {
+        let at = (snapshot.0, snapshot.1.as_path());
+        let (mut restoration, mut newest) = begun;
+        let mut unread = Vec::new();
+        let last = match log::replay(&self.logs, at, None, &mut restoration) {
+            Ok(last) => last,
+            Err(fault) if trust.damaged => {
+                tracing::warn!(err = %fault.error, "gone on without the changes from there on");
+                let behind = self.logs[fault.from.log..].iter();
+                unread = behind.map(|(_, path)| path.clone()).collect();
+                // Once more, since half a change may have been made.
+                (restoration, newest) = begin()?;
+                let replayed = log::replay(&self.logs, at, Some(fault.from), &mut restoration);
+                replayed.map_err(|fault| fault.error)?
+            }
+            Err(fault) => return Err(fault.error),
+        };
+        let engine = Engine::restore(restoration, newest.max(last));
+        Ok(Loaded {
+            engine: engine.map_err(|fault| DataDirError::NoState {
+                path: snapshot.1.clone(),
+                fault,
+            })?,
+            snapshot: Some((snapshot.0, snapshot.1.clone())),
+            is_short: !unread.is_empty(),
+            unread,
+        })
     }
 }
 
@@ -156,14 +223,14 @@ fn read(
     path: &Path,
     settings: Settings,
 ) -> Result<(Restoration, Zxid), DataDirError> {
-    let file = File::open(path).map_err(DataDirError::io("open", path))?;
+    let file = files::open_regular(path).map_err(DataDirError::io("open", path))?;
     let file = BufReader::with_capacity(BUFFER_BYTES, file);
     let input: Box<dyn Read> = match kind {
         Kind::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
         Kind::Snappy => Box::new(BufReader::new(Snappy::new(file))),
         Kind::Snapshot | Kind::Log => Box::new(file),
     };
-    decode::read(input, settings, zxid).map_err(|damage| match damage.fault {
+    decode::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
         // Compressed bytes that make no sense are damage, a disk that fails is not.
         SnapshotFault::Io(source) if !is_damage(&source) => DataDirError::Io {
             what: "read",

@@ -10,22 +10,31 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use minikeeper_engine::{Change, ChangeHead};
 use minikeeper_protocol::{SessionId, Zxid, jute};
 use tokio::sync::Notify;
 
-use crate::snapshot::{
-    error::SaveError,
-    format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
-    name, sync_folder,
-    txn_encode::Entry,
+use crate::{
+    files,
+    snapshot::{
+        error::SaveError,
+        format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+        lock::Lock,
+        name, sync_folder,
+        txn_encode::Entry,
+    },
 };
 
 /// More than this of a buffer is given back. Unit: bytes.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// How often is looked whether the directory is still there: after so many milliseconds, or so many
+/// writes if time stands still.
+const LOOK_INTERVAL_MS: u64 = 1_000;
+const LOOK_WRITES: u32 = 256;
 
 /// How changes are kept.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +51,13 @@ pub(crate) struct LogSettings {
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     folder: PathBuf,
+    /// The directory is ours as long as this is there.
+    lock: Weak<Lock>,
     settings: LogSettings,
+    /// The time, when the directory was last looked at, and how often has been written since.
+    wall_ms: i64,
+    looked_ms: i64,
+    written: u32,
     /// Made with the first change.
     file: Option<(File, PathBuf)>,
     /// The changes of the newest zxid, of which there may be more.
@@ -66,13 +81,18 @@ impl LogWriter {
     /// Writes into this folder, behind the snapshot of this state.
     pub(crate) fn new(
         folder: PathBuf,
+        lock: Weak<Lock>,
         last: Zxid,
         settings: LogSettings,
         is_long: Arc<Notify>,
     ) -> Self {
         Self {
             folder,
+            lock,
             settings,
+            wall_ms: 0,
+            looked_ms: 0,
+            written: 0,
             file: None,
             entry: Entry::default(),
             out: Vec::new(),
@@ -98,6 +118,7 @@ impl LogWriter {
     ///
     /// The original does not start from a log in which a number is missing.
     pub(crate) fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
+        self.wall_ms = wall_ms;
         self.seal();
         self.fill(Zxid(zxid.0 + 1), wall_ms);
     }
@@ -182,6 +203,7 @@ impl LogWriter {
     }
 
     fn write_from(&mut self, first: Zxid) -> Result<(), SaveError> {
+        self.look_after_place()?;
         let (file, path) = match &mut self.file {
             Some(open) => open,
             file => {
@@ -202,13 +224,37 @@ impl LogWriter {
         if self.settings.syncs {
             file.sync_data().map_err(failed)?;
         }
+        if let Some(lock) = self.lock.upgrade() {
+            let noted = lock.note_logged(self.last, self.settings.syncs);
+            noted.map_err(failed)?;
+        }
         Ok(())
+    }
+
+    /// Now and then, whether what is written can still be found: files that were deleted can be
+    /// written to as well as others.
+    fn look_after_place(&mut self) -> Result<(), SaveError> {
+        self.written += 1;
+        let is_due = self.wall_ms.abs_diff(self.looked_ms) >= LOOK_INTERVAL_MS;
+        if !is_due && self.written < LOOK_WRITES {
+            return Ok(());
+        }
+        (self.looked_ms, self.written) = (self.wall_ms, 0);
+        let is_in_place = self.lock.upgrade().is_none_or(|lock| lock.is_in_place());
+        let is_there = |(file, path): &(File, PathBuf)| files::is_at(file, path);
+        if is_in_place && self.file.as_ref().is_none_or(is_there) {
+            return Ok(());
+        }
+        let path = self.file.as_ref().map_or(&self.folder, |(_, path)| path);
+        Err(SaveError::LogGone { path: path.clone() })
     }
 }
 
 /// A log that is there is never written over: it may have what no snapshot has.
 fn create(path: &PathBuf, sync: Option<&PathBuf>) -> io::Result<File> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let mut file = files::private(&mut options).open(path)?;
     let mut header = LOG_MAGIC.to_be_bytes().to_vec();
     jute::put_int(&mut header, VERSION);
     header.extend_from_slice(&DB_ID);

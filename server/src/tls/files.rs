@@ -19,7 +19,7 @@ use tokio_rustls::{
     },
 };
 
-use crate::config::Config;
+use crate::{config::Config, files};
 
 /// Why clients cannot be served over TLS.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +79,8 @@ pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     };
     // Settings have been validated: both are there.
     let file = config.tls_key.clone().unwrap_or_default();
-    let key = PrivateKeyDer::from_pem_file(&file).map_err(|source| TlsError::File {
+    let key = read(&file).and_then(|bytes| PrivateKeyDer::from_pem_slice(&bytes));
+    let key = key.map_err(|source| TlsError::File {
         setting: "tls_key",
         file: file.clone(),
         source,
@@ -108,8 +109,8 @@ fn certificates(
     setting: &'static str,
     file: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let certificates = CertificateDer::pem_file_iter(file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let certificates = read(file)
+        .and_then(|bytes| CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>())
         .map_err(|source| TlsError::File {
             setting,
             file: file.to_path_buf(),
@@ -120,6 +121,10 @@ fn certificates(
         return Err(TlsError::NoCertificate { setting, file });
     }
     Ok(certificates)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, pem::Error> {
+    files::read(file, files::SETTINGS_BYTES_MAX).map_err(pem::Error::Io)
 }
 
 fn unusable(setting: &'static str, file: &Path) -> impl FnOnce(Error) -> TlsError {

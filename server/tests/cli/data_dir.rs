@@ -239,10 +239,213 @@ fn damaged_save_exits_with_1_and_is_left_alone() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     let expected =
-        format!("{snapshot:?} at byte 8: the file ends 8 bytes too early; move the file");
+        format!("{snapshot:?} at byte 8: the file ends 8 bytes too early; put the file back");
     assert!(complaint.contains(&expected), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
     assert_eq!(fs::read(&snapshot).unwrap(), b"ZKSN\0\0\0\x02");
+}
+
+/// One flipped bit in the end byte of an entry looked as the end of the log: the changes behind it were
+/// left out, and nothing was said.
+#[test]
+fn damaged_log_is_refused_and_gone_on_without_if_asked_for() {
+    let dir = scratch_dir("damaged_log");
+    let at = dir.to_str().unwrap();
+    let server = start(at, &["--txn-log", "sync"]);
+    let (mut client, ..) = open(server.address());
+    for _ in 0..20 {
+        ask(&mut client, &sequential());
+    }
+    server.signal(Signal::KILL);
+    server.end();
+    let folder = dir.join("version-2");
+    let paths = fs::read_dir(&folder).unwrap();
+    let mut paths = paths.map(|entry| entry.unwrap().path());
+    let is_log = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("log.")
+    };
+    let log = paths.find(is_log).unwrap();
+    let mut bytes = fs::read(&log).unwrap();
+    // The end of an entry, some way in: the next one begins with the upper half of a checksum.
+    let middle = bytes.len() / 2;
+    let end = bytes[middle..]
+        .windows(5)
+        .position(|bytes| bytes == b"B\0\0\0\0");
+    bytes[middle + end.unwrap()] ^= 0x40;
+    fs::write(&log, &bytes).unwrap();
+    let output = run(&["--port", "0", "--data-dir", at]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains(&format!("{log:?} at byte ")),
+        "{complaint}"
+    );
+    assert!(complaint.contains("--trust-damaged-data"), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert_eq!(fs::read(&log).unwrap(), bytes);
+
+    let server = start(at, &["--trust-damaged-data"]);
+    let mut client = connect(server.address());
+    hello(&mut client, &ConnectRequest::new(10_000));
+    let children = Request::GetChildren {
+        path: Some("/".into()),
+        watch: false,
+    };
+    let (_, reply) = ask(&mut client, &children);
+    let Reply::Children(names) = reply else {
+        panic!("{reply:?} to getChildren");
+    };
+    let left = names
+        .iter()
+        .filter(|name| name.to_string().starts_with("n-"));
+    assert!((5..20).contains(&left.count()), "{names:?}");
+    let name = log.file_name().unwrap().to_str().unwrap();
+    assert_eq!(
+        fs::read(folder.join(format!("unread.{name}"))).unwrap(),
+        bytes
+    );
+    assert_eq!(server.terminate().0.code(), Some(0));
+    assert_eq!(start(at, &[]).terminate().0.code(), Some(0));
+}
+
+/// Changes went into a file that was deleted, and were answered.
+#[test]
+fn log_that_is_deleted_while_it_is_written_stops_the_program() {
+    let dir = scratch_dir("gone_log");
+    let server = start(dir.to_str().unwrap(), &["--txn-log", "write"]);
+    let (mut client, ..) = open(server.address());
+    fs::remove_dir_all(&dir).unwrap();
+    let mut out = Vec::new();
+    sequential().encode(Xid(1), &mut out);
+    let mut answered = 0;
+    let mut head = [0; 4];
+    while answered < 300 && client.write_all(&out).is_ok() && client.read_exact(&mut head).is_ok() {
+        let mut body = vec![0; u32::from_be_bytes(head) as usize];
+        if client.read_exact(&mut body).is_err() {
+            break;
+        }
+        answered += 1;
+    }
+    assert!(answered <= 256, "{answered} changes were answered");
+    let (status, _, err) = server.end();
+    assert_eq!(status.code(), Some(1));
+    assert!(err.contains("was deleted or replaced"), "{err}");
+}
+
+/// Files have data, and digests of passwords.
+#[cfg(unix)]
+#[test]
+fn files_are_for_the_user_of_the_server_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = scratch_dir("private");
+    let at = dir.to_str().unwrap();
+    let server = start(at, &["--txn-log", "write"]);
+    let (mut client, ..) = open(server.address());
+    ask(&mut client, &sequential());
+    assert_eq!(server.terminate().0.code(), Some(0));
+    let copy = dir.join("copy");
+    let output = run(&["export", at, copy.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut folders = vec![dir];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        let mode = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder:?}");
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{path:?}");
+            files += 1;
+        }
+    }
+    assert!(files >= 4, "{files}");
+}
+
+/// A named pipe was opened and waited for, for ever.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_read_wherever_one_is_named() {
+    let dir = scratch_dir("irregular");
+    let folder = dir.join("version-2");
+    fs::create_dir_all(&folder).unwrap();
+    let pipe = dir.join("pipe");
+    for path in [&pipe, &folder.join("snapshot.5")] {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+    let as_text = |path: &PathBuf| path.to_str().unwrap().to_owned();
+    let (at, pipe) = (as_text(&dir), as_text(&pipe));
+    let device = "/dev/zero".to_owned();
+    for (path, what) in [
+        (&pipe, "a named pipe, not a regular file"),
+        (&device, "a device, not a regular file"),
+        (&at, "a directory, not a regular file"),
+    ] {
+        for option in [
+            "--config",
+            "--seed",
+            "--jaas-config",
+            "--control-token-file",
+        ] {
+            let output = run(&["--port", "0", option, path]);
+            assert_eq!(output.status.code(), Some(2), "{option} {path}");
+            let complaint = text(&output.stderr);
+            assert!(complaint.contains(what), "{option} {path}: {complaint}");
+        }
+        #[cfg(feature = "tls")]
+        for options in [
+            ["--tls-cert", path, "--tls-key", &at],
+            ["--tls-cert", &at, "--tls-key", path],
+        ] {
+            let output = run(&[&["--port", "0", "--secure-port", "0"], &options[..]].concat());
+            assert_eq!(output.status.code(), Some(1), "{options:?}");
+            let complaint = text(&output.stderr);
+            assert!(
+                complaint.contains("not a regular file"),
+                "{options:?}: {complaint}"
+            );
+        }
+    }
+    for arguments in [
+        vec!["--port", "0", "--data-dir", &at],
+        vec!["--port", "0", "--import", &at],
+        vec!["--port", "0", "--import", &pipe],
+        vec!["--port", "0", "--import", &at, "--import-logs", &pipe],
+        vec!["--port", "0", "--data-dir", &pipe],
+        vec!["export", &at, &format!("{at}/copy")],
+        vec!["export", &pipe, &format!("{at}/copy")],
+    ] {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let complaint = text(&output.stderr);
+        let faults = ["a named pipe", "cannot list", "cannot create"];
+        let is_told = faults.iter().any(|fault| complaint.contains(fault));
+        assert!(is_told, "{arguments:?}: {complaint}");
+    }
+}
+
+/// With the lock file deleted a second server started in the directory of the first.
+#[test]
+fn second_process_is_refused_without_the_lock_file_too() {
+    let dir = scratch_dir("second_without_file");
+    let server = start(dir.to_str().unwrap(), &[]);
+    fs::remove_file(dir.join("minikeeper.lock")).unwrap();
+    let output = run(&["--port", "0", "--data-dir", dir.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("is held by another server"),
+        "{complaint}"
+    );
+    assert_eq!(server.terminate().0.code(), Some(0));
 }
 
 /// The directory is gone when the program stops, so that it cannot save.

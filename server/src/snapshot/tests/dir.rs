@@ -44,7 +44,7 @@ impl Scratch {
         let before = self.names();
         let outcome = self
             .open()
-            .and_then(|mut dir| dir.load(Settings::default()));
+            .and_then(|mut dir| dir.load(Settings::default(), false));
         let text = outcome.unwrap_err().to_string();
         assert_eq!(self.names(), before, "nothing is changed");
         text.replace(&format!("{}/version-2/", self.0.display()), "")
@@ -63,7 +63,7 @@ fn save(dir: &mut DataDir, engine: &Engine) {
 }
 
 pub(super) fn load(dir: &mut DataDir) -> Engine {
-    dir.load(Settings::default()).unwrap()
+    dir.load(Settings::default(), false).unwrap()
 }
 
 /// What an original writes: nobody's mark in the header.
@@ -83,8 +83,8 @@ fn saved_state_is_loaded_and_zxid_goes_on() {
     let scratch = Scratch::new("loaded");
     let mut dir = scratch.open().unwrap();
     assert_eq!(dir.saved(), None);
-    dir.note_running().unwrap();
     let saved = engine();
+    dir.begin(&saved).unwrap();
     save(&mut dir, &saved);
     dir.note_saved().unwrap();
     drop(dir);
@@ -114,20 +114,21 @@ fn zxid_after_killed_servers_is_above_all_they_can_have_used() {
     let saved = engine();
     let above = |times: i64| Zxid(saved.zxid().0 + (times << 32));
     let mut dir = scratch.open().unwrap();
-    dir.note_running().unwrap();
+    dir.begin(&saved).unwrap();
     save(&mut dir, &saved);
     // Not stopped politely, three times; the third gets to save.
     drop(dir);
     for times in 1..3 {
         let mut dir = scratch.open().unwrap();
-        assert_eq!(load(&mut dir).zxid(), above(times));
+        let loaded = load(&mut dir);
+        assert_eq!(loaded.zxid(), above(times));
         assert_eq!(dir.zxid(), above(times));
-        dir.note_running().unwrap();
+        dir.begin(&loaded).unwrap();
     }
     let mut dir = scratch.open().unwrap();
     let third = load(&mut dir);
     assert_eq!(third.zxid(), above(3));
-    dir.note_running().unwrap();
+    dir.begin(&third).unwrap();
     save(&mut dir, &third);
     dir.note_saved().unwrap();
     drop(dir);
@@ -197,14 +198,15 @@ fn save_that_was_never_finished_is_not_looked_at() {
 #[test]
 fn damaged_snapshot_is_refused_and_named() {
     let scratch = Scratch::new("damaged");
-    scratch.put("snapshot.3", &copy(&engine()));
+    scratch.put("snapshot.5", &copy(&engine()));
     let mut bytes = copy(&engine());
     bytes.truncate(100);
     scratch.put("snapshot.10", &bytes);
     assert_eq!(
         scratch.refusal(),
-        "\"snapshot.10\" at byte 79: the file ends 47 bytes too early; \
-         move the file away to start from the one before it, or from nothing"
+        "\"snapshot.10\" at byte 79: the file ends 47 bytes too early; put the file back as it was, \
+         or go on with what can be read, without the changes that cannot (--trust-damaged-data, \
+         trust_damaged_data)"
     );
     fs::remove_file(scratch.0.join("version-2/snapshot.10")).unwrap();
     assert_eq!(load(&mut scratch.open().unwrap()).counts().znodes, 8);

@@ -212,10 +212,11 @@ fn only_what_is_behind_the_snapshot_is_done() {
         ("log.5", log(&[txn(5, 1, &create("/d", false, 4))])),
     ];
     let scratch = with_logs("behind", &logs);
-    scratch.put(
-        "snapshot.3",
-        &copy(&Engine::new(super::Settings::default())),
-    );
+    let settings = super::Settings {
+        zxid: Zxid(3),
+        ..super::Settings::default()
+    };
+    scratch.put("snapshot.3", &copy(&Engine::new(settings)));
     // The first log, which makes no sense, is not even looked at.
     let engine = loaded(&scratch);
     assert_eq!(engine.children("/").unwrap(), ["zookeeper", "c", "d"]);
@@ -333,10 +334,116 @@ fn damaged_log_is_refused_and_named() {
         let expected = format!("\"log.1\" at byte {fault}");
         assert!(text.starts_with(&expected), "{text}\n{expected}");
         assert!(
-            text.contains("; let the original's zkTxnLogToolkit.sh --recover"),
+            text.contains("; put the file back as it was, or go on with what can be read"),
             "{text}"
         );
     }
+}
+
+/// One flipped bit in a length or an end byte looked as the end of the log: the changes behind it were
+/// left out, and nothing was said.
+#[test]
+fn flipped_bit_in_length_or_end_byte_is_refused() {
+    let entries: Vec<_> = (1..=5)
+        .map(|zxid| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1)))
+        .collect();
+    let whole = log(&entries);
+    let size = (whole.len() - 100 - HEADER.len()) / 5;
+    for entry in 0..5 {
+        let start = HEADER.len() + entry * size;
+        for at in (start + 8..start + 12).chain([start + size - 1]) {
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << bit;
+                let scratch = with_logs("flipped", &[("log.1", bytes)]);
+                let text = scratch.refusal();
+                assert!(text.starts_with("\"log.1\" at byte "), "{at} {bit}: {text}");
+            }
+        }
+    }
+}
+
+/// A log in the middle that was removed, or filled with zeros, was left out with its changes.
+#[test]
+fn log_that_is_missing_in_the_middle_is_refused() {
+    let logs = |middle: Option<Vec<u8>>| {
+        let name = |at: i64| create(&format!("/n{at}"), false, 1);
+        let of = |from: i64| log(&[txn(from, 1, &name(from)), txn(from + 1, 1, &name(from + 1))]);
+        let scratch = with_logs("middle", &[("log.1", of(1)), ("log.5", of(5))]);
+        if let Some(bytes) = middle {
+            scratch.put("log.3", &bytes);
+        }
+        (scratch, of(3))
+    };
+    let (scratch, middle) = logs(None);
+    let gap = "change 0x5 does not follow 0x2, the last one in \"log.1\"";
+    let text = scratch.refusal();
+    assert!(text.starts_with("\"log.5\" at byte 16: "), "{text}");
+    assert!(text.contains(gap), "{text}");
+    let mut zeros = middle.clone();
+    zeros[16..].fill(0);
+    let text = logs(Some(zeros)).0.refusal();
+    assert!(text.contains(gap), "{text}");
+    for bytes in [vec![0; middle.len()], Vec::new(), middle[..40].to_vec()] {
+        let text = logs(Some(bytes)).0.refusal();
+        assert!(text.starts_with("\"log.3\" at byte "), "{text}");
+    }
+    assert_eq!(loaded(&logs(Some(middle)).0).zxid(), Zxid(6));
+}
+
+/// Source: ZooKeeper's `Leader`: the first change of an epoch has the number 1 in it.
+#[test]
+fn ensemble_goes_on_with_the_first_change_of_a_later_epoch() {
+    let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid:x}"), false, 1));
+    let later = 7 << 32;
+    let both = log(&[entry(1), entry(later + 1), entry(later + 2)]);
+    let scratch = with_logs("epochs", &[("log.1", both)]);
+    assert_eq!(loaded(&scratch).zxid(), Zxid(later + 2));
+    for zxid in [later, later + 2, 1, 0] {
+        let scratch = with_logs("epochs", &[("log.1", log(&[entry(1), entry(zxid)]))]);
+        let text = scratch.refusal();
+        assert!(text.contains("does not follow 0x1"), "{zxid:#x}: {text}");
+    }
+}
+
+/// Goes on with what can be read if that is asked for, once: what was not read is set aside.
+#[test]
+fn damaged_log_is_set_aside_if_that_is_trusted() {
+    let entries = |from: i64| {
+        let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1));
+        log(&[entry(from), entry(from + 1), entry(from + 2)])
+    };
+    let mut damaged = entries(4);
+    let last = damaged.len() - 101;
+    damaged[last] ^= 1;
+    let logs = [
+        ("log.1", entries(1)),
+        ("log.4", damaged),
+        ("log.7", entries(7)),
+    ];
+    let scratch = with_logs("trusted", &logs);
+    scratch.refusal();
+    let mut dir = scratch.open().unwrap();
+    let engine = dir.load(super::Settings::default(), true).unwrap();
+    let names = ["zookeeper", "n1", "n2", "n3", "n4", "n5"];
+    assert_eq!(engine.children("/").unwrap(), names);
+    dir.begin(&engine).unwrap();
+    drop(dir);
+    // Above all that clients can have seen.
+    let saved = (1 << 32) + 7;
+    assert_eq!(engine.zxid(), Zxid(saved));
+    let snapshot = format!("snapshot.{saved:x}");
+    let left = [
+        "log.1",
+        "snapshot.0",
+        &snapshot,
+        "unread.log.4",
+        "unread.log.7",
+    ];
+    assert_eq!(scratch.names(), left);
+    assert_eq!(loaded(&scratch).children("/").unwrap(), names);
+    let source = DataSource::new(&scratch.0);
+    assert!(source.load(super::Settings::default()).is_ok());
 }
 
 /// Source: the original's `FileTxnSnapLog.restore`, ZOOKEEPER-3056.

@@ -1,5 +1,6 @@
 //! The format and the directory. Source: reference section 22.
 
+mod damage;
 mod dir;
 mod format;
 mod import;
