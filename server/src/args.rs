@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use minikeeper::{Config, ControlConfig, DataSource, Secret, TxnLog};
+use minikeeper::{Config, ControlConfig, DataSource, DigestAlgorithm, Secret, TxnLog};
 use tracing_subscriber::filter::Targets;
 
 use crate::{ctl::CtlArgs, token};
@@ -228,6 +228,9 @@ pub(crate) struct ServeArgs {
     /// and paths. Name them for other machines: *,dump
     #[arg(long = "4lw-whitelist", value_name = "LIST", default_value = "*")]
     four_letter_whitelist: String,
+    /// Answer isro whatever the whitelist says, as ZooKeeper does with readonlymode.enabled
+    #[arg(long)]
+    read_only_mode: bool,
     /// Note a digest of the whole tree every 128 changes, for the word hash
     #[arg(long)]
     digest: bool,
@@ -342,8 +345,19 @@ struct AccessArgs {
     #[arg(long)]
     skip_acl: bool,
     /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD))
+    ///
+    /// Of another hash with --digest-alg.
     #[arg(long, value_name = "ID")]
     super_digest: Option<String>,
+    /// Hash of digest identities, as Java names it: SHA1, SHA-256, SHA-512, SHA3-256, ...
+    #[arg(long, value_name = "NAME", default_value = "SHA1")]
+    digest_alg: DigestAlgorithm,
+    /// Close connections whose client names another ensemble than these, in scheme ensemble
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    ensemble_auth_name: Option<Vec<String>>,
+    /// Offer ZooKeeper's sample scheme key: multiples of the number in the znode /key
+    #[arg(long)]
+    key_auth: bool,
     /// Switch the digest scheme off
     #[arg(long)]
     no_digest: bool,
@@ -512,6 +526,10 @@ impl ServeArgs {
             reconfig_enabled: znodes.reconfig_enabled,
             skip_acl: access.skip_acl,
             digest_enabled: !access.no_digest,
+            digest_algorithm: access.digest_alg,
+            ensemble_names: access.ensemble_auth_name.clone(),
+            key_scheme: access.key_auth,
+            read_only_mode: self.read_only_mode,
             super_digest: access.super_digest.clone().map(Secret::from),
             sasl_super_users: access.sasl_super_user.clone(),
             sasl_allow_failed: access.allow_sasl_failed_clients,

@@ -16,7 +16,7 @@ pub use checks::ConfigError;
 pub use control::ControlConfig;
 pub use txn_log::TxnLog;
 
-use minikeeper_engine::Secret;
+use minikeeper_engine::{DigestAlgorithm, Secret};
 
 use crate::tree::Tree;
 
@@ -152,8 +152,11 @@ pub struct Config {
     /// Whether the digest scheme exists. Default: yes.
     /// Source: `DigestAuthenticationProvider.enabled`.
     pub digest_enabled: bool,
+    /// The hash of digest identities, in access lists and of the super user. Default: SHA-1.
+    /// Source: `DigestAuthenticationProvider.digestAlg`.
+    pub digest_algorithm: DigestAlgorithm,
     /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
-    /// `super:<password>`. Default: none. Source: `DigestAuthenticationProvider.superDigest`.
+    /// `super:<password>`, or of what `digest_algorithm` names. Default: none. Source: `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<Secret>,
     /// Names and passwords for SASL logins (DIGEST-MD5). While there are none, an exchange
     /// succeeds at once and proves nothing, as on the original. Default: none.
@@ -165,9 +168,22 @@ pub struct Config {
     /// Source: `allowSaslFailedClients`.
     pub sasl_allow_failed: bool,
     /// Requests need an identity of one of these schemes, or the connection is refused with
-    /// SESSIONCLOSEDREQUIRESASLAUTH. Default: none. Source: `enforce.auth.schemes`;
+    /// SESSIONCLOSEDREQUIRESASLAUTH. With `sasl` and without `sasl_users` that is every one, as by
+    /// ZooKeeper, and the log warns. Default: none. Source: `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
+    /// The ensembles that this server is of. A client that names another one, in an auth packet of
+    /// scheme `ensemble`, loses its connection without an answer, so that it tries another server.
+    /// Without names none is checked. Default: `None`, the scheme does not exist.
+    /// Source: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
+    pub ensemble_names: Option<Vec<String>>,
+    /// Whether the scheme `key` exists, of ZooKeeper's sample `KeyAuthenticationProvider`: a client
+    /// that sends a multiple of the number in the znode `/key`, or any data while that is not
+    /// there, is `key:` with an empty id in access lists. Proves nothing; for tests. Default: no.
+    pub key_scheme: bool,
+    /// Whether `isro` is answered whatever the whitelist says. The answer is `rw`: a single server
+    /// is never read-only. Default: no. Source: `readonlymode.enabled`.
+    pub read_only_mode: bool,
     /// Which four-letter words are answered: their names, separated by commas, or `*` for all, but
     /// `cons`, `dump`, `wchc` and `wchp` only to this machine: they list session ids and paths, and
     /// other machines get them if they are named. `srvr` is always answered. Default: `*`.
@@ -291,6 +307,10 @@ impl Default for Config {
             skip_acl: false,
             tree_digests: false,
             digest_enabled: true,
+            digest_algorithm: DigestAlgorithm::Sha1,
+            ensemble_names: None,
+            key_scheme: false,
+            read_only_mode: false,
             super_digest: None,
             sasl_users: Vec::new(),
             sasl_super_users: Vec::new(),

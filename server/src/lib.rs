@@ -120,7 +120,9 @@ pub use faults::{
 pub use jaas::{JaasError, jaas_users};
 pub use limits::LimitCounts;
 pub use local::LocalStream;
-pub use minikeeper_engine::{Broken, ImageError, Keep, Secret, WatchKind};
+pub use minikeeper_engine::{
+    Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
+};
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub use seeding::SeedError;
 pub use server::{Builder, Server};

@@ -76,6 +76,7 @@ impl Server {
         // Put there once, so that nothing that copies the settings copies it too.
         let seed = std::mem::take(&mut config.seed);
         seeding::check(&seed, config.frame_bytes_max)?;
+        config.warn_of_locked_out_clients();
         let listeners = Listeners::bind(&mut config)?;
         #[cfg(feature = "control")]
         let own_port = own_port::bind(&mut config)?;

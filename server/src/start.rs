@@ -132,6 +132,9 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         reconfig_enabled: config.reconfig_enabled,
         skip_acl: config.skip_acl,
         digest_enabled: config.digest_enabled,
+        digest_algorithm: config.digest_algorithm,
+        ensemble_names: config.ensemble_names.clone(),
+        key_scheme: config.key_scheme,
         super_digest: config.super_digest.clone(),
         sasl: (!config.sasl_users.is_empty()).then(|| SaslSettings {
             users: config.sasl_users.clone(),

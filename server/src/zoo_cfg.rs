@@ -2,8 +2,9 @@
 //!
 //! Source: reference section 21; the original's `QuorumPeerConfig` for the keys of the file, and
 //! the system properties `zookeeper.KEY` that it makes of all others. Where the original takes
-//! what it cannot read for a default, this is an error. Two more are taken, which the original
-//! reads from Java's command line alone: `jute.maxbuffer` and `znode.container.*`.
+//! what it cannot read for a default, this is an error. More are taken, which the original
+//! reads from Java's command line alone: `jute.maxbuffer`, `znode.container.*` and
+//! `readonlymode.enabled`.
 
 mod entry;
 mod reason;
@@ -63,6 +64,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("skipACL", "skip_acl"),
     ("DigestAuthenticationProvider.enabled", "no_digest"),
     ("DigestAuthenticationProvider.superDigest", "super_digest"),
+    ("DigestAuthenticationProvider.digestAlg", "digest_alg"),
+    ("ensembleAuthName", "ensemble_auth_name"),
+    ("readonlymode.enabled", "read_only_mode"),
     ("allowSaslFailedClients", "allow_sasl_failed_clients"),
     ("enforce.auth.enabled", "enforce_auth_schemes"),
     ("enforce.auth.schemes", "enforce_auth_schemes"),
@@ -119,6 +123,7 @@ pub(crate) fn apply(
     {
         return Err(error);
     }
+    file.take_ensemble_names(config, is_given("ensemble_auth_name"));
     let schemes = file.enforced_schemes()?;
     if !schemes.is_empty() && !is_given("enforce_auth_schemes") {
         config.enforce_auth_schemes = schemes;
@@ -141,6 +146,10 @@ struct File {
     /// `secureClientPortAddress`
     #[cfg(feature = "tls")]
     secure_address: Option<IpAddr>,
+    /// The class of `ensemble` is among the `authProvider.N`.
+    has_ensemble_scheme: bool,
+    /// `ensembleAuthName`, and that it has no effect alone.
+    ensemble_names: Option<(Vec<String>, Ignored)>,
     /// `sessionRequireClientSASLAuth`
     is_sasl_enforced: bool,
     ignored: Vec<Ignored>,
@@ -242,6 +251,21 @@ impl File {
             "DigestAuthenticationProvider.superDigest" => {
                 config.super_digest = Some(entry.digest()?.into());
             }
+            "DigestAuthenticationProvider.digestAlg" => {
+                let algorithm = entry.value.parse();
+                config.digest_algorithm = algorithm.map_err(|_| {
+                    entry.must_be("a digest algorithm of Java: MD5, SHA1, SHA-256, SHA3-256, ...")
+                })?;
+            }
+            "ensembleAuthName" => {
+                let names = entry.value.split(',').map(str::trim).map(str::to_owned);
+                let alone = entry.ignored(
+                    "it needs authProvider.1=org.apache.zookeeper.server.auth.\
+                     EnsembleAuthenticationProvider",
+                );
+                self.ensemble_names = Some((names.collect(), alone));
+            }
+            "readonlymode.enabled" => config.read_only_mode = entry.boolean()?,
             "allowSaslFailedClients" => config.sasl_allow_failed = entry.boolean()?,
             "enforce.auth.enabled" => {
                 let needs_schemes = || entry.must_be("false, or enforce.auth.schemes be set");
@@ -277,7 +301,7 @@ impl File {
                 let subject = entry.not_empty("the subject of a certificate")?;
                 config.x509_super_user = Some(subject.to_owned());
             }
-            key if key.starts_with("authProvider.") => self.take_auth_provider(entry),
+            key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config)?,
             // Never by itself: the original may be running on it.
             "dataDir" => {
                 self.ignored
@@ -288,24 +312,50 @@ impl File {
         Ok(())
     }
 
-    /// The schemes `digest` and `ip` need no provider, and `sasl` comes with its users; others
-    /// than the original's are code.
-    fn take_auth_provider(&mut self, entry: &Entry<'_>) {
+    /// The schemes `digest` and `ip` need no provider, and `sasl` comes with its users; others than
+    /// ZooKeeper's are code. Refused and not ignored: clients that count on a scheme of their own
+    /// would be told that it does not exist.
+    fn take_auth_provider(
+        &mut self,
+        entry: &Entry<'_>,
+        config: &mut Config,
+    ) -> Result<(), ZooCfgError> {
         let class = entry
             .value
             .strip_prefix("org.apache.zookeeper.server.auth.");
-        let is_served = matches!(
-            class,
+        match class {
             Some(
                 "SASLAuthenticationProvider"
-                    | "DigestAuthenticationProvider"
-                    | "IPAuthenticationProvider"
-            )
-        );
-        let is_x509 = cfg!(feature = "tls") && class == Some("X509AuthenticationProvider");
-        if !is_served && !is_x509 {
-            let reason = "digest, ip and sasl are the schemes served";
-            self.ignored.push(entry.ignored(reason));
+                | "DigestAuthenticationProvider"
+                | "IPAuthenticationProvider",
+            ) => {}
+            Some("X509AuthenticationProvider") if cfg!(feature = "tls") => {}
+            Some("X509AuthenticationProvider") => {
+                let allowed =
+                    "another class, or the program be built with TLS, cargo's feature `tls`";
+                return Err(entry.must_be(allowed));
+            }
+            Some("EnsembleAuthenticationProvider") => self.has_ensemble_scheme = true,
+            Some("KeyAuthenticationProvider") => config.key_scheme = true,
+            _ => {
+                let allowed = "DigestAuthenticationProvider, IPAuthenticationProvider, \
+                               SASLAuthenticationProvider, X509AuthenticationProvider, \
+                               EnsembleAuthenticationProvider or KeyAuthenticationProvider of \
+                               org.apache.zookeeper.server.auth: others are code in Java";
+                return Err(entry.must_be(allowed));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_ensemble_names(&mut self, config: &mut Config, is_given: bool) {
+        match (self.has_ensemble_scheme, self.ensemble_names.take()) {
+            (false, None) => {}
+            (false, Some((_, alone))) => self.ignored.push(alone),
+            (true, _) if is_given => {}
+            (true, names) => {
+                config.ensemble_names = Some(names.map(|(names, _)| names).unwrap_or_default());
+            }
         }
     }
 

@@ -26,6 +26,7 @@
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `faults` | what a test lets go wrong: requests, replies, connections, events |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
+//! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
 //! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
 //! | `local` | the connection without a socket |
 
@@ -57,6 +58,7 @@ mod paths;
 mod restarting;
 mod rewinding;
 mod saving;
+mod schemes;
 mod seeding;
 mod session_verbs;
 mod sessions;

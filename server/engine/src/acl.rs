@@ -33,6 +33,7 @@ pub(crate) struct Schemes {
     pub(crate) digest: bool,
     pub(crate) sasl: bool,
     pub(crate) x509: bool,
+    pub(crate) key: bool,
     /// Off: everybody may do everything, lists are only stored.
     pub(crate) enforced: bool,
 }
@@ -43,6 +44,7 @@ impl Schemes {
             digest: settings.digest_enabled,
             sasl: settings.sasl.is_some(),
             x509: settings.x509,
+            key: settings.key_scheme,
             enforced: !settings.skip_acl,
         }
     }
@@ -217,7 +219,7 @@ fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
         .filter(|identity| {
             matches!(
                 identity.scheme,
-                Scheme::Digest | Scheme::Sasl | Scheme::X509
+                Scheme::Digest | Scheme::Sasl | Scheme::X509 | Scheme::Key
             )
         })
         .map(|identity| (identity.scheme, &identity.id))
@@ -234,6 +236,7 @@ fn is_valid(scheme: &Ustring, id: Option<&Ustring>, schemes: Schemes) -> Result<
         b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
         b"x509" if schemes.x509 => x500::is_name(&id()?),
         b"ip" => identity::is_ip_id(&id()?),
+        b"key" => schemes.key,
         _ => false,
     })
 }
@@ -251,6 +254,7 @@ mod tests {
         digest: true,
         sasl: true,
         x509: true,
+        key: true,
         enforced: true,
     };
 
@@ -301,6 +305,7 @@ mod tests {
             digest: false,
             sasl: false,
             x509: false,
+            key: false,
             enforced: true,
         };
         for (scheme, id) in [("digest", "a:b"), ("sasl", "bob"), ("x509", "CN=bob")] {

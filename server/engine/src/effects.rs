@@ -37,6 +37,8 @@ pub enum CloseReason {
     AuthFailed,
     /// A request came before an identity of the schemes in `enforce_auth_schemes`.
     AuthRequired,
+    /// The client is looking for another ensemble.
+    EnsembleRefused,
     /// A SASL message of a kind that the original trips over.
     SaslUnanswered,
     /// `sessions_max` is reached.
@@ -56,6 +58,7 @@ impl std::fmt::Display for CloseReason {
             Self::UnknownOp => "operation unknown",
             Self::AuthFailed => "authentication failed",
             Self::AuthRequired => "request before the authentication in enforce_auth_schemes",
+            Self::EnsembleRefused => "client is looking for another ensemble (ensemble_names)",
             Self::SaslUnanswered => "sasl message malformed",
             Self::SessionsMax => "sessions_max reached",
             Self::Rewound => "session opened after the state that was gone back to",

@@ -24,6 +24,8 @@ pub(crate) enum Scheme {
     Sasl,
     /// A certificate, shown when the connection was made.
     X509,
+    /// A multiple of the number in `/key`.
+    Key,
     /// May do everything; comes with a digest, SASL or X.509 identity that is configured for it.
     Super,
 }
@@ -35,6 +37,7 @@ impl Scheme {
             Self::Digest => "digest",
             Self::Sasl => "sasl",
             Self::X509 => "x509",
+            Self::Key => "key",
             Self::Super => "super",
         }
     }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
-use crate::secret::Secret;
+use crate::{identity::DigestAlgorithm, secret::Secret};
 
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
@@ -178,8 +178,23 @@ pub struct Settings {
     ///
     /// Default: true. Source: `DigestAuthenticationProvider.enabled`.
     pub digest_enabled: bool,
+    /// The hash of digest identities, that of the super user included.
+    ///
+    /// Default: SHA-1. Source: `DigestAuthenticationProvider.digestAlg`.
+    pub digest_algorithm: DigestAlgorithm,
+    /// The ensembles that this server is of: a client that names another one in an auth packet of
+    /// scheme `ensemble` loses its connection. Without names none is checked; `None`: the scheme
+    /// does not exist.
+    ///
+    /// Default: none. Source: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
+    pub ensemble_names: Option<Vec<String>>,
+    /// Whether the scheme `key` exists: who sends a multiple of the number in the znode `/key` is
+    /// `key:` in access lists.
+    ///
+    /// Default: false. Source: the sample `KeyAuthenticationProvider`.
+    pub key_scheme: bool,
     /// The digest identity that may do everything: `super:` and the base64 of the SHA-1 of
-    /// `super:<password>`.
+    /// `super:<password>`, or of that hash which `digest_algorithm` names.
     ///
     /// Default: none. Source: `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<Secret>,
@@ -256,6 +271,9 @@ impl Default for Settings {
             skip_acl: false,
             digests: false,
             digest_enabled: true,
+            digest_algorithm: DigestAlgorithm::Sha1,
+            ensemble_names: None,
+            key_scheme: false,
             super_digest: None,
             sasl: None,
             x509: false,

@@ -94,6 +94,7 @@ pub use crate::{
     check::Broken,
     effects::{CloseReason, Effects, Event, Limit},
     handover::Handover,
+    identity::{DigestAlgorithm, UnknownDigestAlgorithm},
     image::{Image, SessionImage, ZnodeImage, Znodes},
     image_error::ImageError,
     input::{ConnId, Input, Now, SaslSettings, Settings},

@@ -49,6 +49,7 @@ fn is_meant(entry: &Acl, who: &Identities) -> bool {
             equals(Scheme::Sasl) || who.of_scheme(Scheme::Sasl).any(is_super)
         }
         b"x509" => equals(Scheme::X509),
+        b"key" => equals(Scheme::Key),
         b"ip" => identity::ip_matches(&id.to_str_lossy(), who.address),
         _ => false,
     }

@@ -22,8 +22,8 @@ pub enum ConfigError {
     },
     /// A scheme that is demanded does not exist here, so that nobody could ever be served.
     #[error(
-        "enforce_auth_schemes names {scheme:?}; there are ip, digest while digest_enabled, \
-         sasl while there are sasl_users, and x509 with TLS"
+        "enforce_auth_schemes names {scheme:?}; there are ip, sasl, digest while digest_enabled, \
+         key while key_scheme, ensemble with ensemble_names, and x509 with TLS"
     )]
     UnknownScheme {
         /// What was demanded.
@@ -72,6 +72,19 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// Settings that make sense for a while: until there are users.
+    pub(crate) fn warn_of_locked_out_clients(&self) {
+        let is_sasl = |scheme: &String| scheme == "sasl";
+        if !self.enforce_auth_schemes.is_empty()
+            && self.enforce_auth_schemes.iter().all(is_sasl)
+            && self.sasl_users.is_empty()
+        {
+            tracing::warn!(
+                "enforce_auth_schemes demands sasl, and there are no sasl_users: no request is served"
+            );
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         for (setting, value) in [
             ("tick_time_ms", self.tick_time_ms as usize),
@@ -156,9 +169,10 @@ impl Config {
                 continue;
             }
             let exists = match scheme.as_str() {
-                "ip" => true,
+                "ip" | "sasl" => true,
                 "digest" => self.digest_enabled,
-                "sasl" => !self.sasl_users.is_empty(),
+                "key" => self.key_scheme,
+                "ensemble" => self.ensemble_names.is_some(),
                 _ => false,
             };
             if !exists {

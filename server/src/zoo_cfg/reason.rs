@@ -61,7 +61,7 @@ const TLS: [&str; 6] = [
 ];
 
 /// Ways of the original to use threads, memory and disk, and what is not served.
-const ORIGINAL_ALONE: [&str; 52] = [
+const ORIGINAL_ALONE: [&str; 50] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",
     "SASLAuthenticationProvider.",
@@ -78,7 +78,6 @@ const ORIGINAL_ALONE: [&str; 52] = [
     "disableAutoWatchReset",
     "emulate353TTLNodes",
     "enableEagerACLCheck",
-    "ensembleAuthName",
     "flushDelay",
     "forceSync",
     "fsync.",
@@ -99,7 +98,6 @@ const ORIGINAL_ALONE: [&str; 52] = [
     "nio.",
     "pathStats.",
     "preAllocSize",
-    "readonlymode.",
     "request.",
     "request_",
     "requireKerberosConfig",

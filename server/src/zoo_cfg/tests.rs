@@ -96,7 +96,10 @@ fn options_of_the_command_line_win_one_by_one() {
                enforceQuota=true\nreconfigEnabled=true\nskipACL=yes\n\
                DigestAuthenticationProvider.enabled=false\n\
                DigestAuthenticationProvider.superDigest=super:x\nallowSaslFailedClients=true\n\
-               enforce.auth.enabled=true\nenforce.auth.schemes=ip\nsuperUser=ann\nsuperUser.=bob";
+               enforce.auth.enabled=true\nenforce.auth.schemes=ip\nsuperUser=ann\nsuperUser.=bob\n\
+               DigestAuthenticationProvider.digestAlg=SHA-256\nreadonlymode.enabled=true\n\
+               authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\n\
+               ensembleAuthName=woo";
     let tls = if cfg!(feature = "tls") {
         "\nsecureClientPort=18\nX509AuthenticationProvider.superUser=CN=ann"
     } else {
@@ -156,6 +159,25 @@ fn settings_of_znodes_and_access_reach_the_config() {
     };
     assert_eq!(format!("{config:?}"), format!("{expected:?}"));
     assert_eq!(config.super_digest, expected.super_digest);
+}
+
+/// ZooKeeper's EnsembleAuthTest and KeyAuthClientTest set these.
+#[test]
+fn schemes_come_with_their_providers() {
+    let provider =
+        |class: &str| format!("authProvider.1=org.apache.zookeeper.server.auth.{class}\n");
+    let ensemble = provider("EnsembleAuthenticationProvider");
+    assert_eq!(config_of(&ensemble).ensemble_names, Some(Vec::new()));
+    let names = config_of(&(ensemble + "ensembleAuthName= foo,bar, baz "));
+    let expected = ["foo", "bar", "baz"].map(str::to_owned).to_vec();
+    assert_eq!(names.ensemble_names, Some(expected));
+    assert!(config_of(&provider("KeyAuthenticationProvider")).key_scheme);
+    let ignored = apply(b"ensembleAuthName=foo", &mut Config::default(), |_| false).unwrap();
+    assert_eq!(
+        ignored[0].to_string(),
+        "1: ensembleAuthName has no effect: it needs authProvider.1=\
+         org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider"
+    );
 }
 
 /// The original's `AuthenticationHelper`: SASL alone comes before the list.
@@ -224,7 +246,7 @@ fn secure_port_is_taken_with_its_address() {
 fn what_has_no_effect_is_named_with_its_line_and_why() {
     let text = "initLimit=4\n\nserver.1=localhost:1:2\nssl.x=y\nfoo bar\n\
                 globalOutstandingLimit=1000\n\
-                authProvider.1=com.example.Mine\n\
+                authProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider\n\
                 authProvider.2=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
                 autopurge.purgeInterval=1\nsslQuorum=false\n";
     let ignored = apply(text.as_bytes(), &mut Config::default(), |_| false).unwrap();
@@ -238,7 +260,6 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
             "5: foo has no effect: it is unknown here",
             "6: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
              here",
-            "7: authProvider.1 has no effect: digest, ip and sasl are the schemes served",
             "9: autopurge.purgeInterval has no effect: the original has it, and this server does not",
             "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
@@ -283,6 +304,19 @@ fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
         "DigestAuthenticationProvider.superDigest=secret",
         "1: DigestAuthenticationProvider.superDigest must be USER:DIGEST, with the Base64 form of \
          SHA-1 of USER:PASSWORD",
+    );
+    assert_refused(
+        "DigestAuthenticationProvider.digestAlg=SHA-3",
+        "1: DigestAuthenticationProvider.digestAlg is \"SHA-3\"; it must be a digest algorithm of \
+         Java: MD5, SHA1, SHA-256, SHA3-256, ...",
+    );
+    // It was a warning, and clients of that scheme were told that it does not exist.
+    assert_refused(
+        "clientPort=0\nauthProvider.1=com.example.Own",
+        "2: authProvider.1 is \"com.example.Own\"; it must be DigestAuthenticationProvider, \
+         IPAuthenticationProvider, SASLAuthenticationProvider, X509AuthenticationProvider, \
+         EnsembleAuthenticationProvider or KeyAuthenticationProvider of \
+         org.apache.zookeeper.server.auth: others are code in Java",
     );
     assert_refused(
         "a=\\u12",

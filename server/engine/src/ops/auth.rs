@@ -55,6 +55,19 @@ fn auth(
             .identities
             .get(caller.identities)
             .has_scheme(Scheme::X509),
+        (Some(b"ensemble"), data) if let_in(state, data) => true,
+        // No answer: a client that gets an error gives up, and this one is to try another server.
+        (Some(b"ensemble"), _) if state.settings.ensemble_names.is_some() => {
+            return answer.close(state, CloseReason::EnsembleRefused);
+        }
+        (Some(b"key"), Some(data)) if state.settings.key_scheme => {
+            let is_met = meets_key(state, data);
+            if is_met {
+                // Whatever the number was.
+                add(state, caller.conn, Scheme::Key, "");
+            }
+            is_met
+        }
         _ => false,
     };
     if has_succeeded {
@@ -65,8 +78,23 @@ fn auth(
     }
 }
 
+/// Whether the client names one of the ensembles this server is of, where that is looked at.
+fn let_in(state: &State, data: Option<&Bytes>) -> bool {
+    let names = state.settings.ensemble_names.as_ref();
+    let data = data.map(|data| &**data).unwrap_or_default();
+    names.is_some_and(|names| identity::is_of_ensemble(names, data))
+}
+
+/// Whether the client has a multiple of the number in `/key`; any will do while there is none, so
+/// that it can be written.
+fn meets_key(state: &State, data: &[u8]) -> bool {
+    let key = state.tree.find(b"/key").map(|id| &state.tree[id]);
+    key.and_then(|znode| znode.data())
+        .is_none_or(|key| identity::is_multiple_of_key(key, data))
+}
+
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) {
-    let id = identity::digest_identity(data);
+    let id = identity::digest_identity(data, state.settings.digest_algorithm);
     if state.settings.super_digest.as_deref() == Some(&id) {
         add(state, caller.conn, Scheme::Super, "");
     }
@@ -157,6 +185,7 @@ fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &m
         Scheme::Digest,
         Scheme::Sasl,
         Scheme::X509,
+        Scheme::Key,
         Scheme::Super,
     ];
     let is_let = schemes.iter().any(|scheme| {
