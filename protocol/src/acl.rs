@@ -48,11 +48,55 @@ impl Acl {
         })
     }
 
+    fn as_ref(&self) -> AclRef<'_> {
+        AclRef {
+            perms: self.perms,
+            scheme: self.scheme.as_ref().map(Ustring::as_bytes),
+            id: self.id.as_ref().map(Ustring::as_bytes),
+        }
+    }
+}
+
+/// One entry of an access list, as it lies in the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AclRef<'a> {
+    /// As [`Acl::perms`].
+    pub perms: Perms,
+    /// As [`Acl::scheme`].
+    pub scheme: Option<&'a [u8]>,
+    /// As [`Acl::id`].
+    pub id: Option<&'a [u8]>,
+}
+
+impl AclRef<'_> {
+    /// How long the entry is on the wire, in bytes.
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        let length = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
+        3 * size_of::<i32>() + length(self.scheme) + length(self.id)
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         jute::put_int(out, self.perms.0);
-        jute::put_ustring(out, self.scheme.as_ref());
-        jute::put_ustring(out, self.id.as_ref());
+        jute::put_buffer(out, self.scheme);
+        jute::put_buffer(out, self.id);
     }
+}
+
+fn take_int(rest: &mut &[u8]) -> Option<i32> {
+    let (int, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(i32::from_be_bytes(*int))
+}
+
+/// A string that may be null; the outer `None` is the end.
+fn take_string<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let Ok(length) = usize::try_from(take_int(rest)?) else {
+        return Some(None);
+    };
+    let (text, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(Some(text))
 }
 
 /// A whole access list, kept in its wire form: checked when decoded, taken apart when needed.
@@ -94,14 +138,7 @@ impl AclList {
     /// A list of these entries, in this order.
     #[must_use]
     pub fn new(entries: &[Acl]) -> Self {
-        let mut wire = Vec::new();
-        jute::put_length(&mut wire, entries.len());
-        for entry in entries {
-            entry.encode(&mut wire);
-        }
-        Self {
-            wire: Some(wire.into()),
-        }
+        entries.iter().map(Acl::as_ref).collect()
     }
 
     /// Whether this is the null vector.
@@ -141,6 +178,20 @@ impl AclList {
         (0..count).map_while(move |_| reader.as_mut().and_then(|reader| Acl::decode(reader).ok()))
     }
 
+    /// The entries, in order, where they lie: without a share of the buffer for each string.
+    pub fn entries_in_place(&self) -> impl Iterator<Item = AclRef<'_>> {
+        let mut rest = self.as_wire().unwrap_or_default();
+        let count = take_int(&mut rest).unwrap_or(0);
+        // The wire form was checked when the list was made, so no entry fails.
+        (0..count).map_while(move |_| {
+            Some(AclRef {
+                perms: Perms(take_int(&mut rest)?),
+                scheme: take_string(&mut rest)?,
+                id: take_string(&mut rest)?,
+            })
+        })
+    }
+
     /// Reads a list.
     ///
     /// # Errors
@@ -170,6 +221,52 @@ impl AclList {
         match &self.wire {
             Some(wire) => out.extend_from_slice(wire),
             None => jute::put_int(out, -1),
+        }
+    }
+}
+
+impl FromIterator<Acl> for AclList {
+    fn from_iter<T: IntoIterator<Item = Acl>>(entries: T) -> Self {
+        let mut wire = Encoder::new();
+        for entry in entries {
+            wire.push(entry.as_ref());
+        }
+        wire.finish()
+    }
+}
+
+impl<'a> FromIterator<AclRef<'a>> for AclList {
+    fn from_iter<T: IntoIterator<Item = AclRef<'a>>>(entries: T) -> Self {
+        let mut wire = Encoder::new();
+        entries.into_iter().for_each(|entry| wire.push(entry));
+        wire.finish()
+    }
+}
+
+/// Puts a list together, entry by entry.
+struct Encoder {
+    wire: Vec<u8>,
+    count: usize,
+}
+
+impl Encoder {
+    fn new() -> Self {
+        let mut wire = Vec::new();
+        jute::put_length(&mut wire, 0);
+        Self { wire, count: 0 }
+    }
+
+    fn push(&mut self, entry: AclRef<'_>) {
+        entry.encode(&mut self.wire);
+        self.count += 1;
+    }
+
+    fn finish(mut self) -> AclList {
+        let mut count = Vec::new();
+        jute::put_length(&mut count, self.count);
+        self.wire[..count.len()].copy_from_slice(&count);
+        AclList {
+            wire: Some(self.wire.into()),
         }
     }
 }

@@ -50,7 +50,7 @@ pub mod request;
 pub mod stat;
 mod within;
 
-pub use acl::{Acl, AclList, Perms};
+pub use acl::{Acl, AclList, AclRef, Perms};
 pub use connect::{ConnectRequest, ConnectResponse};
 pub use create::{Create, CreateMode, CreateOp};
 pub use error::{DecodeError, ErrorCode};

@@ -450,6 +450,12 @@ struct LimitArgs {
     /// Most operations in one multi or multiRead
     #[arg(long, value_name = "N", default_value_t = Config::default().multi_operations_max)]
     max_multi_operations: usize,
+    /// Most entries of an access list
+    #[arg(long, value_name = "N", default_value_t = Config::default().acl_entries_max)]
+    max_acl_entries: usize,
+    /// Most identities that one connection proves
+    #[arg(long, value_name = "N", default_value_t = Config::default().identities_max)]
+    max_identities: usize,
     /// Most unread events of one connection, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Config::default().outbox_bytes_max)]
     max_outbox_bytes: usize,
@@ -515,6 +521,8 @@ impl ServeArgs {
             tree_bytes_max: limits.max_tree_bytes,
             reply_bytes_max: limits.max_reply_bytes,
             multi_operations_max: limits.max_multi_operations,
+            acl_entries_max: limits.max_acl_entries,
+            identities_max: limits.max_identities,
             outbox_bytes_max: limits.max_outbox_bytes,
             write_backlog_bytes_max: limits.max_write_backlog_bytes,
             turn_requests_max: limits.max_turn_requests,

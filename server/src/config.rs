@@ -96,7 +96,9 @@ pub struct Config {
     /// QUOTAEXCEEDED. Default: 20,000,000.
     pub watches_max: usize,
     /// The most memory the tree may take; beyond it writes are answered with QUOTAEXCEEDED.
-    /// Unit: bytes of paths and data, and 128 for each znode. Default: 8 GiB.
+    /// Unit: bytes of paths, data and access lists (each different one once), and 128 for each
+    /// znode and list. Paths that are watched without a znode and the identities of connections
+    /// count too. Default: 8 GiB.
     pub tree_bytes_max: usize,
     /// The longest reply, and the longest answer to a four-letter word. A read whose reply would
     /// be longer (multiRead above all, or a listing of very many children) is answered with
@@ -109,6 +111,14 @@ pub struct Config {
     /// MARSHALLINGERROR. Default: 100,000, which takes a larger `frame_bytes_max` than the default
     /// to be met. ZooKeeper has no such limit.
     pub multi_operations_max: usize,
+    /// The most entries of an access list, after each entry `auth` was replaced by the identities
+    /// it stands for; beyond it, and beyond 1 MiB, a list is answered with INVALIDACL. Every
+    /// operation on a znode looks at its list. Default: 256. The original has no such limit.
+    pub acl_entries_max: usize,
+    /// The most identities that one connection proves, its address left out; beyond it, and beyond
+    /// 64 KiB of ids, the proof is answered with AUTHFAILED and the connection closed. Default: 64.
+    /// The original has no such limit.
+    pub identities_max: usize,
     /// The most events that may wait for a client that does not read; beyond it the connection
     /// is closed, and the session lives on. Unit: bytes. Default: 16 MiB.
     pub outbox_bytes_max: usize,
@@ -295,6 +305,8 @@ impl Default for Config {
             tree_bytes_max: 8 << 30,
             reply_bytes_max: None,
             multi_operations_max: 100_000,
+            acl_entries_max: 256,
+            identities_max: 64,
             outbox_bytes_max: 16 << 20,
             write_backlog_bytes_max: 1 << 20,
             turn_requests_max: 64,

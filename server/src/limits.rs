@@ -42,6 +42,10 @@ pub struct LimitCounts {
     pub replies_rejected: u64,
     /// Requests refused over `multi_operations_max`. ZooKeeper has no such limit.
     pub multi_operations_rejected: u64,
+    /// Access lists refused over `acl_entries_max`. The original has no such limit.
+    pub acls_rejected: u64,
+    /// Connections closed over `identities_max`. The original has no such limit.
+    pub identities_rejected: u64,
     /// Connections closed over `outbox_bytes_max`. The original has no such limit.
     pub outboxes_overflowed: u64,
     /// Handshakes of TLS that failed; those that took too long are not among them.
@@ -106,6 +110,8 @@ impl Limits {
             tree_bytes_rejected: hits.tree_bytes,
             replies_rejected: hits.reply_bytes,
             multi_operations_rejected: hits.multi_operations,
+            acls_rejected: hits.acl_entries,
+            identities_rejected: hits.identities,
             outboxes_overflowed: hits.outboxes,
             unsuccessful_handshakes: read(&self.unsuccessful_handshakes),
         }

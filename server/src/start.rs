@@ -123,6 +123,8 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         tree_bytes_max: config.tree_bytes_max,
         reply_bytes_max: config.reply_bytes_max(),
         multi_operations_max: config.multi_operations_max,
+        acl_entries_max: config.acl_entries_max,
+        identities_max: config.identities_max,
         undo_bytes_max: UNDO_BYTES_MAX,
         extended_types: config.extended_types,
         container_check_interval_ms: config.container_check_interval_ms,

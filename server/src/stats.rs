@@ -309,12 +309,20 @@ pub(crate) struct LimitHits {
     pub(crate) tree_bytes: u64,
     pub(crate) reply_bytes: u64,
     pub(crate) multi_operations: u64,
+    pub(crate) acl_entries: u64,
+    pub(crate) identities: u64,
     pub(crate) outboxes: u64,
 }
 
 impl LimitHits {
     pub(crate) const fn refusals(self) -> u64 {
-        self.sessions + self.watches + self.tree_bytes + self.reply_bytes + self.multi_operations
+        self.sessions
+            + self.watches
+            + self.tree_bytes
+            + self.reply_bytes
+            + self.multi_operations
+            + self.acl_entries
+            + self.identities
     }
 }
 

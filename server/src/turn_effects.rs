@@ -241,6 +241,8 @@ impl Effects for TurnEffects<'_> {
             Limit::TreeBytes => hits.tree_bytes += 1,
             Limit::ReplyBytes => hits.reply_bytes += 1,
             Limit::MultiOperations => hits.multi_operations += 1,
+            Limit::AclEntries => hits.acl_entries += 1,
+            Limit::Identities => hits.identities += 1,
         }
         // One line for the first, then ever fewer: a client may run into a limit in a loop.
         if hits.refusals().is_power_of_two() {

@@ -4,9 +4,11 @@
 //!
 //! Source: reference sections 9.2 and 9.5.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use hashbrown::HashTable;
-use minikeeper_protocol::{Acl, AclList, ErrorCode, Ustring};
+use minikeeper_protocol::{Acl, AclList, AclRef, ErrorCode, Ustring};
 use slab::Slab;
 
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
     identity,
     input::Settings,
     keys::AclId,
-    sasl, x500,
+    sasl, work, x500,
 };
 
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct AclTable {
     /// By content; never iterated.
     index: HashTable<AclId>,
     hasher: TableHasher,
+    /// What the lists are counted with against `tree_bytes_max`, the two built-in ones left out.
+    bytes: usize,
     schemes: Schemes,
 }
 
@@ -63,16 +67,14 @@ impl AclTable {
             lists: Slab::new(),
             index: HashTable::new(),
             hasher: TableHasher::new(hash_seed, b"acls----"),
+            bytes: 0,
             schemes,
         };
         for list in [AclList::world_all(), AclList::world_read()] {
             table.add(list);
         }
+        table.bytes = 0;
         table
-    }
-
-    pub(crate) const fn schemes(&self) -> Schemes {
-        self.schemes
     }
 
     pub(crate) const fn is_enforced(&self) -> bool {
@@ -81,6 +83,7 @@ impl AclTable {
 
     fn add(&mut self, list: AclList) -> AclId {
         let hash = self.hash(&list);
+        self.bytes += counted_bytes(&list);
         let key = self.lists.insert(Shared { list, users: 1 });
         let id = AclId(u32::try_from(key).expect("there are fewer lists than znodes"));
         let (lists, hasher) = (&self.lists, &self.hasher);
@@ -113,6 +116,19 @@ impl AclTable {
         }
     }
 
+    /// What the lists are counted with against `tree_bytes_max`, each of them once.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// By how much one more use of a list adds to [`AclTable::bytes`].
+    pub(crate) fn cost(&self, list: &AclList) -> usize {
+        if list.as_wire() == self.lists[0].list.as_wire() || self.find_list(list).is_some() {
+            return 0;
+        }
+        counted_bytes(list)
+    }
+
     /// Ends one use.
     pub(crate) fn release(&mut self, id: AclId) {
         if id == AclId::WORLD_ALL || id == AclId::WORLD_READ {
@@ -122,6 +138,7 @@ impl AclTable {
         shared.users -= 1;
         if shared.users == 0 {
             let shared = self.lists.remove(id.0 as usize);
+            self.bytes -= counted_bytes(&shared.list);
             self.index
                 .find_entry(self.hash(&shared.list), |other| *other == id)
                 .expect("every list is in the index")
@@ -149,72 +166,158 @@ impl AclTable {
     }
 }
 
+/// What a list is counted with beyond its wire form: slots and the allocator's rounding.
+const LIST_BYTES: usize = 128;
+
+fn counted_bytes(list: &AclList) -> usize {
+    LIST_BYTES + wire_of(list).len()
+}
+
 /// What a list is hashed by; no stored list is null.
 fn wire_of(list: &AclList) -> &[u8] {
     list.as_wire().unwrap_or_default()
 }
 
+/// The most that a list takes after each entry `auth` was replaced. Unit: bytes.
+const LIST_BYTES_MAX: usize = 1 << 20;
+
+/// Why a list is not stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// It makes no sense.
+    Invalid(ErrorCode),
+    /// It is too long.
+    TooLong,
+}
+
 /// Checks a list a client wants to store, and brings it into the form that is stored.
+///
+/// Takes time and memory in proportion to the list that was sent, and to `entries_max`.
 ///
 /// Source: reference section 9.5, the original's `fixupACL`.
 ///
 /// # Errors
 /// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null
-/// id where one is needed, as the original's internal error answers.
+/// id where one is needed, as the original's internal error answers. Too long is a list of more
+/// than `entries_max` different entries, or if it has more after `auth` was replaced.
 pub(crate) fn fix_up(
     list: &AclList,
-    schemes: Schemes,
+    table: &AclTable,
     who: &Identities,
-) -> Result<AclList, ErrorCode> {
+    entries_max: usize,
+) -> Result<AclList, Refusal> {
     if list.as_wire() == AclList::world_all().as_wire() {
         return Ok(AclList::world_all());
     }
-    let mut entries: Vec<Acl> = Vec::new();
-    for mut entry in list.entries() {
-        for text in [&mut entry.scheme, &mut entry.id] {
-            *text = text.take().map(as_stored);
-        }
-        if !entries.contains(&entry) {
-            entries.push(entry);
-        }
+    let list = as_stored(list);
+    let distinct = without_duplicates(&list, &table.hasher, entries_max)?;
+    if distinct.is_empty() {
+        return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
     }
-    if entries.is_empty() {
-        return Err(ErrorCode::InvalidAcl);
-    }
-    let mut fixed = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let scheme = entry.scheme.as_ref().ok_or(ErrorCode::InvalidAcl)?;
-        if scheme == "auth" {
-            let before = fixed.len();
-            fixed.extend(authenticated(who).map(|(scheme, id)| Acl {
-                perms: entry.perms,
-                scheme: Some(scheme.name().into()),
-                id: Some(id.clone()),
-            }));
-            if fixed.len() == before {
-                return Err(ErrorCode::InvalidAcl);
+    let mut fixed = Fixed::new(entries_max);
+    for entry in distinct {
+        let scheme = entry
+            .scheme
+            .ok_or(Refusal::Invalid(ErrorCode::InvalidAcl))?;
+        if scheme == b"auth" {
+            let before = fixed.entries.len();
+            for (scheme, id) in authenticated(who) {
+                fixed.push(AclRef {
+                    perms: entry.perms,
+                    scheme: Some(scheme.name().as_bytes()),
+                    id: Some(id.as_bytes()),
+                })?;
+            }
+            if fixed.entries.len() == before {
+                return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
             }
             continue;
         }
-        if !is_valid(scheme, entry.id.as_ref(), schemes)? {
-            return Err(ErrorCode::InvalidAcl);
+        if !is_valid(scheme, entry.id, table.schemes).map_err(Refusal::Invalid)? {
+            return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
         }
-        fixed.push(entry);
+        fixed.push(entry)?;
     }
-    Ok(AclList::new(&fixed))
+    Ok(fixed.entries.into_iter().collect())
+}
+
+/// The entries of a list to be stored, within their bounds.
+struct Fixed<'a> {
+    entries: Vec<AclRef<'a>>,
+    entries_max: usize,
+    bytes: usize,
+}
+
+impl<'a> Fixed<'a> {
+    const fn new(entries_max: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            entries_max,
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, entry: AclRef<'a>) -> Result<(), Refusal> {
+        self.bytes += entry.wire_bytes();
+        if self.entries.len() == self.entries_max || self.bytes > LIST_BYTES_MAX {
+            return Err(Refusal::TooLong);
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
 }
 
 /// As the original keeps strings: decoded, and encoded again when sent.
-fn as_stored(text: Ustring) -> Ustring {
-    match text.as_echoed() {
-        std::borrow::Cow::Borrowed(_) => text,
-        std::borrow::Cow::Owned(echoed) => Bytes::from(echoed).into(),
+fn as_stored(list: &AclList) -> Cow<'_, AclList> {
+    let is_ascii = |text: Option<&[u8]>| text.is_none_or(<[u8]>::is_ascii);
+    let mut entries = list.entries_in_place();
+    if entries.all(|entry| is_ascii(entry.scheme) && is_ascii(entry.id)) {
+        return Cow::Borrowed(list);
     }
+    let stored = |text: Option<Ustring>| {
+        text.map(|text| match text.as_echoed() {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(echoed) => Bytes::from(echoed).into(),
+        })
+    };
+    let entries = list.entries().map(|Acl { perms, scheme, id }| Acl {
+        perms,
+        scheme: stored(scheme),
+        id: stored(id),
+    });
+    Cow::Owned(entries.collect())
+}
+
+/// The different entries, each where it comes first.
+fn without_duplicates<'a>(
+    list: &'a AclList,
+    hasher: &TableHasher,
+    entries_max: usize,
+) -> Result<Vec<AclRef<'a>>, Refusal> {
+    let mut distinct: Vec<AclRef<'a>> = Vec::new();
+    let mut seen: HashTable<usize> = HashTable::new();
+    for entry in list.entries_in_place() {
+        work::visit();
+        let hash = |entry: &AclRef<'_>| hasher.hash_one((entry.perms, entry.scheme, entry.id));
+        let is_it = |at: &usize| {
+            work::visit();
+            distinct[*at] == entry
+        };
+        if seen.find(hash(&entry), is_it).is_some() {
+            continue;
+        }
+        if distinct.len() == entries_max {
+            return Err(Refusal::TooLong);
+        }
+        seen.insert_unique(hash(&entry), distinct.len(), |at| hash(&distinct[*at]));
+        distinct.push(entry);
+    }
+    Ok(distinct)
 }
 
 /// What the word `auth` stands for: the identities that were proven, not the address.
 fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
-    who.added
+    who.added()
         .iter()
         .filter(|identity| {
             matches!(
@@ -225,12 +328,12 @@ fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
         .map(|identity| (identity.scheme, &identity.id))
 }
 
-fn is_valid(scheme: &Ustring, id: Option<&Ustring>, schemes: Schemes) -> Result<bool, ErrorCode> {
+fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, ErrorCode> {
     let id = || {
-        id.map(Ustring::to_str_lossy)
+        id.map(String::from_utf8_lossy)
             .ok_or(ErrorCode::MarshallingError)
     };
-    Ok(match scheme.as_bytes() {
+    Ok(match scheme {
         b"world" => id()? == "anyone",
         b"digest" if schemes.digest => is_digest_id(&id()?),
         b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
@@ -257,6 +360,10 @@ mod tests {
         key: true,
         enforced: true,
     };
+
+    fn table(schemes: Schemes) -> AclTable {
+        AclTable::new(schemes, [0; 2])
+    }
 
     fn list(scheme: &str, id: &str) -> AclList {
         let perms = minikeeper_protocol::Perms::ALL;
@@ -289,12 +396,12 @@ mod tests {
             ("x509", "CN=bob", true),
             ("x509", "bob", false),
         ] {
-            let fixed = fix_up(&list(scheme, id), ALL_SCHEMES, &who);
+            let fixed = fix_up(&list(scheme, id), &table(ALL_SCHEMES), &who, 9);
             assert_eq!(fixed.is_ok(), valid, "{scheme}:{id}");
         }
         for empty in [AclList::null(), AclList::new(&[])] {
-            let fixed = fix_up(&empty, ALL_SCHEMES, &who);
-            assert_eq!(fixed, Err(ErrorCode::InvalidAcl));
+            let fixed = fix_up(&empty, &table(ALL_SCHEMES), &who, 9);
+            assert_eq!(fixed, Err(Refusal::Invalid(ErrorCode::InvalidAcl)));
         }
     }
 
@@ -309,8 +416,12 @@ mod tests {
             enforced: true,
         };
         for (scheme, id) in [("digest", "a:b"), ("sasl", "bob"), ("x509", "CN=bob")] {
-            let fixed = fix_up(&list(scheme, id), off, &who);
-            assert_eq!(fixed, Err(ErrorCode::InvalidAcl), "{scheme}");
+            let fixed = fix_up(&list(scheme, id), &table(off), &who, 9);
+            assert_eq!(
+                fixed,
+                Err(Refusal::Invalid(ErrorCode::InvalidAcl)),
+                "{scheme}"
+            );
         }
     }
 
@@ -324,9 +435,9 @@ mod tests {
             (Scheme::X509, "CN=bob"),
         ] {
             let id = id.into();
-            who.added.push(crate::identities::Identity { scheme, id });
+            who.add(crate::identities::Identity { scheme, id });
         }
-        let fixed = fix_up(&list("auth", "ignored"), ALL_SCHEMES, &who).unwrap();
+        let fixed = fix_up(&list("auth", "ignored"), &table(ALL_SCHEMES), &who, 9).unwrap();
         let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob"), ("x509", "CN=bob")]
             .iter()
             .flat_map(|(scheme, id)| list(scheme, id).entries().collect::<Vec<_>>())
@@ -339,13 +450,13 @@ mod tests {
         let entry = list("digest", "a:b").entries().next().unwrap();
         let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
         let twice = AclList::new(&[entry.clone(), entry.clone()]);
-        let fixed = fix_up(&twice, ALL_SCHEMES, &who).unwrap();
+        let fixed = fix_up(&twice, &table(ALL_SCHEMES), &who, 9).unwrap();
         assert_eq!(fixed.entries().collect::<Vec<_>>(), [entry]);
     }
 
     #[test]
     fn list_goes_with_its_last_user() {
-        let mut table = AclTable::new(ALL_SCHEMES, [0; 2]);
+        let mut table = table(ALL_SCHEMES);
         let (first, second) = (
             table.acquire(&list("digest", "a:b")),
             table.acquire(&list("digest", "a:b")),

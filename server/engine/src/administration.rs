@@ -38,7 +38,7 @@ impl Engine {
             id: "".into(),
         };
         let mut who = Identities::of(Ipv4Addr::LOCALHOST.into());
-        who.added.push(everything);
+        who.add(everything);
         let identities = state.identities.acquire(who);
         let caller = Caller {
             conn: ConnId(u32::MAX),

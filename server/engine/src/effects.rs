@@ -79,6 +79,10 @@ pub enum Limit {
     ReplyBytes,
     /// [`crate::Settings::multi_operations_max`].
     MultiOperations,
+    /// [`crate::Settings::acl_entries_max`].
+    AclEntries,
+    /// [`crate::Settings::identities_max`].
+    Identities,
 }
 
 impl Limit {
@@ -91,6 +95,8 @@ impl Limit {
             Self::TreeBytes => "tree_bytes_max",
             Self::ReplyBytes => "reply_bytes_max",
             Self::MultiOperations => "multi_operations_max",
+            Self::AclEntries => "acl_entries_max",
+            Self::Identities => "identities_max",
         }
     }
 }

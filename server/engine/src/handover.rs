@@ -45,7 +45,7 @@ impl Engine {
         let handover = Handover {
             session: session.id,
             timeout_ms: session.timeout_ms,
-            identities: state.identities.get(entry.identities).added.clone(),
+            identities: state.identities.get(entry.identities).added().to_vec(),
         };
         state.detach(conn);
         state.close_session(entry.session);

@@ -11,10 +11,10 @@ use hashbrown::HashTable;
 use minikeeper_protocol::Ustring;
 use slab::Slab;
 
-use crate::{hashing::TableHasher, keys::IdentitiesId};
+use crate::{hashing::TableHasher, keys::IdentitiesId, work};
 
 /// How an identity was proven. `world` and `auth` are words of access lists, not identities.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Scheme {
     /// The address the connection comes from.
     Ip,
@@ -43,6 +43,13 @@ impl Scheme {
     }
 }
 
+/// What identities are sorted by: most differ before their bytes are compared.
+type Key<'a> = (Scheme, usize, &'a [u8]);
+
+const fn key(scheme: Scheme, id: &[u8]) -> Key<'_> {
+    (scheme, id.len(), id)
+}
+
 /// One identity, save the address, which every connection has.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identity {
@@ -51,12 +58,28 @@ pub(crate) struct Identity {
     pub(crate) id: Ustring,
 }
 
+impl Identity {
+    fn key(&self) -> Key<'_> {
+        key(self.scheme, self.id.as_bytes())
+    }
+}
+
+/// What a set is counted with against `tree_bytes_max`, and each identity beyond its id: slots and
+/// the allocator's rounding.
+const SET_BYTES: usize = 128;
+const IDENTITY_BYTES: usize = 96;
+
+/// The most that the ids of one connection take together. Unit: bytes.
+pub(crate) const IDS_BYTES_MAX: usize = 64 << 10;
+
 /// Everything one connection has proven.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identities {
     pub(crate) address: IpAddr,
     /// In the order they were added, each once.
-    pub(crate) added: Vec<Identity>,
+    added: Vec<Identity>,
+    /// Their places there, in the order of [`Identity::key`].
+    sorted: Vec<u32>,
 }
 
 impl Identities {
@@ -65,7 +88,51 @@ impl Identities {
         Self {
             address,
             added: Vec::new(),
+            sorted: Vec::new(),
         }
+    }
+
+    /// In the order they were added, each once.
+    pub(crate) fn added(&self) -> &[Identity] {
+        &self.added
+    }
+
+    /// Adds an identity, unless it is there.
+    pub(crate) fn add(&mut self, identity: Identity) {
+        if let Err(at) = self.search(identity.key()) {
+            let place = u32::try_from(self.added.len()).expect("identities_max is far below");
+            self.sorted.insert(at, place);
+            self.added.push(identity);
+        }
+    }
+
+    /// Whether this has been proven.
+    pub(crate) fn has(&self, scheme: Scheme, id: &[u8]) -> bool {
+        self.search(key(scheme, id)).is_ok()
+    }
+
+    fn search(&self, key: Key<'_>) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|place| {
+            work::visit();
+            self.added[*place as usize].key().cmp(&key)
+        })
+    }
+
+    /// What the ids take together, in bytes.
+    pub(crate) fn ids_bytes(&self) -> usize {
+        self.added
+            .iter()
+            .map(|added| added.id.as_bytes().len())
+            .sum()
+    }
+
+    /// What the set is counted with against `tree_bytes_max`. An address alone is part of what a
+    /// connection takes.
+    pub(crate) fn counted_bytes(&self) -> usize {
+        if self.added.is_empty() {
+            return 0;
+        }
+        SET_BYTES + self.added.len() * IDENTITY_BYTES + self.ids_bytes()
     }
 
     pub(crate) fn is_super(&self) -> bool {
@@ -73,13 +140,11 @@ impl Identities {
     }
 
     pub(crate) fn has_scheme(&self, scheme: Scheme) -> bool {
-        scheme == Scheme::Ip || self.of_scheme(scheme).next().is_some()
-    }
-
-    pub(crate) fn of_scheme(&self, scheme: Scheme) -> impl Iterator<Item = &Identity> {
-        self.added
-            .iter()
-            .filter(move |identity| identity.scheme == scheme)
+        // The empty id comes first of its scheme.
+        let first = self.search(key(scheme, b"")).unwrap_or_else(|at| at);
+        let found = self.sorted.get(first);
+        scheme == Scheme::Ip
+            || found.is_some_and(|place| self.added[*place as usize].scheme == scheme)
     }
 }
 
@@ -90,6 +155,8 @@ pub(crate) struct IdentityTable {
     /// By content; never iterated.
     index: HashTable<IdentitiesId>,
     hasher: TableHasher,
+    /// What the sets are counted with against `tree_bytes_max`.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -104,7 +171,13 @@ impl IdentityTable {
             sets: Slab::new(),
             index: HashTable::new(),
             hasher: TableHasher::new(hash_seed, b"identity"),
+            bytes: 0,
         }
+    }
+
+    /// What the sets are counted with against `tree_bytes_max`.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The number of a set, which the caller now uses once more.
@@ -115,6 +188,7 @@ impl IdentityTable {
             self.sets[id.0 as usize].users += 1;
             return id;
         }
+        self.bytes += set.counted_bytes();
         let key = self.sets.insert(Shared { set, users: 1 });
         let id = IdentitiesId(u32::try_from(key).expect("fewer sets than connections"));
         let (sets, hasher) = (&self.sets, &self.hasher);
@@ -129,6 +203,7 @@ impl IdentityTable {
         shared.users -= 1;
         if shared.users == 0 {
             let shared = self.sets.remove(id.0 as usize);
+            self.bytes -= shared.set.counted_bytes();
             self.index
                 .find_entry(self.hasher.hash_one(&shared.set), |other| *other == id)
                 .expect("every set is in the index")

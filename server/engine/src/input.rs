@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
-use crate::{identity::DigestAlgorithm, secret::Secret};
+use crate::{effects::Limit, identity::DigestAlgorithm, secret::Secret};
 
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
@@ -128,8 +128,10 @@ pub struct Settings {
     /// The most watches at a time. Default: 20,000,000. Beyond it a request that would set one
     /// is answered with QUOTAEXCEEDED.
     pub watches_max: usize,
-    /// The most memory the tree may take, counted as paths, data and a fixed part for each
-    /// znode; paths that are watched without a znode count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with QUOTAEXCEEDED.
+    /// The most memory the tree may take: paths, data, access lists (each different one once) and
+    /// a fixed part for each of them. Paths that are watched without a znode and the identities of
+    /// connections count too. Unit: bytes. Default: 8 GiB. Beyond it writes are answered with
+    /// QUOTAEXCEEDED.
     pub tree_bytes_max: usize,
     /// The longest reply to a read; a request for more is answered with MARSHALLINGERROR. Replies
     /// to changes are as long as what was asked. Unit: bytes. Default: 64 MiB.
@@ -137,6 +139,14 @@ pub struct Settings {
     /// The most operations in one multi or multiRead; one with more is answered with
     /// MARSHALLINGERROR. Default: 100,000.
     pub multi_operations_max: usize,
+    /// The most entries of an access list, after each entry `auth` was replaced by the identities
+    /// it stands for. Every operation on a znode looks at its list. Default: 256. Beyond it, and
+    /// beyond 1 MiB, the request is answered with INVALIDACL.
+    pub acl_entries_max: usize,
+    /// The most identities that one connection proves; its address is none of them. Default: 64.
+    /// Beyond it, and beyond 64 KiB of ids, the proof is answered with AUTHFAILED and the
+    /// connection closed.
+    pub identities_max: usize,
     /// The most that is noted down of what has changed since a mark; beyond it every mark is
     /// forgotten. Unit: bytes. Default: 256 MiB.
     pub undo_bytes_max: usize,
@@ -245,6 +255,19 @@ impl Settings {
     pub(crate) fn rounding_ms(&self) -> Option<u32> {
         self.rounds_expiry.then_some(self.tick_ms)
     }
+
+    /// The value of the setting that is this limit.
+    pub(crate) const fn max_of(&self, limit: Limit) -> usize {
+        match limit {
+            Limit::Sessions => self.sessions_max,
+            Limit::Watches => self.watches_max,
+            Limit::TreeBytes => self.tree_bytes_max,
+            Limit::ReplyBytes => self.reply_bytes_max,
+            Limit::MultiOperations => self.multi_operations_max,
+            Limit::AclEntries => self.acl_entries_max,
+            Limit::Identities => self.identities_max,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -261,6 +284,8 @@ impl Default for Settings {
             tree_bytes_max: 8 << 30,
             reply_bytes_max: 64 << 20,
             multi_operations_max: 100_000,
+            acl_entries_max: 256,
+            identities_max: 64,
             undo_bytes_max: 256 << 20,
             extended_types: true,
             container_check_interval_ms: 60_000,

@@ -199,7 +199,7 @@ impl Engine {
                 }
                 serve(state, caller, request, Answer::to(*conn, *xid, effects));
                 if let Some(limit) = state.limit_hit.take() {
-                    effects.limit_hit(limit, limit_max(&state.settings, limit));
+                    effects.limit_hit(limit, state.settings.max_of(limit));
                 }
             }
             rare => apply_rare(state, now, rare, effects),
@@ -219,12 +219,13 @@ impl Engine {
             tree,
             sessions,
             watches,
+            acls,
             ..
         } = &self.state;
         Counts {
             znodes: tree.len(),
             ephemerals: tree.ephemerals(),
-            tree_bytes: tree.bytes(),
+            tree_bytes: tree.bytes() + acls.bytes(),
             sessions: sessions.len(),
             watches: watches.len(),
         }
@@ -281,7 +282,7 @@ fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
     match input {
         Input::Request { .. } => {}
         Input::Open { conn, peer } => state.open(*conn, *peer),
-        Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject),
+        Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject, effects),
         Input::Connect { conn, hello } => {
             ops::session::connect(state, *conn, now, hello, effects);
         }
@@ -485,14 +486,4 @@ fn serve(
 fn refuse_unknown(state: &mut State, answer: Answer<'_, impl Effects>) {
     let why = CloseReason::UnknownOp;
     answer.refuse_and_close(state, Zxid::NONE, ErrorCode::Unimplemented, why);
-}
-
-const fn limit_max(settings: &Settings, limit: Limit) -> usize {
-    match limit {
-        Limit::Sessions => settings.sessions_max,
-        Limit::Watches => settings.watches_max,
-        Limit::TreeBytes => settings.tree_bytes_max,
-        Limit::ReplyBytes => settings.reply_bytes_max,
-        Limit::MultiOperations => settings.multi_operations_max,
-    }
 }

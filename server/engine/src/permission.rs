@@ -2,13 +2,14 @@
 //!
 //! Source: reference sections 9.3, 9.4 and 9.9; the original's `checkACL`.
 
-use minikeeper_protocol::{Acl, AclList, Perms};
+use minikeeper_protocol::{Acl, AclList, AclRef, Perms};
 
 use crate::{
     acl::AclTable,
     identities::{Identities, IdentityTable, Scheme},
     identity,
     keys::{AclId, IdentitiesId},
+    work,
 };
 
 /// Whether the list grants one of the wanted permissions to one of the identities.
@@ -30,27 +31,26 @@ fn looked_up(acls: &AclTable, who: &Identities, acl: AclId, wanted: Perms) -> bo
     !acls.is_enforced()
         || who.is_super()
         || list
-            .entries()
+            .entries_in_place()
             .any(|entry| entry.perms.0 & wanted.0 != 0 && is_meant(&entry, who))
         || list.is_empty()
 }
 
 /// Whether an entry is about one of the identities.
-fn is_meant(entry: &Acl, who: &Identities) -> bool {
-    let (Some(scheme), Some(id)) = (&entry.scheme, &entry.id) else {
+///
+/// Takes a number of steps that grows with the logarithm of how many identities there are.
+fn is_meant(entry: &AclRef<'_>, who: &Identities) -> bool {
+    work::visit();
+    let (Some(scheme), Some(id)) = (entry.scheme, entry.id) else {
         return false;
     };
-    let equals = |scheme| who.of_scheme(scheme).any(|identity| identity.id == *id);
-    match scheme.as_bytes() {
-        b"world" => id == "anyone",
-        b"digest" => equals(Scheme::Digest),
-        b"sasl" => {
-            let is_super = |identity: &crate::identities::Identity| identity.id == "super";
-            equals(Scheme::Sasl) || who.of_scheme(Scheme::Sasl).any(is_super)
-        }
-        b"x509" => equals(Scheme::X509),
-        b"key" => equals(Scheme::Key),
-        b"ip" => identity::ip_matches(&id.to_str_lossy(), who.address),
+    match scheme {
+        b"world" => id == b"anyone",
+        b"digest" => who.has(Scheme::Digest, id),
+        b"sasl" => who.has(Scheme::Sasl, id) || who.has(Scheme::Sasl, b"super"),
+        b"x509" => who.has(Scheme::X509, id),
+        b"key" => who.has(Scheme::Key, id),
+        b"ip" => identity::ip_matches(&String::from_utf8_lossy(id), who.address),
         _ => false,
     }
 }

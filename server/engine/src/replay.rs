@@ -208,6 +208,7 @@ impl Restoration {
         if has_nulls(list) {
             return Err(ImageError::IncompleteAccessList { id: 0 });
         }
+        self.make_room(self.state.acls.cost(list))?;
         Ok(self.state.acls.acquire(list))
     }
 

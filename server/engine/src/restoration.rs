@@ -139,7 +139,7 @@ impl Restoration {
         }
         let data_bytes = image.data.map_or(0, <[u8]>::len);
         self.make_room(image.path.len() + data_bytes + ZNODE_BYTES)?;
-        let known = self.access(image.acl);
+        let known = self.access(image.acl)?;
         let acl = known.unwrap_or(AclId::WORLD_ALL);
         let owner = Owner(image.owner);
         let mut znode = Znode::new(
@@ -191,7 +191,7 @@ impl Restoration {
     /// When the tree must not grow by so many bytes.
     pub(crate) fn make_room(&self, bytes: usize) -> Result<(), ImageError> {
         let max = self.state.settings.tree_bytes_max;
-        if self.state.tree.bytes() + bytes > max {
+        if self.state.counted_bytes() + bytes > max {
             return Err(ImageError::TreeBytesMax { max });
         }
         Ok(())
@@ -221,12 +221,18 @@ impl Restoration {
     }
 
     /// The list with this id in the table, used once more.
-    fn access(&mut self, id: i64) -> Option<AclId> {
+    ///
+    /// # Errors
+    /// When the tree must not grow by it.
+    fn access(&mut self, id: i64) -> Result<Option<AclId>, ImageError> {
         if id == image::WORLD_ALL {
-            return Some(AclId::WORLD_ALL);
+            return Ok(Some(AclId::WORLD_ALL));
         }
-        let list = self.access_lists.get(&id)?;
-        Some(self.state.acls.acquire(list))
+        let Some(list) = self.access_lists.get(&id) else {
+            return Ok(None);
+        };
+        self.make_room(self.state.acls.cost(list))?;
+        Ok(Some(self.state.acls.acquire(list)))
     }
 
     /// The state, its newest change being `zxid` or the newest that a znode knows of.

@@ -114,7 +114,7 @@ impl Engine {
         };
         let who = self.state.identities.get(conn.identities);
         let mut identities = vec![(Scheme::Ip.name(), identity::ip_identity(who.address))];
-        identities.extend(who.added.iter().map(|identity| {
+        identities.extend(who.added().iter().map(|identity| {
             let id = text(identity.id.as_bytes());
             let shown = match identity.scheme {
                 // Behind the colon is a hash of the password.

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyHeader, SessionId, WatcherType, Zxid};
 
 use crate::{
-    acl::{self, AclTable, Schemes},
+    acl::{self, AclTable, Refusal, Schemes},
     conns::{Conn, Conns},
     effects::Limit,
-    identities::{Identities, Identity, IdentityTable},
+    identities::{IDS_BYTES_MAX, Identities, Identity, IdentityTable},
     input::{ConnId, Now, Settings},
     keys::{AclId, IdentitiesId, SessionKey, WatchId, ZnodeId},
     permission,
@@ -180,16 +180,38 @@ impl State {
 
     // Who may do what.
 
+    /// Adds identities that the connection has proven, within the limits.
+    ///
+    /// # Errors
+    /// When there are too many: none of them is added.
+    pub(crate) fn prove(&mut self, conn: ConnId, proven: Vec<Identity>) -> Result<(), Limit> {
+        let Some(entry) = self.conns.announced(conn) else {
+            return Ok(());
+        };
+        let mut set = self.identities.get(entry.identities).clone();
+        let before = set.ids_bytes();
+        proven.iter().for_each(|identity| set.add(identity.clone()));
+        let bytes = set.ids_bytes();
+        if set.added().len() > self.settings.identities_max || bytes > IDS_BYTES_MAX {
+            return Err(Limit::Identities);
+        }
+        // The whole set, since other connections may share the one before.
+        if bytes > before && !self.fits(set.counted_bytes()) {
+            return Err(Limit::TreeBytes);
+        }
+        for identity in proven {
+            self.add_identity(conn, identity);
+        }
+        Ok(())
+    }
+
     /// The connection has proven one more identity.
     pub(crate) fn add_identity(&mut self, conn: ConnId, identity: Identity) {
         let Some(entry) = self.conns.announced(conn) else {
             return;
         };
         let mut set = self.identities.get(entry.identities).clone();
-        if set.added.contains(&identity) {
-            return;
-        }
-        set.added.push(identity);
+        set.add(identity);
         let identities = self.identities.acquire(set);
         self.identities.release(entry.identities);
         self.conns.set(
@@ -230,9 +252,16 @@ impl State {
 
     /// An access list as it is to be stored, see [`acl::fix_up`].
     #[inline]
-    pub(crate) fn fix_up(&self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
+    pub(crate) fn fix_up(&mut self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
         let who = self.identities.get(caller.identities);
-        acl::fix_up(list, self.acls.schemes(), who)
+        let entries_max = self.settings.acl_entries_max;
+        acl::fix_up(list, &self.acls, who, entries_max).map_err(|refusal| match refusal {
+            Refusal::Invalid(error) => error,
+            Refusal::TooLong => {
+                self.limit_hit = Some(Limit::AclEntries);
+                ErrorCode::InvalidAcl
+            }
+        })
     }
 
     // What goes by itself: with its session, or by clean-up.
@@ -365,12 +394,29 @@ impl State {
 
     /// Whether the tree may grow by so many bytes; if not, notes down the limit.
     pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
-        let used = self.tree.bytes() + self.watches.absent_bytes();
-        let has_room = used + bytes <= self.settings.tree_bytes_max;
+        let has_room = self.fits(bytes);
         if !has_room {
             self.limit_hit = Some(Limit::TreeBytes);
         }
         has_room
+    }
+
+    /// Whether an access list is stored already, or there is room for it.
+    pub(crate) fn has_room_for_list(&mut self, list: &AclList) -> bool {
+        let bytes = self.acls.cost(list);
+        bytes == 0 || self.has_room(bytes)
+    }
+
+    const fn fits(&self, bytes: usize) -> bool {
+        self.counted_bytes() + bytes <= self.settings.tree_bytes_max
+    }
+
+    /// Everything that is counted against `tree_bytes_max`.
+    pub(crate) const fn counted_bytes(&self) -> usize {
+        self.tree.bytes()
+            + self.watches.absent_bytes()
+            + self.acls.bytes()
+            + self.identities.bytes()
     }
 
     /// Creates a znode below its parent.

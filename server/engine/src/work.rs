@@ -9,7 +9,8 @@ thread_local! {
     static VISITS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An entry is looked at: a child, a watch, an ephemeral, a path of a list.
+/// An entry is looked at: a child, a watch, an ephemeral, a path of a list, an access list's entry, an
+/// identity.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "nothing, outside of tests")]
 pub(crate) fn visit() {

@@ -98,6 +98,7 @@ impl Config {
             ("large_request_bytes_max", self.large_request_bytes_max),
             ("unserved_bytes_max", self.unserved_bytes_max),
             ("sessions_max", self.sessions_max),
+            ("acl_entries_max", self.acl_entries_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),
             ("turn_requests_max", self.turn_requests_max),
             ("multi_operations_max", self.multi_operations_max),
@@ -125,6 +126,7 @@ impl Config {
             ("listen_backlog", u64::from(self.listen_backlog), SIGNED_MAX),
             ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
             ("watches_max", self.watches_max as u64, NUMBERED_MAX),
+            ("identities_max", self.identities_max as u64, NUMBERED_MAX),
             (
                 "tree_bytes_max",
                 self.tree_bytes_max as u64,

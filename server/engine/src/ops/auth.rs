@@ -7,8 +7,8 @@ use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid
 
 use crate::{
     answer::Answer,
-    effects::{CloseReason, Effects},
-    identities::{Identity, Scheme},
+    effects::{CloseReason, Effects, Limit},
+    identities::{IDS_BYTES_MAX, Identity, Scheme},
     identity,
     input::ConnId,
     sasl::{self, SaslError, Step},
@@ -47,8 +47,8 @@ fn auth(
         // The address is known already.
         (Some(b"ip"), _) => true,
         (Some(b"digest"), Some(data)) if state.settings.digest_enabled => {
-            add_digest(state, caller, data);
-            true
+            let added = add_digest(state, caller, data);
+            is_within_limits(state, added, answer.effects)
         }
         // The certificate was shown when the connection was made, or it is not.
         (Some(b"x509"), _) if state.settings.x509 => state
@@ -61,12 +61,11 @@ fn auth(
             return answer.close(state, CloseReason::EnsembleRefused);
         }
         (Some(b"key"), Some(data)) if state.settings.key_scheme => {
-            let is_met = meets_key(state, data);
-            if is_met {
-                // Whatever the number was.
-                add(state, caller.conn, Scheme::Key, "");
+            // The identity is the same whatever the number was.
+            meets_key(state, data) && {
+                let added = state.prove(caller.conn, vec![identity(Scheme::Key, "")]);
+                is_within_limits(state, added, answer.effects)
             }
-            is_met
         }
         _ => false,
     };
@@ -93,26 +92,45 @@ fn meets_key(state: &State, data: &[u8]) -> bool {
         .is_none_or(|key| identity::is_multiple_of_key(key, data))
 }
 
-fn add_digest(state: &mut State, caller: Caller, data: &[u8]) {
-    let id = identity::digest_identity(data, state.settings.digest_algorithm);
-    if state.settings.super_digest.as_deref() == Some(&id) {
-        add(state, caller.conn, Scheme::Super, "");
+fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limit> {
+    // The user is part of the id, so what is longer is not worth hashing.
+    if data.len() > IDS_BYTES_MAX {
+        return Err(Limit::Identities);
     }
-    add(state, caller.conn, Scheme::Digest, &id);
+    let id = identity::digest_identity(data, state.settings.digest_algorithm);
+    let mut proven = Vec::new();
+    if state.settings.super_digest.as_deref() == Some(&id) {
+        proven.push(identity(Scheme::Super, ""));
+    }
+    proven.push(identity(Scheme::Digest, &id));
+    state.prove(caller.conn, proven)
 }
 
 /// The subject of the certificate that a connection was made with becomes its identity.
-pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str) {
+pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str, effects: &mut impl Effects) {
+    let mut proven = Vec::new();
     if state.settings.x509_super_user.as_deref() == Some(subject) {
-        add(state, conn, Scheme::Super, subject);
+        proven.push(identity(Scheme::Super, subject));
     }
-    add(state, conn, Scheme::X509, subject);
+    proven.push(identity(Scheme::X509, subject));
+    let added = state.prove(conn, proven);
+    if !is_within_limits(state, added, effects) {
+        state.detach(conn);
+        effects.close(conn, CloseReason::AuthFailed);
+    }
 }
 
-fn add(state: &mut State, conn: ConnId, scheme: Scheme, id: &str) {
+/// Whether identities were added; if not, reports the limit.
+fn is_within_limits(state: &State, added: Result<(), Limit>, effects: &mut impl Effects) -> bool {
+    added
+        .inspect_err(|limit| effects.limit_hit(*limit, state.settings.max_of(*limit)))
+        .is_ok()
+}
+
+fn identity(scheme: Scheme, id: &str) -> Identity {
     let id = Ustring::from(id);
     let id = Bytes::copy_from_slice(&id.as_echoed()).into();
-    state.add_identity(conn, Identity { scheme, id });
+    Identity { scheme, id }
 }
 
 /// One step of a SASL exchange.
@@ -139,10 +157,15 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
             answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&token)));
         }
         Ok(Step::Done { user, proof }) => {
-            let is_super = settings.super_users.contains(&user);
-            add(state, caller.conn, Scheme::Sasl, &user);
-            if is_super {
-                add(state, caller.conn, Scheme::Super, "");
+            let mut proven = vec![identity(Scheme::Sasl, &user)];
+            if settings.super_users.contains(&user) {
+                proven.push(identity(Scheme::Super, ""));
+            }
+            let added = state.prove(caller.conn, proven);
+            if !is_within_limits(state, added, answer.effects) {
+                let error = ErrorCode::AuthFailed;
+                answer.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
+                return answer.close(state, CloseReason::AuthFailed);
             }
             answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
         }
@@ -206,7 +229,7 @@ pub(crate) fn who_am_i(state: &mut State, caller: Caller, mut answer: Answer<'_,
         scheme: Scheme::Ip.name().into(),
         user: identity::ip_identity(who.address).into(),
     }];
-    infos.extend(who.added.iter().map(|identity| ClientInfo {
+    infos.extend(who.added().iter().map(|identity| ClientInfo {
         scheme: identity.scheme.name().into(),
         user: match identity.scheme {
             Scheme::Digest => before_colon(&identity.id),

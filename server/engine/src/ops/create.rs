@@ -138,7 +138,8 @@ fn create_at(
     let data = request.data.as_deref();
     let bytes = quota::bytes_of(data);
     state.check_quota(path, Growth { znodes: 1, bytes })?;
-    if !state.has_room(path.len() + data.map_or(0, <[u8]>::len) + ZNODE_BYTES) {
+    let bytes = path.len() + data.map_or(0, <[u8]>::len) + ZNODE_BYTES + state.acls.cost(acl);
+    if !state.has_room(bytes) {
         return Err(ErrorCode::QuotaExceeded);
     }
     // The operation decides about containers, not the flags: a plain create with the container

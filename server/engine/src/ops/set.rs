@@ -130,6 +130,9 @@ pub(crate) fn change_acl(
     if version != -1 && version != state.tree[id].aversion {
         return Err(ErrorCode::BadVersion);
     }
+    if !state.has_room_for_list(&acl) {
+        return Err(ErrorCode::QuotaExceeded);
+    }
     let acl = state.acls.acquire(&acl);
     state.set_acl(id, acl);
     Ok(id)

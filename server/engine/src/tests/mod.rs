@@ -1,6 +1,7 @@
 //! Tests that look at the state from inside, or are too long for the file they test.
 
 mod access;
+mod access_bounds;
 mod administration;
 mod broken;
 mod cleanups;
