@@ -23,9 +23,9 @@ const STATS: &[u8] = b"zookeeper_stats";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quotas {
     limited: BTreeSet<Box<[u8]>>,
-    /// While a multi runs, what quotas were when it began: the original checks each of its
-    /// operations before it has applied any.
-    frozen: Option<BTreeMap<Box<[u8]>, Quota>>,
+    /// While a multi runs, what the quotas that it has changed were when it began, `None` for
+    /// those that were off: the original checks each of its operations before it has applied any.
+    before: Option<BTreeMap<Box<[u8]>, Option<Quota>>>,
 }
 
 /// The two znodes of one quota, if they are there, and what they say if it makes sense.
@@ -153,18 +153,34 @@ impl Quotas {
         ancestors(path).find(|path| self.limited.contains(*path))
     }
 
-    /// Keeps what quotas are now, until [`Quotas::thaw`].
-    pub(crate) fn freeze(&mut self, tree: &Tree) {
-        let quotas = self.limited.iter();
-        self.frozen = Some(
-            quotas
-                .map(|path| (path.clone(), Quota::of(tree, path)))
-                .collect(),
-        );
+    /// From here on [`Quotas::check`] looks at what quotas are now, until [`Quotas::end_multi`].
+    pub(crate) fn begin_multi(&mut self) {
+        self.before = Some(BTreeMap::new());
     }
 
-    pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
+    pub(crate) fn end_multi(&mut self) {
+        self.before = None;
+    }
+
+    /// Whether a multi runs, so that [`Quotas::keep`] has to be called before changes.
+    pub(crate) const fn are_kept(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// The znode at this path is about to change. If it is part of a quota, keeps what that was.
+    pub(crate) fn keep(&mut self, tree: &Tree, path: &[u8]) {
+        if let Role::Limits(subject) | Role::Stats(subject) = Role::of(path) {
+            self.keep_quota(tree, subject);
+        }
+    }
+
+    fn keep_quota(&mut self, tree: &Tree, subject: &[u8]) {
+        if let Some(before) = &mut self.before
+            && !before.contains_key(subject)
+        {
+            let is_on = self.limited.contains(subject);
+            before.insert(subject.into(), is_on.then(|| Quota::of(tree, subject)));
+        }
     }
 
     /// Whether a change at a path keeps the hard limits.
@@ -173,10 +189,13 @@ impl Quotas {
     /// QUOTAEXCEEDED when it does not; MARSHALLINGERROR when a quota's znode makes no sense, as
     /// the original's internal error answers.
     pub(crate) fn check(&self, tree: &Tree, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
-        let quota = match &self.frozen {
-            Some(frozen) => ancestors(path).find_map(|path| frozen.get(path)).cloned(),
-            None => self.over(path).map(|subject| Quota::of(tree, subject)),
-        };
+        let quota = ancestors(path).find_map(|subject| {
+            let kept = self.before.as_ref().and_then(|before| before.get(subject));
+            kept.cloned().unwrap_or_else(|| {
+                let is_on = self.limited.contains(subject);
+                is_on.then(|| Quota::of(tree, subject))
+            })
+        });
         let Some(Quota {
             limits: Some(limits),
             stats,
@@ -256,10 +275,17 @@ impl Quotas {
     }
 
     /// Adds to what is counted for the deepest quota over a path.
-    pub(crate) fn grow(&self, tree: &mut Tree, undo: &mut UndoList, path: &[u8], growth: Growth) {
+    pub(crate) fn grow(
+        &mut self,
+        tree: &mut Tree,
+        undo: &mut UndoList,
+        path: &[u8],
+        growth: Growth,
+    ) {
         let Some(subject) = self.over(path) else {
             return;
         };
+        self.keep_quota(tree, subject);
         let stats = [QUOTA, subject, b"/", STATS].concat();
         // What makes no sense is left alone; the original would stop over it.
         if let Some(id) = tree.find(&stats)

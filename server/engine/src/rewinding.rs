@@ -23,12 +23,12 @@ impl State {
     pub(crate) fn begin(&mut self) {
         self.undo.begin_multi();
         if self.settings.enforce_quota {
-            self.quotas.freeze(&self.tree);
+            self.quotas.begin_multi();
         }
     }
 
     fn end(&mut self) -> usize {
-        self.quotas.thaw();
+        self.quotas.end_multi();
         self.looks_ephemeral.clear();
         self.undo.end_multi()
     }

@@ -431,6 +431,9 @@ impl State {
         zxid: Zxid,
         now: Now,
     ) -> ZnodeId {
+        if self.quotas.are_kept() {
+            self.quotas.keep(&self.tree, path);
+        }
         let before = self.before(parent);
         let znode = Znode::new(path, data, owner, acl, zxid, now.wall_ms);
         let id = self.tree.insert(znode, parent);
@@ -458,6 +461,9 @@ impl State {
     /// [`State::forget_acl`] ends it. If changes are noted down, the undo list keeps it instead.
     pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
+        if self.quotas.are_kept() {
+            self.quotas.keep(&self.tree, self.tree[id].path());
+        }
         let before = self.before(parent);
         self.watches.orphan(&mut self.tree, id);
         let znode = self.tree.remove(id);
@@ -503,6 +509,7 @@ impl State {
         });
         if !self.quotas.is_empty() {
             let path = self.tree[id].path().to_vec();
+            self.quotas.keep(&self.tree, &path);
             let bytes = quota::bytes_of(data) - quota::bytes_of(self.tree[id].data());
             let growth = Growth { znodes: 0, bytes };
             self.quotas

@@ -108,20 +108,9 @@ const UNCOUNTED_BYTES: usize = 64 << 10;
 const TIMES_THE_REQUEST: usize = 4;
 const BESIDE_THE_REQUEST: usize = 2 << 20;
 
-/// Numbers that look random, the same for the same seed.
-struct Numbers(u64);
-
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % end
-    }
-
     fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+        all[self.index(all.len())]
     }
 
     fn id(&mut self) -> String {

@@ -150,3 +150,20 @@ fn check_op(path: &str) -> MultiOp {
     let path = Some(path.into());
     MultiOp::Check { path, version: -1 }
 }
+
+/// Numbers that look random, the same for the same seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+
+    fn index(&mut self, end: usize) -> usize {
+        usize::try_from(self.below(end as u64)).unwrap()
+    }
+}

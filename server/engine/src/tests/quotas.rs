@@ -1,6 +1,7 @@
 //! Quotas: reference section 16. What a live 3.9.5 does is compared by the differential tester.
 
 use super::*;
+use crate::{keys::AclId, quota::Growth, state::State, znode::Owner};
 
 fn enforcing() -> Engine {
     engine(
@@ -163,4 +164,118 @@ fn limits_that_make_no_sense_are_an_internal_error_when_enforced() {
         outcome(&mut engine, 0, more),
         Err(ErrorCode::MarshallingError)
     );
+}
+
+/// With 20,000 quotas each multi took 18 ms: it began with a copy of all of them.
+#[test]
+fn multi_takes_nothing_for_quotas_that_it_does_not_touch() {
+    let taken = |quotas: usize| {
+        let mut engine = enforcing();
+        for number in 0..quotas {
+            let path = format!("/q{number:04}");
+            outcome(&mut engine, 0, create(&path, CreateMode::Persistent)).unwrap();
+            set_quota(&mut engine, &path, "count=100,bytes=-1=;countHardLimit=100");
+        }
+        let multi = Input::Request {
+            conn: ConnId(0),
+            xid: Xid(1),
+            request: Request::Multi(vec![
+                create_op("/q0000/a", CreateMode::Persistent),
+                create_op("/q0001/a", CreateMode::Persistent),
+                create_op("/q0000/b", CreateMode::Persistent),
+            ]),
+        };
+        let mut seen = Seen::default();
+        let info = allocation_counter::measure(|| {
+            engine.apply(Now::default(), &multi, &mut seen);
+        });
+        assert_eq!(seen.reply.unwrap().error, None);
+        assert_eq!(stats(&engine, "/q0000"), "count=3,bytes=12");
+        info.count_total
+    };
+    let (few, many) = (taken(4), taken(150));
+    assert!(
+        many <= few + 20,
+        "{few} allocations, and {many} with more quotas"
+    );
+}
+
+/// The rule behind it: whatever a multi does, quotas are checked as they were when it began.
+#[test]
+fn quotas_are_checked_as_they_were_when_the_multi_began() {
+    const SUBJECTS: [&str; 5] = ["/a", "/a/b", "/a/b/c", "/zookeeper", "/zookeeper/quota"];
+    let paths: Vec<String> = SUBJECTS
+        .iter()
+        .flat_map(|subject| {
+            let at = format!("/zookeeper/quota{subject}");
+            let parts = ["", "/zookeeper_limits", "/zookeeper_stats"];
+            let quota = parts.map(|part| format!("{at}{part}"));
+            [(*subject).to_owned()].into_iter().chain(quota)
+        })
+        .collect();
+    let texts: [&'static [u8]; 4] = [
+        b"count=1,bytes=-1=;countHardLimit=1",
+        b"count=3,bytes=-1=;countHardLimit=3",
+        b"count=-1,bytes=9=;byteHardLimit=9",
+        b"nonsense",
+    ];
+    let growths = [(1, 0), (0, 5), (2, 20)].map(|(znodes, bytes)| Growth { znodes, bytes });
+    let now = Now::default();
+    let mut refused = 0;
+    for seed in 0..15 {
+        let mut numbers = Numbers(seed);
+        let mut engine = enforcing();
+        for round in 0..12 {
+            let state = &mut engine.state;
+            let before = state.fork(SessionId(7));
+            if round % 3 != 0 {
+                state.begin();
+            }
+            for _ in 0..12 {
+                let path = &paths[numbers.index(paths.len())];
+                let data = texts[numbers.index(texts.len())];
+                change(state, path.as_bytes(), data, numbers.index(3), now);
+                if !state.undo.is_in_multi() {
+                    continue;
+                }
+                for path in &paths {
+                    for growth in growths {
+                        let expected = before.check_quota(path.as_bytes(), growth);
+                        let found = state.check_quota(path.as_bytes(), growth);
+                        assert_eq!(found, expected, "{path} in round {round} of seed {seed}");
+                        refused += usize::from(found.is_err());
+                    }
+                }
+            }
+            match (state.undo.is_in_multi(), numbers.index(2)) {
+                (false, _) => {}
+                (true, 0) => state.roll_back(),
+                (true, _) => state.commit(),
+            }
+            engine.check().unwrap();
+        }
+    }
+    assert!(refused > 300, "{refused} checks refuse");
+}
+
+/// Creates, deletes or sets a znode, if that can be done.
+fn change(state: &mut State, path: &[u8], data: &[u8], what: usize, now: Now) {
+    let zxid = state.next_zxid();
+    match (state.tree.find(path), what) {
+        (None, _) => {
+            let parent = minikeeper_protocol::path::parent_of(path).unwrap();
+            if let Some(parent) = state.tree.find(parent) {
+                let owner = Owner::PERSISTENT;
+                state.create(parent, path, Some(data), owner, AclId::WORLD_ALL, zxid, now);
+            }
+        }
+        (Some(id), 0) => {
+            let is_built_in = crate::tree::SPECIAL.contains(&path);
+            if state.tree[id].num_children() == 0 && !is_built_in {
+                let acl = state.delete(id, zxid);
+                state.forget_acl(acl);
+            }
+        }
+        (Some(id), _) => state.set_data(id, Some(data), zxid, now),
+    }
 }
