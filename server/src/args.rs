@@ -459,6 +459,9 @@ struct LimitArgs {
     /// Most unread events of one connection, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Config::default().outbox_bytes_max)]
     max_outbox_bytes: usize,
+    /// Most memory for what clients have not read yet, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().unsent_bytes_max)]
+    max_unsent_bytes: usize,
     /// Unwritten replies beyond which a connection is not served, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Config::default().write_backlog_bytes_max)]
     max_write_backlog_bytes: usize,
@@ -524,6 +527,7 @@ impl ServeArgs {
             acl_entries_max: limits.max_acl_entries,
             identities_max: limits.max_identities,
             outbox_bytes_max: limits.max_outbox_bytes,
+            unsent_bytes_max: limits.max_unsent_bytes,
             write_backlog_bytes_max: limits.max_write_backlog_bytes,
             turn_requests_max: limits.max_turn_requests,
             extended_types: !znodes.no_extended_types,

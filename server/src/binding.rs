@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
-use crate::{connection::Connection, shared::Shared};
+use crate::{connection::Connection, outbox::Close, shared::Shared};
 
 /// What clients ask for by themselves, whatever their chroot: Curator does before anything else, with
 /// a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
@@ -80,8 +80,13 @@ impl Connection {
         self.id = to.turns.take_in(member);
         if let Some((handover, seen)) = session {
             let conn = self.id;
-            to.turns
+            let taken = to
+                .turns
                 .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+            if taken != Some(true) {
+                // Nothing would be answered here.
+                self.outbox.close(Close::UniverseRefused);
+            }
         }
         self.shared = to;
         self.is_bound = true;

@@ -85,8 +85,10 @@ pub struct Config {
     /// the original from its last byte. Source: `largeRequestMaxBytes` of the original.
     pub large_request_bytes_max: usize,
     /// The most memory for input of all connections together that cannot be served yet: parts of
-    /// requests, and requests whose client does not read the replies before them. The connection
-    /// that asks for more is closed. Unit: bytes. Default: 1 GiB. The original has no such limit.
+    /// requests, and requests whose client does not read the replies before them. Beyond it the
+    /// connections are closed whose input has waited longest, until an eighth is free; their
+    /// sessions live on. Before its handshake a connection may send 8 KiB.
+    /// Unit: bytes. Default: 1 GiB. ZooKeeper has no such limit.
     ///
     /// Buffers count whole, and double as they grow. What one read brings may come on top.
     pub unserved_bytes_max: usize,
@@ -122,6 +124,12 @@ pub struct Config {
     /// The most events that may wait for a client that does not read; beyond it the connection
     /// is closed, and the session lives on. Unit: bytes. Default: 16 MiB.
     pub outbox_bytes_max: usize,
+    /// The most memory for what clients have not read yet, of all connections together: events in
+    /// outboxes, and replies and events that sockets did not take. Beyond it the connections that
+    /// have most are closed, until an eighth is free; their sessions live on. Of each universe
+    /// apart; connections inside the process do not count. Unit: bytes. Default: 512 MiB.
+    /// ZooKeeper has no such limit.
+    pub unsent_bytes_max: usize,
     /// How much may wait to be written before no further request is served. Unit: bytes.
     /// Default: 1 MiB. One reply may exceed it by its own size.
     ///
@@ -308,6 +316,7 @@ impl Default for Config {
             acl_entries_max: 256,
             identities_max: 64,
             outbox_bytes_max: 16 << 20,
+            unsent_bytes_max: 512 << 20,
             write_backlog_bytes_max: 1 << 20,
             turn_requests_max: 64,
             extended_types: true,

@@ -28,11 +28,17 @@ use crate::{
     stats::Peer,
 };
 
+/// The longest handshake: one has 45 bytes, of which a password takes 16, and nothing in it has a
+/// reason to be longer. Whoever has said nothing else yet can have no more kept. Unit: bytes.
+const HANDSHAKE_BYTES_MAX: usize = 8 << 10;
+
 /// Why the connection itself wants to close.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// The length in front of a frame cannot be followed.
     Frame(FrameError),
+    /// The length in front of a handshake cannot be followed.
+    Handshake(FrameError),
     /// The handshake, a request header or an auth packet makes no sense.
     Message(DecodeError),
     /// A four-letter word was answered.
@@ -53,6 +59,7 @@ impl std::fmt::Display for Fault {
                 write!(f, "{error} (frame_bytes_max)")
             }
             Self::Frame(error) => error.fmt(f),
+            Self::Handshake(error) => write!(f, "handshake: {error}"),
             Self::Message(error) => error.fmt(f),
             Self::FourLetterWord => f.write_str("four-letter word answered"),
             Self::Told(why) => why.fmt(f),
@@ -158,7 +165,9 @@ impl Connection {
             }
             rest.is_delayed = false;
             if rest.bytes.is_empty() {
-                self.shared.limits.release(&mut rest.held);
+                self.shared
+                    .limits
+                    .release_rest(&mut rest.held, &self.outbox);
                 return Flow::Continue;
             }
         }
@@ -168,7 +177,9 @@ impl Connection {
         {
             return self.keep(rest, Flow::Continue);
         }
-        self.shared.limits.release(&mut rest.held);
+        self.shared
+            .limits
+            .release_rest(&mut rest.held, &self.outbox);
         let batch = std::mem::take(&mut rest.bytes).freeze();
         rest.read_ms = rest.read_ms.or_else(|| self.read_ms());
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
@@ -197,9 +208,16 @@ impl Connection {
             rest.read_ms = None;
         }
         rest.is_delayed = matches!(flow, Flow::Delayed);
-        let Shared { limits, config, .. } = &*self.shared;
+        let Shared {
+            limits,
+            config,
+            turns,
+            ..
+        } = &*self.shared;
         let memory_bytes = rest.bytes.capacity();
-        match limits.hold(config, &mut rest.held, memory_bytes, &rest.bytes) {
+        let free = |since, bytes| turns.free_held(since, bytes);
+        let (held, input) = (&mut rest.held, &rest.bytes);
+        match limits.hold_rest(config, held, &self.outbox, memory_bytes, input, free) {
             Ok(()) => {
                 self.rest = Some(rest);
                 flow
@@ -366,7 +384,13 @@ impl Connection {
             return Err(Fault::Http);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
-        let Some(body) = frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)? else {
+        let found = if self.is_open {
+            frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)
+        } else {
+            let bytes_max = bytes_max.min(HANDSHAKE_BYTES_MAX);
+            frame::next(&batch[start..], bytes_max).map_err(Fault::Handshake)
+        };
+        let Some(body) = found? else {
             return Ok(None);
         };
         let Shared { limits, config, .. } = &*self.shared;
@@ -426,7 +450,9 @@ fn decode(
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(rest) = &mut self.rest {
-            self.shared.limits.release(&mut rest.held);
+            self.shared
+                .limits
+                .release_rest(&mut rest.held, &self.outbox);
             self.shared.limits.dropped(&rest.bytes);
             if rest.is_delayed
                 && let Some(mut delayed) = self.shared.turns.faults.take_delayed(&self.outbox)

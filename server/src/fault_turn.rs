@@ -231,9 +231,12 @@ fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
         .outbox
         .push(effects.outbox_bytes_max, |out| out.extend(event.frame));
     match pushed {
-        Ok(waker) => {
+        Ok(pushed) => {
             effects.counters.event(bytes);
-            effects.wakes.extend(waker);
+            effects.wakes.extend(pushed.waker);
+            if effects.unsent.add(pushed.grown_bytes) {
+                effects.relieve_unsent();
+            }
         }
         Err(overflow) => {
             effects.counters.limit_hits.outboxes += 1;

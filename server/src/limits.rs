@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use minikeeper_engine::Input;
 use minikeeper_protocol::{ErrorCode, Request, frame};
 
-use crate::{config::Config, stats::LimitHits, throttle::Throttle};
+use crate::{config::Config, outbox::Outbox, stats::LimitHits, throttle::Throttle};
 
 /// How often limits were met since the start, or since `srst`.
 ///
@@ -48,6 +48,8 @@ pub struct LimitCounts {
     pub identities_rejected: u64,
     /// Connections closed over `outbox_bytes_max`. The original has no such limit.
     pub outboxes_overflowed: u64,
+    /// Connections closed over `unsent_bytes_max`. ZooKeeper has no such limit.
+    pub unsent_bytes_rejected: u64,
     /// Handshakes of TLS that failed; those that took too long are not among them.
     pub unsuccessful_handshakes: u64,
 }
@@ -85,6 +87,8 @@ pub(crate) struct Limits {
     throttle: Throttle,
     held_bytes: AtomicUsize,
     held_large_bytes: AtomicUsize,
+    /// How often input began to wait.
+    held_number: AtomicU64,
     connection_rejected: AtomicU64,
     sessionless_connections_expired: AtomicU64,
     large_requests_rejected: AtomicU64,
@@ -113,6 +117,7 @@ impl Limits {
             acls_rejected: hits.acl_entries,
             identities_rejected: hits.identities,
             outboxes_overflowed: hits.outboxes,
+            unsent_bytes_rejected: hits.unsent,
             unsuccessful_handshakes: read(&self.unsuccessful_handshakes),
         }
     }
@@ -193,6 +198,20 @@ impl Limits {
         memory_bytes: usize,
         input: &[u8],
     ) -> Result<(), Breach> {
+        let result = self.try_hold(config, held, memory_bytes, input);
+        if result == Err(Breach::UnservedBytes) {
+            self.reject_unserved(config, 1);
+        }
+        result
+    }
+
+    fn try_hold(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        memory_bytes: usize,
+        input: &[u8],
+    ) -> Result<(), Breach> {
         let wanted = Held {
             bytes: memory_bytes,
             large_bytes: large_bytes(config, input),
@@ -208,7 +227,7 @@ impl Limits {
             .fetch_add(wanted.large_bytes, Ordering::Relaxed)
             + wanted.large_bytes;
         let breach = if held_bytes > config.unserved_bytes_max {
-            self.reject_unserved(config)
+            Breach::UnservedBytes
         } else if wanted.large_bytes > 0 && held_large_bytes > config.large_request_bytes_max {
             self.reject_large(config)
         } else {
@@ -230,6 +249,49 @@ impl Limits {
         }
     }
 
+    /// Counts one connection's unserved input anew. When all connections together have too much of
+    /// it, `free` is to free so many bytes of input that has waited longer than that of a number, and
+    /// says how many it has freed, and of how many connections.
+    ///
+    /// # Errors
+    /// When there is still too much, because this input is the one that has waited longest; then it
+    /// is not counted.
+    pub(crate) fn hold_rest(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        outbox: &Outbox,
+        memory_bytes: usize,
+        input: &[u8],
+        free: impl FnOnce(u64, usize) -> (usize, u64),
+    ) -> Result<(), Breach> {
+        let since = match outbox.held_since() {
+            0 => self.held_number.fetch_add(1, Ordering::Relaxed) + 1,
+            since => since,
+        };
+        // Somebody who needs room may have uncounted it meanwhile.
+        held.bytes = outbox.take_held();
+        let mut result = self.try_hold(config, held, memory_bytes, input);
+        if result == Err(Breach::UnservedBytes) {
+            let bytes_max = config.unserved_bytes_max;
+            let (freed, closed) = free(since, memory_bytes.saturating_add(bytes_max / 8));
+            self.held_bytes.fetch_sub(freed, Ordering::Relaxed);
+            self.reject_unserved(config, closed);
+            result = self.hold(config, held, memory_bytes, input);
+        }
+        if result.is_ok() {
+            outbox.set_held(held.bytes, since);
+        }
+        result
+    }
+
+    /// One connection's unserved input is served or given up.
+    pub(crate) fn release_rest(&self, held: &mut Held, outbox: &Outbox) {
+        held.bytes = outbox.take_held();
+        outbox.set_held(0, 0);
+        self.release(held);
+    }
+
     fn reject_large(&self, config: &Config) -> Breach {
         if count(&self.large_requests_rejected, 1) {
             tracing::warn!(
@@ -242,15 +304,14 @@ impl Limits {
         Breach::LargeRequests
     }
 
-    fn reject_unserved(&self, config: &Config) -> Breach {
-        if count(&self.unserved_bytes_rejected, 1) {
+    fn reject_unserved(&self, config: &Config, connections: u64) {
+        if connections > 0 && count(&self.unserved_bytes_rejected, connections) {
             tracing::warn!(
                 setting = "unserved_bytes_max",
                 max = config.unserved_bytes_max,
-                "limit reached: a connection is closed"
+                "limit reached: connections whose input waits longest are closed"
             );
         }
-        Breach::UnservedBytes
     }
 
     /// Counts those of these inputs, which have been served, that were answered with THROTTLEDOP.

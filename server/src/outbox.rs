@@ -4,7 +4,8 @@
 //! the connection itself, at the start of each of its turns or when it is woken.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    cmp::Reverse,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     task::Waker,
 };
 
@@ -18,6 +19,12 @@ pub(crate) enum Close {
     Engine(CloseReason),
     /// `outbox_bytes_max` is reached: the client does not read its events.
     OutboxFull,
+    /// `unsent_bytes_max` is reached, and this connection has most of it.
+    UnsentFull,
+    /// `unserved_bytes_max` is reached, and this connection's input has waited longest.
+    UnservedFull,
+    /// The universe has the session already, on another connection.
+    UniverseRefused,
     /// `handshake_timeout` is over.
     HandshakeTimeout,
     /// A test or administrator asked for it.
@@ -35,6 +42,9 @@ impl std::fmt::Display for Close {
         match self {
             Self::Engine(reason) => reason.fmt(f),
             Self::OutboxFull => f.write_str("outbox_bytes_max reached: events are not read"),
+            Self::UnsentFull => f.write_str("unsent_bytes_max reached: output is not read"),
+            Self::UnservedFull => f.write_str("unserved_bytes_max reached: input waits too long"),
+            Self::UniverseRefused => f.write_str("session is in the universe already, connected"),
             Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
             Self::Asked => f.write_str("disconnected on request"),
             Self::Injected => f.write_str("cut by an injected fault"),
@@ -55,6 +65,13 @@ pub(crate) struct Outbox {
     is_open: AtomicBool,
     /// Whether the connection reads and serves nothing until a delayed request has been served.
     is_delayed: AtomicBool,
+    /// Output that the connection has taken and its socket has not. Unit: bytes.
+    unsent_bytes: AtomicUsize,
+    /// Memory of the connection's input that cannot be served yet, as it is counted against
+    /// `unserved_bytes_max`: whoever takes it out uncounts it. Unit: bytes.
+    held_bytes: AtomicUsize,
+    /// Which input began to wait first: the lower number; 0 for none.
+    held_since: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -115,13 +132,15 @@ impl Outbox {
         &self,
         bytes_max: usize,
         write: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Option<Waker>, Overflow> {
+    ) -> Result<Pushed, Overflow> {
         let mut inner = self.inner.lock();
         if inner.close.is_some() {
-            return Ok(None);
+            return Ok(Pushed::default());
         }
         self.is_filled.store(true, Ordering::Release);
+        let before = inner.frames.capacity();
         write(&mut inner.frames);
+        let grown_bytes = inner.frames.capacity() - before;
         inner.events = inner.events.saturating_add(1);
         inner.pushed = inner.pushed.wrapping_add(1);
         if inner.frames.len() > bytes_max {
@@ -131,7 +150,49 @@ impl Outbox {
                 waker: inner.waker.take(),
             });
         }
-        Ok(inner.reader())
+        Ok(Pushed {
+            waker: inner.reader(),
+            grown_bytes,
+        })
+    }
+
+    /// The socket has not taken so much of the output; 0 once it has.
+    pub(crate) fn set_unsent(&self, bytes: usize) {
+        self.unsent_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Memory for what the client has not read yet; of a connection that is closing, nothing.
+    fn waiting_bytes(&self) -> usize {
+        let inner = self.inner.lock();
+        if inner.close.is_some() {
+            return 0;
+        }
+        inner.frames.capacity() + self.unsent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tells the connection to close, and drops what it has not taken yet.
+    fn cut(&self, why: Close) -> Option<Waker> {
+        let mut inner = self.inner.lock();
+        self.is_filled.store(true, Ordering::Release);
+        inner.frames = Vec::new();
+        inner.close.get_or_insert(why);
+        inner.waker.take()
+    }
+
+    /// Takes out what is counted of the connection's input.
+    pub(crate) fn take_held(&self) -> usize {
+        self.held_bytes.swap(0, Ordering::AcqRel)
+    }
+
+    /// So much of the connection's input is counted; it began to wait with this number.
+    pub(crate) fn set_held(&self, bytes: usize, since: u64) {
+        self.held_since.store(since, Ordering::Relaxed);
+        self.held_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// With which number its input began to wait; 0 if none waits.
+    pub(crate) fn held_since(&self) -> u64 {
+        self.held_since.load(Ordering::Relaxed)
     }
 
     /// Adds what a turn has made for this connection on its behalf, under the same lock as the
@@ -250,6 +311,110 @@ impl Outbox {
     }
 }
 
+/// What waits for clients to read it, of all connections of a universe: events in outboxes, and
+/// replies and events that sockets did not take.
+///
+/// Counted upwards alone, so that sending costs nothing; looked up when the count says that the
+/// limit is reached. The bytes that came since the last time pay for looking at every connection.
+#[derive(Debug)]
+pub(crate) struct UnsentTotal {
+    /// At least as much as there is. Unit: bytes.
+    counted: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl UnsentTotal {
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self {
+            counted: AtomicUsize::new(0),
+            bytes_max,
+        }
+    }
+
+    /// There is so much more; whether it may be too much, so that [`UnsentTotal::relieve`] is due.
+    #[inline]
+    pub(crate) fn add(&self, bytes: usize) -> bool {
+        bytes > 0 && self.counted.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max
+    }
+
+    /// Cuts the connections off that have most, until an eighth of the limit is free, if there
+    /// really is too much. Their sessions live on. Says how many they were, and whom to wake.
+    ///
+    /// Called under the engine's lock.
+    pub(crate) fn relieve<'a>(
+        &self,
+        outboxes: impl Iterator<Item = &'a Outbox>,
+    ) -> (u64, Vec<Waker>) {
+        let counted = self.counted.load(Ordering::Relaxed);
+        let mut waiting: Vec<_> = outboxes
+            .map(|outbox| (outbox.waiting_bytes(), outbox))
+            .filter(|(bytes, _)| *bytes > 0)
+            .collect();
+        let mut total: usize = waiting.iter().map(|(bytes, _)| bytes).sum();
+        let (mut closed, mut wakes) = (0, Vec::new());
+        if total > self.bytes_max {
+            waiting.sort_by_key(|(bytes, _)| Reverse(*bytes));
+            for (bytes, outbox) in waiting {
+                if total <= self.bytes_max - self.bytes_max / 8 {
+                    break;
+                }
+                wakes.extend(outbox.cut(Close::UnsentFull));
+                total -= bytes;
+                closed += 1;
+            }
+            tracing::warn!(
+                setting = "unsent_bytes_max",
+                max = self.bytes_max,
+                closed,
+                "limit reached: the connections that have read least are closed"
+            );
+        }
+        // What came meanwhile stays counted.
+        let change = total.wrapping_sub(counted);
+        self.counted.fetch_add(change, Ordering::Relaxed);
+        (closed, wakes)
+    }
+}
+
+/// Cuts connections off whose input has waited longer than that of number `since`, the longest
+/// first, until so many bytes are free. Says how many bytes were freed, for whoever counts them, and
+/// how many connections they were, and whom to wake.
+pub(crate) fn free_held<'a>(
+    outboxes: impl Iterator<Item = &'a Outbox>,
+    since: u64,
+    bytes: usize,
+) -> (usize, u64, Vec<Waker>) {
+    let mut waiting: Vec<_> = outboxes
+        .map(|outbox| (outbox.held_since(), outbox))
+        .filter(|(other, _)| (1..since).contains(other))
+        .collect();
+    waiting.sort_unstable_by_key(|(since, _)| *since);
+    let (mut freed, mut closed, mut wakes) = (0, 0, Vec::new());
+    for (_, outbox) in waiting {
+        if freed >= bytes {
+            break;
+        }
+        match outbox.take_held() {
+            0 => {}
+            held => {
+                freed += held;
+                closed += 1;
+                wakes.extend(outbox.close(Close::UnservedFull));
+            }
+        }
+    }
+    (freed, closed, wakes)
+}
+
+/// A frame was added, unless the connection is closing.
+#[derive(Debug, Default)]
+pub(crate) struct Pushed {
+    /// Who is to be woken after the engine lock is released.
+    pub(crate) waker: Option<Waker>,
+    /// How much more memory the outbox has now. Unit: bytes.
+    pub(crate) grown_bytes: usize,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutboxView {
     /// Frames put in, since the start or a reset.
@@ -317,7 +482,7 @@ mod tests {
         let outbox = Outbox::default();
         assert_eq!(outbox.register_close(Waker::noop()), None);
         let pushed = outbox.push(10, |out| out.push(1));
-        assert!(pushed.is_ok_and(|waker| waker.is_none()));
+        assert!(pushed.is_ok_and(|pushed| pushed.waker.is_none()));
         assert!(outbox.close(Close::Asked).is_some());
         assert_eq!(outbox.register_close(Waker::noop()), Some(Close::Asked));
         // The same when the frames become too many.
@@ -325,6 +490,58 @@ mod tests {
         assert_eq!(outbox.register_close(Waker::noop()), None);
         let pushed = outbox.push(3, |out| out.extend_from_slice(b"four"));
         assert!(pushed.is_err_and(|overflow| overflow.waker.is_some()));
+    }
+
+    /// A hundred watchers that never read had 1.45 GB together, each below its own limit.
+    #[test]
+    fn fullest_outboxes_are_cut_when_all_together_have_too_much() {
+        let total = UnsentTotal::new(10_000);
+        let outboxes: Vec<_> = (0..5).map(|_| Outbox::default()).collect();
+        let all = || outboxes.iter();
+        let push = |number: usize, bytes: usize| {
+            let pushed = outboxes[number].push(1 << 20, |out| {
+                out.reserve_exact(bytes);
+                out.resize(out.len() + bytes, 0);
+            });
+            total.add(pushed.ok().unwrap().grown_bytes)
+        };
+        let is_closed = |number: usize| outboxes[number].drain(&mut Vec::new()).is_some();
+        for number in 0..4 {
+            assert!(!push(number, 2_000 + number));
+        }
+        // What was read is still counted, until somebody looks.
+        outboxes[0].drain(&mut Vec::new());
+        assert!(push(4, 3_000));
+        let (closed, wakes) = total.relieve(all());
+        assert_eq!((closed, wakes.len()), (0, 0));
+        // What sockets did not take counts too.
+        outboxes[0].set_unsent(1_900);
+        assert!(total.add(1_900));
+        let (closed, _) = total.relieve(all());
+        assert_eq!(
+            closed, 1,
+            "one of 3,000 leaves room for more than an eighth"
+        );
+        assert!(is_closed(4) && !is_closed(0));
+        // The others had less, and are counted with what they have.
+        assert!(!push(1, 1_000));
+    }
+
+    #[test]
+    fn input_that_waits_longest_is_given_up_first() {
+        let outboxes: Vec<_> = (0..4).map(|_| Outbox::default()).collect();
+        for (outbox, since) in outboxes.iter().zip([3, 1, 2, 0]) {
+            outbox.set_held(100, since);
+        }
+        let (freed, closed, _) = free_held(outboxes.iter(), 3, 150);
+        assert_eq!((freed, closed), (200, 2));
+        assert_eq!(outboxes[0].take_held(), 100);
+        for outbox in &outboxes[1..3] {
+            assert_eq!(outbox.drain(&mut Vec::new()), Some(Close::UnservedFull));
+            // Whoever gives it up next has nothing to uncount.
+            assert_eq!(outbox.take_held(), 0);
+        }
+        assert_eq!(free_held(outboxes.iter(), 9, 1).0, 0);
     }
 
     #[test]
@@ -340,7 +557,7 @@ mod tests {
         assert!(
             outbox
                 .push(3, |out| out.push(1))
-                .is_ok_and(|waker| waker.is_none())
+                .is_ok_and(|pushed| pushed.waker.is_none())
         );
         assert_eq!(outbox.drain(&mut out), Some(Close::OutboxFull));
         assert_eq!(out, b"");

@@ -230,6 +230,17 @@ impl SocketTask {
         }
     }
 
+    /// Counts what waits for the socket; with everybody else's it may be too much.
+    #[cold]
+    fn note_unsent(&self) {
+        let Connection { shared, outbox, .. } = &self.connection;
+        let bytes = self
+            .unsent
+            .as_ref()
+            .map_or(0, |unsent| unsent.bytes.capacity());
+        shared.turns.note_unsent(outbox, bytes);
+    }
+
     fn take_outbox(&mut self, scratch: &mut Scratch) {
         // While the socket is full, what waits stays there, where it is counted.
         if self.unsent.is_none()
@@ -281,6 +292,7 @@ impl SocketTask {
             *sent += count?;
             if *sent == bytes.len() {
                 self.unsent = None;
+                self.connection.outbox.set_unsent(0);
             }
         }
         let mut written = 0;
@@ -296,6 +308,7 @@ impl SocketTask {
                     self.keep(&scratch.out[written..]);
                     scratch.out.clear();
                     scratch.wake_all();
+                    self.note_unsent();
                     self.note_stuck();
                     return Poll::Pending;
                 }

@@ -312,6 +312,7 @@ pub(crate) struct LimitHits {
     pub(crate) acl_entries: u64,
     pub(crate) identities: u64,
     pub(crate) outboxes: u64,
+    pub(crate) unsent: u64,
 }
 
 impl LimitHits {

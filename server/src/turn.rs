@@ -25,7 +25,7 @@ use crate::{
     fail_stop::FailStop,
     faults::Faults,
     heed::Heed,
-    outbox::{Close, Outbox},
+    outbox::{self, Close, Outbox, UnsentTotal},
     snapshot::{LogWriter, SaveError},
     standing::Standing,
     stats::{ConnStats, Counters, Peer, Served},
@@ -46,6 +46,7 @@ pub(crate) struct Turns {
     pub(crate) faults: Faults,
     outbox_bytes_max: usize,
     reply_bytes_max: usize,
+    unsent: UnsentTotal,
     /// What the paths of clients begin with; empty for the server's own universe.
     prefix: String,
     standing: Standing,
@@ -65,6 +66,7 @@ impl Turns {
             faults: Faults::default(),
             outbox_bytes_max: config.outbox_bytes_max,
             reply_bytes_max: config.reply_bytes_max(),
+            unsent: UnsentTotal::new(config.unsent_bytes_max),
             prefix: String::new(),
             standing: Standing::default(),
             alarm: Alarm::default(),
@@ -351,6 +353,7 @@ impl Turns {
             faults: &self.faults,
             outbox_bytes_max: self.outbox_bytes_max,
             reply_bytes_max: self.reply_bytes_max,
+            unsent: &self.unsent,
             prefix: &self.prefix,
             wakes: Vec::new(),
             close: None,
@@ -455,6 +458,30 @@ impl Turns {
     /// Looks at everything between two turns.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
         look(self.core.lock().look())
+    }
+
+    /// A connection keeps output that its socket did not take; it must not be in a turn.
+    pub(crate) fn note_unsent(&self, outbox: &Outbox, bytes: usize) {
+        outbox.set_unsent(bytes);
+        if !self.unsent.add(bytes) {
+            return;
+        }
+        let mut core = self.core.lock();
+        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
+        let (closed, wakes) = self.unsent.relieve(outboxes);
+        core.counters.limit_hits.unsent += closed;
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+    }
+
+    /// See [`outbox::free_held`]. Says how many bytes were freed, and of how many connections.
+    pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
+        let core = self.core.lock();
+        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
+        let (freed, closed, wakes) = outbox::free_held(outboxes, since, bytes);
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+        (freed, closed)
     }
 
     /// Changes the server's numbers: a reset, or something that happened outside of turns.

@@ -10,7 +10,7 @@ use slab::Slab;
 
 use crate::{
     faults::{EventFate, Faults},
-    outbox::{Close, Outbox},
+    outbox::{Close, Outbox, UnsentTotal},
     rebased,
     snapshot::LogWriter,
     stats::{ConnStats, Counters},
@@ -35,6 +35,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) faults: &'a Faults,
     pub(crate) outbox_bytes_max: usize,
     pub(crate) reply_bytes_max: usize,
+    pub(crate) unsent: &'a UnsentTotal,
     /// What the paths of clients begin with.
     pub(crate) prefix: &'a str,
     pub(crate) wakes: Vec<Waker>,
@@ -79,6 +80,16 @@ impl TurnEffects<'_> {
         debug_assert!(encoded.is_ok(), "a header alone fits");
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
         header
+    }
+
+    /// Looks whether all connections together have too much that is not read.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn relieve_unsent(&mut self) {
+        let outboxes = self.members.iter().map(|(_, member)| &*member.outbox);
+        let (closed, wakes) = self.unsent.relieve(outboxes);
+        self.counters.limit_hits.unsent += closed;
+        self.wakes.extend(wakes);
     }
 
     /// An event for the connection whose turn it is. Many of them may follow from few bytes: from
@@ -207,7 +218,12 @@ impl Effects for TurnEffects<'_> {
                 .outbox
                 .push(self.outbox_bytes_max, write)
             {
-                Ok(waker) => self.wakes.extend(waker),
+                Ok(pushed) => {
+                    self.wakes.extend(pushed.waker);
+                    if self.unsent.add(pushed.grown_bytes) {
+                        self.relieve_unsent();
+                    }
+                }
                 Err(overflow) => {
                     self.counters.limit_hits.outboxes += 1;
                     tracing::warn!(

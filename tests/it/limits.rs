@@ -226,6 +226,23 @@ fn frame_beyond_frame_bytes_max_is_closed() {
     unopened.expect_closed();
 }
 
+/// Whoever has said nothing yet could have a megabyte kept, as the first part of a handshake.
+#[test]
+fn handshake_of_more_than_8_kib_is_closed_and_a_long_password_is_refused() {
+    let logged = Logged::start(|_| {});
+    let mut long = Wire::connect(logged.address());
+    long.send_raw(&8_193_i32.to_be_bytes());
+    long.expect_closed();
+    logged.wait_for_line(&["handshake: frame of 8193 bytes", "limit of 8192 bytes"]);
+    let mut wrong = Wire::connect(logged.address());
+    let refused = wrong.hello(&minikeeper_protocol::ConnectRequest {
+        session_id: minikeeper_protocol::SessionId(7),
+        password: Some(vec![1; 8_000].into()),
+        ..minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS)
+    });
+    assert_eq!(refused.session_id, minikeeper_protocol::SessionId::NONE);
+}
+
 /// Reference section 6.1, rule 4.
 #[test]
 fn handshake_beyond_handshake_timeout_is_closed() {

@@ -7,7 +7,7 @@ use minikeeper_protocol::{ConnectRequest, CreateMode, Request, Xid, Zxid};
 use minikeeper_tests::wire::{self, Wire};
 
 use crate::kit::{
-    Scene, TIMEOUT_MS, alone_with_memory, memory_kib, raise_open_files_limit, stuck_reader,
+    Logged, Scene, TIMEOUT_MS, alone_with_memory, memory_kib, raise_open_files_limit, stuck_reader,
     wait_until,
 };
 
@@ -111,6 +111,68 @@ fn events_behind_replies_never_read_close_the_connection_at_the_outbox_limit() {
     watcher.send_raw(&bytes);
     flood(&scene, &mut writer, &path);
     scene.end();
+}
+
+/// A hundred watchers that never read had 1.45 GB together, each below `outbox_bytes_max`.
+#[test]
+fn events_that_no_watcher_reads_cost_no_more_than_unsent_bytes_max_together() {
+    let _alone = alone_with_memory();
+    let logged = Logged::start(|config| config.unsent_bytes_max = 100 << 20);
+    let (mut writer, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    let path = long_path();
+    writer.must(&wire::create(&path, b"", CreateMode::Persistent));
+    let watchers: Vec<_> = (0..60)
+        .map(|_| {
+            let (mut watcher, session) = Wire::open(logged.address(), TIMEOUT_MS);
+            watcher.must(&wire::watch(&path));
+            (watcher, session)
+        })
+        .collect();
+    let before_kib = memory_kib();
+    // 200 KB for each of 60, 60 times: 720 MB, of which sockets take some.
+    for _ in 0..60 {
+        writer.must(&wire::set(&path, b""));
+    }
+    assert_grown_little(before_kib);
+    logged.wait_for_line(&["WARN", "unsent_bytes_max", "max=104857600"]);
+    let counts = logged.server.limit_counts();
+    assert!(counts.unsent_bytes_rejected > 0);
+    assert_eq!(counts.outboxes_overflowed, 0);
+    assert_eq!(logged.server.sessions().len(), 1 + watchers.len());
+    writer.ping();
+    logged.server.check().unwrap();
+}
+
+/// The same for replies: each connection may keep its backlog and one reply.
+#[test]
+fn replies_that_no_client_reads_cost_no_more_than_unsent_bytes_max_together() {
+    let _alone = alone_with_memory();
+    let logged = Logged::start(|config| config.unsent_bytes_max = 100 << 20);
+    let (mut writer, _) = Wire::open(logged.address(), TIMEOUT_MS);
+    writer.must(&wire::create(
+        "/mb",
+        &vec![1; 1_000_000],
+        CreateMode::Persistent,
+    ));
+    let read = minikeeper_protocol::MultiReadOp::GetData {
+        path: Some("/mb".into()),
+        watch: false,
+    };
+    let before_kib = memory_kib();
+    let readers: Vec<_> = (0..30)
+        .map(|_| {
+            let (mut reader, _) = Wire::open(logged.address(), TIMEOUT_MS);
+            reader.send(&Request::MultiRead(vec![read.clone(); 40]));
+            reader
+        })
+        .collect();
+    wait_until("the ones with most are cut", || {
+        logged.server.limit_counts().unsent_bytes_rejected > 20
+    });
+    assert_grown_little(before_kib);
+    writer.ping();
+    drop(readers);
+    logged.server.check().unwrap();
 }
 
 /// A client whose socket is full cannot keep its connection from being cut.

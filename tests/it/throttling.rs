@@ -238,6 +238,44 @@ fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     together.must(&set_of(5_000));
 }
 
+/// Strangers who sent parts of requests and nothing more used up the room for everybody: the next
+/// client was closed for its first large request.
+#[test]
+fn half_sent_requests_of_others_make_room_for_who_comes_later() {
+    let logged = Logged::start(|config| config.unserved_bytes_max = 4_000_000);
+    let half = {
+        let mut bytes = Vec::new();
+        wire::set("/", &vec![1; 900_000]).encode(Xid(1), &mut bytes);
+        bytes.truncate(800_000);
+        bytes
+    };
+    let mut strangers = Vec::new();
+    for _ in 0..3 {
+        let (mut stranger, _) = Wire::open(logged.address(), TIMEOUT_MS);
+        stranger.send_raw(&half);
+        strangers.push(stranger);
+    }
+    for round in 0..10 {
+        let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
+        let mut bytes = Vec::new();
+        wire::set("/", &vec![round; 1_000_000]).encode(Xid(1), &mut bytes);
+        let (front, back) = bytes.split_at(900_000);
+        client.send_raw(front);
+        logged.server.check().unwrap();
+        client.send_raw(back);
+        assert!(
+            client.answer(OpCode::SetData).outcome.is_ok(),
+            "round {round}"
+        );
+        let (mut stranger, _) = Wire::open(logged.address(), TIMEOUT_MS);
+        stranger.send_raw(&half);
+        strangers.push(stranger);
+    }
+    // Those who came first are gone, and are told by the log.
+    strangers[0].expect_closed();
+    logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=4000000"]);
+}
+
 /// Parts of requests, of all connections together, cost no more than `unserved_bytes_max`.
 #[test]
 fn partial_requests_beyond_unserved_bytes_max_close_their_connections() {

@@ -97,6 +97,7 @@ impl Config {
             ),
             ("large_request_bytes_max", self.large_request_bytes_max),
             ("unserved_bytes_max", self.unserved_bytes_max),
+            ("unsent_bytes_max", self.unsent_bytes_max),
             ("sessions_max", self.sessions_max),
             ("acl_entries_max", self.acl_entries_max),
             ("write_backlog_bytes_max", self.write_backlog_bytes_max),

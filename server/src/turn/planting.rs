@@ -43,7 +43,7 @@ impl Turns {
                 outbox
                     .push(usize::MAX, |out| out.extend(late))
                     .ok()
-                    .flatten(),
+                    .and_then(|pushed| pushed.waker),
             );
         }
     }
