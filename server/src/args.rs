@@ -291,7 +291,12 @@ struct ControlArgs {
     /// Others on this machine can see it in the list of processes: --control-token-file, or
     /// MINIKEEPER_CONTROL_TOKEN in the environment, keep it secret. The variable needs --control or
     /// --control-listen beside it.
-    #[arg(long, value_name = "TOKEN", conflicts_with = "control_token_file")]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        conflicts_with = "control_token_file",
+        allow_hyphen_values = true
+    )]
     control_token: Option<String>,
     /// The same with the token in a file
     #[arg(long, value_name = "FILE")]
@@ -347,7 +352,7 @@ struct AccessArgs {
     /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD))
     ///
     /// Of another hash with --digest-alg.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     super_digest: Option<String>,
     /// Hash of digest identities, as Java names it: SHA1, SHA-256, SHA-512, SHA3-256, ...
     #[arg(long, value_name = "NAME", default_value = "SHA1")]

@@ -19,6 +19,7 @@ pub(crate) fn scene(change: impl FnOnce(&mut Config)) -> Scene {
     })
 }
 
+#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,

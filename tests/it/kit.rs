@@ -221,6 +221,11 @@ impl io::Write for Log {
 
 impl Logged {
     pub(crate) fn start(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_at(tracing::Level::DEBUG, change)
+    }
+
+    /// The same, with all that is logged at this level.
+    pub(crate) fn start_at(level: tracing::Level, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             manual_clock: true,
             ..Config::default()
@@ -232,7 +237,7 @@ impl Logged {
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
             let subscriber = tracing_subscriber::fmt()
-                .with_max_level(tracing::Level::DEBUG)
+                .with_max_level(level)
                 .with_ansi(false)
                 .with_writer(move || writer.clone())
                 .finish();

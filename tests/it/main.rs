@@ -27,6 +27,7 @@
 //! | `faults` | what a test lets go wrong: requests, replies, connections, events |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
 //! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
+//! | `secrets` | what must not be told: passwords, tokens, hashes; named tests for advisories about ZooKeeper |
 //! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
 //! | `local` | the connection without a socket |
 
@@ -59,6 +60,7 @@ mod restarting;
 mod rewinding;
 mod saving;
 mod schemes;
+mod secrets;
 mod seeding;
 mod session_verbs;
 mod sessions;

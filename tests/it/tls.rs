@@ -383,6 +383,35 @@ fn subject_is_an_identity_in_access_lists() {
     assert_eq!(plain.refused(&auth), ErrorCode::AuthFailed);
 }
 
+/// CVE-2026-24281: ZooKeeper took a certificate for an address if a reverse look-up of the address
+/// gave its name, as that of 127.0.0.1 gives `localhost`. The name that is asked for is the one
+/// that counts, and the server asks for none: a client is who its chain says.
+#[test]
+fn cve_2026_24281_certificate_for_a_name_is_none_for_its_address() {
+    let authority = Authority::new("reverse");
+    let logged = authority.serve_known(|_| {});
+    let bob = || authority.client(&[(DnType::CommonName, "not.the.name.of.this.machine")]);
+    let connect = |name: &str| {
+        let (certificate, key) = bob();
+        let config = authority.trusting();
+        let config = config
+            .with_client_auth_cert(vec![certificate], key)
+            .unwrap();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut tls = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut socket = TcpStream::connect(secure(&logged)).unwrap();
+        socket.set_read_timeout(Some(wire::PATIENCE)).unwrap();
+        while tls.is_handshaking() {
+            tls.complete_io(&mut socket)?;
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    connect("localhost").unwrap();
+    let refused = connect("127.0.0.1").unwrap_err().to_string();
+    assert!(refused.contains("certificate"), "{refused}");
+    authority.open(&logged, Some(bob())).ping();
+}
+
 /// A client that decrypts one record at a time.
 struct RecordReader {
     socket: TcpStream,

@@ -172,6 +172,30 @@ mod tests {
         }
     }
 
+    /// CVE-2024-51504: ZooKeeper's admin server believed the address in `X-Forwarded-For`, so that
+    /// everybody could be who an access list lets in. What counts is where the connection is from.
+    #[test]
+    fn cve_2024_51504_forwarded_addresses_are_not_believed() {
+        let (config, wrong) = (ControlConfig::default(), WrongTokens::default());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "localhost".parse().unwrap());
+        let admit = |peer: &str, headers: &HeaderMap| {
+            let uri = Uri::from_static("/v1/now");
+            admit(&config, &wrong, peer.parse().unwrap(), &uri, headers)
+        };
+        assert_eq!(admit("127.0.0.1", &headers), Ok(()));
+        for name in ["x-forwarded-for", "forwarded", "x-real-ip", "client-ip"] {
+            let value = if name == "forwarded" {
+                "for=127.0.0.1"
+            } else {
+                "127.0.0.1"
+            };
+            headers.insert(name, value.parse().unwrap());
+            let refused = admit("192.0.2.1", &headers).unwrap_err();
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{name}");
+        }
+    }
+
     #[test]
     fn token_is_the_whole_token() {
         let headers = |value: &str| {

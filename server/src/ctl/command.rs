@@ -20,6 +20,7 @@ pub(crate) fn describe(command: Command) -> Command {
             .long("token")
             .value_name("TOKEN")
             .conflicts_with("token_file")
+            .allow_hyphen_values(true)
             .help("What the server was given as --control-token [env: MINIKEEPER_CONTROL_TOKEN]"),
         Arg::new("token_file")
             .long("token-file")

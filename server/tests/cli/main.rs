@@ -97,6 +97,68 @@ fn setting_that_makes_no_sense_exits_with_2_and_is_named() {
     }
 }
 
+/// A wrong `--super-digest` was shown in the error, which goes to logs and to screens. No error
+/// quotes what a setting for secrets was given.
+#[test]
+fn error_about_a_secret_does_not_show_it() {
+    let zoo_cfg = scratch_file("secrets_zoo.cfg");
+    let jaas = scratch_file("secrets_jaas.conf");
+    let (zoo_cfg, jaas) = (zoo_cfg.to_str().unwrap(), jaas.to_str().unwrap());
+    let of_config = ["--config", zoo_cfg];
+    let of_jaas = ["--jaas-config", jaas];
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+    for (args, file, text_of_file) in [
+        (&["--super-digest", "planted"][..], zoo_cfg, String::new()),
+        (&["--super-digest", "-planted"], zoo_cfg, String::new()),
+        (
+            &["--control-token", "planted token"],
+            zoo_cfg,
+            String::new(),
+        ),
+        (
+            &["--control-token", "-planted token"],
+            zoo_cfg,
+            String::new(),
+        ),
+        (
+            &of_config,
+            zoo_cfg,
+            "DigestAuthenticationProvider.superDigest=planted\n".to_owned(),
+        ),
+        (
+            &of_config,
+            zoo_cfg,
+            "ssl.keyStore.password=planted\ntickTime=x\n".to_owned(),
+        ),
+        (
+            &of_jaas,
+            jaas,
+            format!("Server {{ {module} user_bob=\"planted; }};"),
+        ),
+        (
+            &of_jaas,
+            jaas,
+            format!("Server {{ {module} user_bob=planted planted }};"),
+        ),
+        (
+            &of_jaas,
+            jaas,
+            format!("Server {{ {module} user_bob=${{planted}}; }};"),
+        ),
+        (
+            &of_jaas,
+            jaas,
+            format!("Server {{ {module} user_bob=\"planted\" 1; }};"),
+        ),
+    ] {
+        fs::write(file, &text_of_file).unwrap();
+        let output = run(&[&["--port", "0", "--log", "trace"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?} {text_of_file}");
+        let told = text(&output.stderr) + &text(&output.stdout);
+        assert!(!told.contains("planted"), "{told}");
+    }
+}
+
 #[test]
 fn healthcheck_of_no_address_exits_with_1_and_says_how_to_write_one() {
     let output = run(&["healthcheck", "nowhere"]);
