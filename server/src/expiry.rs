@@ -33,7 +33,8 @@ fn tick(shared: &Shared) {
     fault_turn::serve_due(shared);
 }
 
-/// Moves time ahead, from deadline to deadline, and does what is due at each.
+/// Moves time ahead, from deadline to deadline, and does what is due at each: no more steps than
+/// there are things that become due.
 pub(crate) fn advance(shared: &Shared, by_ms: u64) {
     let mut left_ms = by_ms;
     while let Some(step_ms) = next_step_ms(shared)
@@ -42,7 +43,7 @@ pub(crate) fn advance(shared: &Shared, by_ms: u64) {
         left_ms -= step_ms;
         step(shared, step_ms);
     }
-    shared.turns.change_clock(|clock| clock.jump(left_ms));
+    shared.turns.jump(left_ms);
 }
 
 /// Moves time ahead to the next deadline and does what is due then; whether there was one.
@@ -58,7 +59,7 @@ fn next_step_ms(shared: &Shared) -> Option<u64> {
 }
 
 fn step(shared: &Shared, by_ms: u64) {
-    shared.turns.change_clock(|clock| clock.jump(by_ms));
+    shared.turns.jump(by_ms);
     tick(shared);
 }
 

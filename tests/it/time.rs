@@ -8,7 +8,7 @@ use std::{
 };
 
 use minikeeper::{Config, Server as AsyncServer, blocking::Server};
-use minikeeper_protocol::{ConnectRequest, CreateMode, EventKind, Request, Xid};
+use minikeeper_protocol::{ConnectRequest, Create, CreateMode, EventKind, Request, Xid};
 use minikeeper_tests::wire::{self, Wire};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -38,6 +38,39 @@ fn silent_session_expires_exactly_its_timeout_after_it_was_heard_of() {
     assert!(scene.server.get("/e").is_none());
     client.expect_closed();
     scene.end();
+}
+
+/// With a look for containers every millisecond, a year took an hour and a half.
+#[test]
+fn year_passes_at_once_though_a_container_is_looked_at_every_millisecond() {
+    let server = Server::builder()
+        .manual_clock()
+        .configure(|config| config.container_check_interval_ms = 1)
+        .start()
+        .unwrap();
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    let day_ms = 24 * 60 * 60 * 1_000;
+    for (path, mode, ttl_ms) in [
+        ("/container", CreateMode::Container, 0),
+        ("/container/child", CreateMode::Persistent, 0),
+        ("/ttl", CreateMode::PersistentWithTtl, day_ms),
+    ] {
+        client.must(&Request::Create(Create {
+            ttl_ms,
+            ..Create::new(path, b"".as_slice(), mode)
+        }));
+    }
+    server.advance(Duration::from_secs(24 * 60 * 60));
+    assert!(server.get("/ttl").is_some());
+    server.advance(MS);
+    assert!(server.get("/ttl").is_none());
+    server.advance(365 * 24 * 60 * 60 * SECOND);
+    assert!(server.get("/container").is_some());
+    let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
+    client.must(&wire::delete("/container/child"));
+    server.advance(MS);
+    assert!(server.get("/container").is_none());
+    server.check().unwrap();
 }
 
 /// Reference section 14.1, for those who want it as in the original.

@@ -216,13 +216,13 @@ impl Drive {
     /// # Errors
     /// As [`Drive::apply`].
     pub fn step_to(&mut self, target_ms: u64) -> Result<(bool, Vec<Effect>), String> {
-        match self.engine.next_deadline_ms() {
+        match self.engine.next_deadline_ms(self.now) {
             Some(deadline_ms) if deadline_ms <= target_ms => {
-                self.set_elapsed(deadline_ms.max(self.now.elapsed_ms));
+                self.jump(deadline_ms.max(self.now.elapsed_ms));
                 Ok((true, self.apply(&Input::Tick)?))
             }
             _ => {
-                self.set_elapsed(target_ms);
+                self.jump(target_ms);
                 Ok((false, Vec::new()))
             }
         }
@@ -242,6 +242,12 @@ impl Drive {
                 return Ok(all);
             }
         }
+    }
+
+    /// Moves the clock to where nothing was due on the way.
+    fn jump(&mut self, elapsed_ms: u64) {
+        self.engine.skip_idle_looks(self.now, elapsed_ms);
+        self.set_elapsed(elapsed_ms);
     }
 
     /// Moves the clock without ticking.

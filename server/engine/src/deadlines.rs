@@ -2,20 +2,29 @@
 //!
 //! Source: reference section 14.1.
 
-use crate::Engine;
+use crate::{Engine, Now, ops::cleanup};
 
 impl Engine {
-    /// When something is due next, in milliseconds since the start: a session that expires, or
-    /// the clean-up of containers and znodes with a time to live.
+    /// When something happens next if nobody asks for anything, in milliseconds since the start: a
+    /// session expires, or a container or a znode with a time to live is deleted. For whoever moves
+    /// time by hand: there is nothing to stop at before.
     #[must_use]
-    pub fn next_deadline_ms(&mut self) -> Option<u64> {
+    pub fn next_deadline_ms(&mut self, now: Now) -> Option<u64> {
         let expiry = self.state.sessions.next_deadline_ms();
-        expiry.into_iter().chain(self.state.cleanup_ms).min()
+        let cleanup = cleanup::next_due_ms(&self.state, now);
+        expiry.into_iter().chain(cleanup).min()
+    }
+
+    /// Time is moved by hand to `until_ms`. The looks for containers and times to live on the way
+    /// are left out as long as they find nothing to delete; the next tick makes the one that does.
+    pub fn skip_idle_looks(&mut self, now: Now, until_ms: u64) {
+        cleanup::skip_idle(&mut self.state, now, until_ms);
     }
 
     /// The time of the next [`Input::Tick`](crate::Input::Tick): never later than [`Engine::next_deadline_ms`], and
     /// found without a search. Earlier if a session was heard of since, unless deadlines are
-    /// rounded.
+    /// rounded; and while there are containers or znodes with a time to live, since the time of day
+    /// may be set.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
         let expiry = self.state.sessions.look_ms();

@@ -26,7 +26,7 @@
 //! let hello = Input::Connect { conn: ConnId(0), hello: ConnectRequest::new(10_000) };
 //! engine.apply(Now::default(), &hello, &mut sessions);
 //! assert_eq!(sessions.0[0].timeout_ms, 10_000);
-//! assert_eq!(engine.next_deadline_ms(), Some(12_000)); // the next tick of 3 s
+//! assert_eq!(engine.next_deadline_ms(Now::default()), Some(12_000)); // the next tick of 3 s
 //! ```
 
 mod absent_paths;

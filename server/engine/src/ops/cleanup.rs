@@ -32,19 +32,58 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
     state.schedule_cleanup(now);
 }
 
+/// The first look that finds something to delete, in milliseconds since the start, if nothing
+/// happens until then and the time of day moves on like the elapsed time.
+pub(crate) fn next_due_ms(state: &State, now: Now) -> Option<u64> {
+    let next_look_ms = state.cleanup_ms?;
+    let mut first_ms = u64::MAX;
+    for id in &state.collectables {
+        first_ms = first_ms.min(due_ms(state, *id, now).unwrap_or(u64::MAX));
+        if first_ms <= next_look_ms {
+            return Some(next_look_ms);
+        }
+    }
+    look_from(state, first_ms)
+}
+
+/// Leaves out the looks before `until_ms` that would find nothing: time moves on to then, and
+/// nothing happens on the way.
+pub(crate) fn skip_idle(state: &mut State, now: Now, until_ms: u64) {
+    if state.cleanup_ms.is_some_and(|look_ms| look_ms < until_ms) {
+        let due_ms = next_due_ms(state, now).unwrap_or(u64::MAX);
+        let until_ms = look_from(state, until_ms).unwrap_or(u64::MAX);
+        state.cleanup_ms = Some(due_ms.min(until_ms));
+    }
+}
+
+/// The first time to look that is not before then.
+fn look_from(state: &State, elapsed_ms: u64) -> Option<u64> {
+    elapsed_ms.checked_next_multiple_of(u64::from(state.settings.container_check_interval_ms))
+}
+
 fn is_due(state: &State, id: ZnodeId, now: Now) -> bool {
+    due_ms(state, id, now).is_some_and(|due_ms| due_ms <= now.elapsed_ms)
+}
+
+/// From when on a znode may be deleted, in milliseconds since the start; `None` while it may not,
+/// however long nothing happens.
+fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     let znode = &state.tree[id];
     if znode.num_children() > 0 {
-        return false;
+        return None;
     }
-    let is_older = |than_ms: i64| now.wall_ms.saturating_sub(since(state, znode)) > than_ms;
+    let age_ms = now.wall_ms.saturating_sub(since(state, znode));
+    let older_than = |ms: i64| {
+        let left_ms = ms.saturating_sub(age_ms).saturating_add(1).max(0);
+        now.elapsed_ms.saturating_add(left_ms.cast_unsigned())
+    };
     match znode.owner.ttl_ms() {
-        Some(ttl_ms) => is_older(ttl_ms),
+        Some(ttl_ms) => Some(older_than(ttl_ms)),
         // A container is for its children: one that has not had any yet is kept.
-        None if znode.created_children() > 0 => true,
+        None if znode.created_children() > 0 => Some(now.elapsed_ms),
         None => match state.settings.container_max_never_used_ms {
-            0 => false,
-            max_ms => is_older(i64::try_from(max_ms).unwrap_or(i64::MAX)),
+            0 => None,
+            max_ms => Some(older_than(i64::try_from(max_ms).unwrap_or(i64::MAX))),
         },
     }
 }

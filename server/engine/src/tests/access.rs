@@ -105,7 +105,7 @@ fn requests_after_the_demanded_login_are_served() {
 fn neither_logins_nor_refused_requests_keep_a_session_alive() {
     // Reference sections 7.1 and 14.2.
     let mut engine = engine(1, with_logins(false, &["digest"]));
-    let deadline_ms = engine.next_deadline_ms();
+    let deadline_ms = engine.next_deadline_ms(Now::default());
     let later = Now {
         elapsed_ms: 5_000,
         wall_ms: 5_000,
@@ -120,7 +120,7 @@ fn neither_logins_nor_refused_requests_keep_a_session_alive() {
             break;
         }
         engine.apply(later, &input, &mut Seen::default());
-        assert_eq!(engine.next_deadline_ms(), deadline_ms);
+        assert_eq!(engine.next_deadline_ms(Now::default()), deadline_ms);
     }
 }
 

@@ -114,10 +114,10 @@ fn restored_session_has_its_first_timeout_before_it() {
     };
     let conn = ConnId(1);
     apply(&mut first, &Input::Connect { conn, hello });
-    assert_eq!(first.next_deadline_ms(), Some(51_000));
+    assert_eq!(first.next_deadline_ms(Now::default()), Some(51_000));
     assert_eq!(first.image().sessions(), [session(id.0, 10_000)]);
     let mut second = restored(&first);
-    assert_eq!(second.next_deadline_ms(), Some(12_000));
+    assert_eq!(second.next_deadline_ms(Now::default()), Some(12_000));
     assert_eq!(second.sessions().collect::<Vec<_>>(), [(id, 10_000, None)]);
 }
 
@@ -304,7 +304,7 @@ fn restored_containers_and_times_to_live_are_cleaned_up_again() {
             continue;
         }
         assert_eq!(names(&engine), "container used ttl long");
-        let elapsed_ms = engine.next_deadline_ms().unwrap();
+        let elapsed_ms = engine.next_deadline_ms(Now::default()).unwrap();
         let now = Now {
             elapsed_ms,
             wall_ms: 60_000,

@@ -118,7 +118,10 @@ fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
 
     let expiries = engine.expiries(rows(2));
     assert_eq!((expiries.groups_total, expiries.left_out), (1, 2));
-    assert_eq!(expiries.groups[0].head, engine.next_deadline_ms().unwrap());
+    assert_eq!(
+        expiries.groups[0].head,
+        engine.next_deadline_ms(Now::default()).unwrap()
+    );
     assert_eq!(expiries.groups[0].rows_total, 3);
     assert_eq!(expiries.groups[0].rows.len(), 1);
 }
