@@ -63,6 +63,11 @@ pub enum ImageError {
         /// The znode.
         path: String,
     },
+    /// The root would be deleted some time: with a session, or as a container.
+    RootOwner {
+        /// What is stored as its owner.
+        owner: i64,
+    },
     /// A time to live that there cannot be.
     TtlOutOfRange {
         /// The znode.
@@ -110,6 +115,9 @@ impl fmt::Display for ImageError {
             Self::NoRoot => f.write_str("the first znode is not the root"),
             Self::NoParent { path } => write!(f, "znode {path:?}: no parent comes before it"),
             Self::EphemeralParent { path } => write!(f, "znode {path:?}: its parent is ephemeral"),
+            Self::RootOwner { owner } => {
+                write!(f, "znode \"/\": owner {owner:#x}, but the root has none")
+            }
             Self::TtlOutOfRange { path, ttl_ms } => {
                 let max = TTL_MS_MAX;
                 write!(f, "znode {path:?}: ttl of {ttl_ms} ms is not in 1 to {max}")

@@ -129,11 +129,16 @@ impl Restoration {
     /// Adds a znode below its parent, behind its siblings.
     ///
     /// # Errors
-    /// When the path is invalid or taken, its parent is missing or ephemeral, or the tree would
-    /// grow beyond its limit.
+    /// When the path is invalid or taken, its parent is missing or ephemeral, it is the root and
+    /// has an owner, or the tree would grow beyond its limit.
     pub fn znode(&mut self, image: &ZnodeImage<'_>) -> Result<(), ImageError> {
         path::validate(image.path).map_err(ImageError::Path)?;
         let parent = self.parent_of(image)?;
+        // The other built-in znodes may be missing, and clients create them as they like then.
+        if image.owner != 0 && parent == ZnodeId::NONE {
+            let owner = image.owner;
+            return Err(ImageError::RootOwner { owner });
+        }
         for zxid in [image.czxid, image.mzxid, image.pzxid] {
             self.see(zxid)?;
         }
@@ -254,13 +259,24 @@ impl Restoration {
         let mut orphans = Vec::new();
         for id in all {
             if !adopt(state, id) {
-                orphans.push(id);
+                // One with a time to live may have children, which cannot stay without it.
+                let mut below = vec![id];
+                let mut next = 0;
+                while let Some(&id) = below.get(next) {
+                    below.extend(state.tree.children(id));
+                    next += 1;
+                }
+                orphans.extend(below.into_iter().rev());
             }
         }
         state.quotas.restore(&mut state.tree);
+        let mut deleted = BTreeSet::new();
         for id in orphans {
-            let acl = state.delete(id, state.zxid);
-            state.forget_acl(acl);
+            // One may be below another.
+            if deleted.insert(id) {
+                let acl = state.delete(id, state.zxid);
+                state.forget_acl(acl);
+            }
         }
         state.schedule_cleanup(Now::default());
         Ok(self.state)

@@ -172,6 +172,51 @@ fn ids_of_restored_sessions_are_not_given_out_again() {
     assert_eq!(open(&mut engine, 1).session, Some(SessionId(107)));
 }
 
+/// The root was deleted with its session, or as a container, and the server panicked: at its start,
+/// when a session ended, and in an export.
+#[test]
+fn root_with_an_owner_is_refused() {
+    for owner in [5, 7, -1, i64::MIN, (0xff << 56) | 1_000] {
+        let mut restoration = Restoration::new(Settings::default());
+        restoration.session(session(5, 10_000)).unwrap();
+        let fault = restoration
+            .znode(&ZnodeImage { owner, ..ROOT })
+            .unwrap_err();
+        let text = fault.to_string();
+        assert!(text.starts_with("znode \"/\": owner 0x"), "{text}");
+        restoration.znode(&ROOT).unwrap();
+    }
+}
+
+/// Without extended types it goes at the start; children that it left behind made the state unsound.
+#[test]
+fn time_to_live_takes_its_children_along_where_there_are_none() {
+    let settings = Settings {
+        extended_types: false,
+        ..Settings::default()
+    };
+    let mut restoration = Restoration::new(settings);
+    restoration.session(session(5, 10_000)).unwrap();
+    let with = |owner: i64, path: &'static str| ZnodeImage {
+        owner,
+        ..znode(path, 3)
+    };
+    let ttl = (0xff << 56) | 1_000;
+    for znode in [
+        ROOT,
+        with(ttl, "/t"),
+        with(0, "/t/p"),
+        with(5, "/t/p/e"),
+        with(ttl, "/t/p/t"),
+        with(0, "/stays"),
+    ] {
+        restoration.znode(&znode).unwrap();
+    }
+    let engine = Engine::restore(restoration, Zxid(9)).unwrap();
+    engine.check().unwrap();
+    assert_eq!(engine.children("/").unwrap(), ["stays"]);
+}
+
 #[test]
 fn znode_that_makes_no_sense_is_refused() {
     let settings = Settings {

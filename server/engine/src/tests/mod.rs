@@ -6,6 +6,7 @@ mod administration;
 mod broken;
 mod cleanups;
 mod counters;
+mod hostile_images;
 mod images;
 mod limits;
 mod past;

@@ -491,7 +491,9 @@ fn damage_is_refused_or_does_no_harm() {
             if random.one_in(5) && done[0].1.starts_with("version-2") {
                 // The note is what shows that a file was cut off: both at once is too much.
                 let note = files_now.remove("minikeeper.lock");
-                done.push(damage(random, &mut files_now));
+                if !files_now.is_empty() {
+                    done.push(damage(random, &mut files_now));
+                }
                 files_now.extend(note.map(|note| ("minikeeper.lock".to_owned(), note)));
             }
             put(&scratch.0, &files_now);
@@ -600,10 +602,11 @@ fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
         history.files.remove("minikeeper.lock");
         for (name, bytes) in &mut history.files {
             if name.contains("/log.") {
+                // Zeros come behind what was written, and the header is written first.
                 if bytes.len() >= 16 {
                     bytes[8..16].fill(0);
+                    bytes.extend([0; 300]);
                 }
-                bytes.extend([0; 300]);
             } else {
                 theirs(bytes);
             }
