@@ -15,9 +15,9 @@ impl<C: ZooKeeper> Queue<C> {
     /// Waits in the queue until the claim is granted.
     pub(crate) async fn acquire(&self, claim: Claim, wait: Wait) -> Result<Place<C>, LockError> {
         for _ in 0..self.options.attempts_max.max(1) {
-            let epoch = self.connected(wait).await?;
+            self.connected(wait).await?;
             let mode = CreateMode::EphemeralSequential;
-            let entered = self.enter(claim.lock_name(), mode, epoch, wait).await?;
+            let entered = self.enter(claim.lock_name(), mode, wait).await?;
             let Some((place, listing)) = entered else {
                 continue;
             };

@@ -108,6 +108,20 @@ pub enum LockError {
     Client(#[from] Error),
 }
 
+impl LockError {
+    /// Whether the same request may be answered otherwise in a while.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Client(error)
+            | Self::NoMaximum {
+                source: ValueError::Client(error),
+                ..
+            } => error.is_retryable(),
+            _ => false,
+        }
+    }
+}
+
 /// What became of a lock that was given back.
 ///
 /// # Examples

@@ -11,6 +11,7 @@ use crate::{
     client::ZooKeeper,
     error::Released,
     held::Held,
+    queue::{in_session, no_session},
     status::{FencingToken, Loss, Status},
 };
 
@@ -35,13 +36,21 @@ use crate::{
 #[must_use = "a guard that is dropped gives its lock back"]
 pub struct Guard<C: ZooKeeper> {
     pub(crate) held: Arc<Held<C>>,
+    /// Whether it still counts among the guards of what is held.
+    counts: bool,
 }
 
 impl<C: ZooKeeper> Guard<C> {
     pub(crate) fn new(held: Held<C>) -> Self {
         Self {
             held: Arc::new(held),
+            counts: true,
         }
+    }
+
+    /// Another guard of the same hold; `None` if the last one has gone.
+    pub(crate) fn another(held: Arc<Held<C>>) -> Option<Self> {
+        held.enter().then_some(Self { held, counts: true })
     }
 
     /// What to send along with everything that is done under the lock.
@@ -223,7 +232,8 @@ impl<C: ZooKeeper> Guard<C> {
     ///
     /// # Errors
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the other operations count from 1.
-    /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile: look whether it was made.
+    /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile, or there is no session: look
+    /// whether it was made.
     ///
     /// # Examples
     /// ```
@@ -247,14 +257,21 @@ impl<C: ZooKeeper> Guard<C> {
         change: impl FnOnce(Multi) -> Multi,
     ) -> Result<Vec<MultiResult>, Error> {
         let multi = change(Multi::new().check(self.path(), None));
-        self.held.client.multi(multi).await
+        let client = &self.held.client;
+        let made = in_session(client, client.multi(multi)).await;
+        made.unwrap_or_else(|| Err(no_session("multi", self.path())))
     }
 
-    /// Gives the lock back and waits until that is certain.
+    /// Gives the lock back and waits until that is certain, while there is a session: without a
+    /// connection until the session is presumed lost. A lock that is known to be lost is given back
+    /// at once, as [`Released::AlreadyGone`], whether there is a server or not.
+    ///
+    /// If the future is dropped, the lock is given back all the same, without waiting.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain: nothing is to be
-    /// done, it will be given back, with the next connection or with the session's end.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain, [`Error::Refused`]
+    /// when a server refuses: nothing is to be done, it is tried again in the background, and the
+    /// session's end gives it back at the latest.
     ///
     /// # Examples
     /// ```
@@ -269,10 +286,20 @@ impl<C: ZooKeeper> Guard<C> {
     /// assert!(lock.try_acquire().await?.is_some());
     /// # Ok(()) }
     /// ```
-    pub async fn release(self) -> Result<Released, Error> {
-        match Arc::try_unwrap(self.held) {
-            Ok(held) => held.release().await,
-            Err(_) => Ok(Released::StillHeld),
+    pub async fn release(mut self) -> Result<Released, Error> {
+        self.counts = false;
+        if self.held.leave() {
+            self.held.release().await
+        } else {
+            Ok(Released::StillHeld)
+        }
+    }
+}
+
+impl<C: ZooKeeper> Drop for Guard<C> {
+    fn drop(&mut self) {
+        if self.counts && self.held.leave() {
+            self.held.give_up();
         }
     }
 }

@@ -3,25 +3,28 @@
 //! Source: curator-recipes reference sections 4.7, 9 and 10.
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
     pin::{Pin, pin},
     task::{Context, Poll},
 };
 
 use minikeeper_client::{Cause, Data, Epoch, Error, ErrorCode};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     clock,
     error::Released,
     local::Turn,
+    pace::Pace,
     place::Place,
+    queue::no_session,
     status::{FencingToken, Loss, Status},
 };
 
-/// What guards of the same hold share. The znode goes when the last one does.
+/// What guards of the same hold share. The znode goes when the last guard does, however many others
+/// look at this: guards are counted, not references.
 pub(crate) struct Held<C: ZooKeeper> {
     pub(crate) client: C,
     pub(crate) path: String,
@@ -31,6 +34,7 @@ pub(crate) struct Held<C: ZooKeeper> {
 }
 
 struct State<C: ZooKeeper> {
+    guards: usize,
     place: Option<Place<C>>,
     /// Among the tasks of this process, where the lock is passed on between them.
     turn: Option<Turn<C>>,
@@ -46,6 +50,7 @@ impl<C: ZooKeeper> Held<C> {
             epoch: place.epoch,
             token,
             state: Mutex::new(State {
+                guards: 1,
                 place: Some(place),
                 turn: None,
                 loss: None,
@@ -57,6 +62,40 @@ impl<C: ZooKeeper> Held<C> {
     pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
         self.state.lock().turn = Some(turn);
         self
+    }
+
+    /// One guard more; false if the last one has gone.
+    pub(crate) fn enter(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_kept = state.guards > 0;
+        state.guards += usize::from(is_kept);
+        is_kept
+    }
+
+    /// One guard less; says whether it was the last one, which has to give the lock back.
+    pub(crate) fn leave(&self) -> bool {
+        let mut state = self.state.lock();
+        state.guards -= 1;
+        state.guards == 0
+    }
+
+    /// Whether there is a guard.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.state.lock().guards > 0
+    }
+
+    /// The server says that the znode has gone.
+    pub(crate) fn is_deleted(&self) {
+        // What is known already is more exact.
+        self.status();
+        self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
+    }
+
+    /// Gives the lock back without waiting.
+    pub(crate) fn give_up(&self) {
+        if !self.pass() {
+            drop(self.take());
+        }
     }
 
     /// Passes the lock on inside this process, if somebody there waits for it and it is held.
@@ -128,6 +167,7 @@ impl<C: ZooKeeper> Held<C> {
     pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
         let mut states = self.client.states();
         let mut own = OwnWatch::<C>::None;
+        let mut pace = Pace::of(&self.client);
         loop {
             if let Some(result) = fits(self.status()) {
                 return result;
@@ -139,7 +179,7 @@ impl<C: ZooKeeper> Held<C> {
             let mut change = pin!(states.next());
             let mut alarm = pin!(self.safe_until().map(sleep_until));
             let is_gone = poll_fn(|cx| {
-                if let Poll::Ready(is_gone) = own.poll(cx) {
+                if let Poll::Ready(is_gone) = own.poll(&mut pace, cx) {
                     return Poll::Ready(is_gone);
                 }
                 let alarm = alarm.as_mut().as_pin_mut();
@@ -161,34 +201,74 @@ impl<C: ZooKeeper> Held<C> {
         if self.pass() {
             return Ok(Released::PassedOn);
         }
+        let is_lost = matches!(self.status(), Status::Lost(_));
         let (place, turn) = self.take();
         let Some(mut place) = place else {
             return Ok(Released::AlreadyGone);
         };
-        let delete = self.client.delete(place.path());
-        // The next of this process queues behind the deletion.
-        drop(turn);
-        // From here on the request sees to it, answered or not.
-        place.forget();
-        match delete.await {
-            Ok(()) => Ok(Released::Done),
-            Err(error) if error.is(ErrorCode::NoNode) => Ok(Released::AlreadyGone),
-            Err(error) => {
-                // The session's end takes it away; until then it is tried again.
-                if !matches!(error.cause(), Some(Cause::SessionLost | Cause::Closed)) {
-                    self.client.clean_up(self.epoch, place.path());
+        if is_lost {
+            // The next of this process queues behind the deletion that this begins.
+            drop(place);
+            drop(turn);
+            return Ok(Released::AlreadyGone);
+        }
+        let mut turn = turn;
+        let mut pace = Pace::of(&self.client);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let delete = self.client.delete(place.path());
+            // The next of this process queues behind the deletion.
+            drop(turn.take());
+            // From here on the request sees to it, answered or not.
+            place.forget();
+            let answer = tokio::select! {
+                biased;
+                answer = delete => answer,
+                () = self.session_over() => Err(no_session("delete", place.path())),
+            };
+            // It has to go, unless its session's end takes it away.
+            match answer {
+                Ok(()) => return Ok(Released::Done),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
+                Err(error) if matches!(error.cause(), Some(Cause::SessionLost | Cause::Closed)) => {
+                    return Err(error);
                 }
-                Err(error)
+                Err(error) => {
+                    place.remember();
+                    let is_refused = error.code().is_some() && error.is_retryable();
+                    if !is_refused || attempts == RELEASES_MAX {
+                        return Err(error);
+                    }
+                }
+            }
+            pace.pause().await;
+        }
+    }
+
+    /// Resolves when the lock is lost with its session, or with the client. Asks no server.
+    pub(crate) async fn session_over(&self) {
+        let mut states = self.client.states();
+        while !matches!(self.status(), Status::Lost(_)) {
+            let due = async {
+                match self.safe_until() {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                next = states.next() => if next.is_none() {
+                    return;
+                },
+                () = due => {}
             }
         }
     }
 }
 
-impl<C: ZooKeeper> Drop for Held<C> {
-    fn drop(&mut self) {
-        self.pass();
-    }
-}
+/// How often a release is tried that a server refuses for now, before its caller is told and it is
+/// left to the background.
+const RELEASES_MAX: u32 = 5;
 
 /// A watch on its way.
 type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
@@ -197,24 +277,37 @@ type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
 enum OwnWatch<C: ZooKeeper> {
     None,
     Asking(Asking<C::Watch>),
+    /// It was refused for now.
+    Pausing(Pin<Box<Sleep>>),
     Watching(C::Watch),
 }
 
 impl<C: ZooKeeper> OwnWatch<C> {
     /// Ready when there is something to think about: whether the znode has gone.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
         if let Self::Asking(asking) = self {
             match asking.as_mut().poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok((_, watch))) => *self = Self::Watching(watch),
                 Poll::Ready(Err(error)) => {
-                    *self = Self::None;
                     if error.is(ErrorCode::NoNode) {
+                        *self = Self::None;
                         return Poll::Ready(true);
                     }
-                    // There is no connection: a change of state has come, or will.
+                    if error.code().is_none() {
+                        // There is no connection: a change of state has come, or will.
+                        *self = Self::None;
+                        return Poll::Pending;
+                    }
+                    *self = Self::Pausing(Box::pin(sleep(pace.next())));
                 }
             }
+        }
+        if let Self::Pausing(pause) = self
+            && pause.as_mut().poll(cx).is_ready()
+        {
+            *self = Self::None;
+            return Poll::Ready(false);
         }
         if let Self::Watching(watch) = self
             && let Poll::Ready(fired) = Pin::new(watch).poll(cx)

@@ -264,15 +264,11 @@ impl<C: ZooKeeper> Contender<C> {
         let wait = Wait::FOR_EVER;
         loop {
             *self.own_path.lock() = None;
-            let epoch = self.queue.connected(wait).await?;
+            self.queue.connected(wait).await?;
+            let mode = CreateMode::EphemeralSequential;
             let entered = self
                 .queue
-                .enter(
-                    Claim::Latch.lock_name(),
-                    CreateMode::EphemeralSequential,
-                    epoch,
-                    wait,
-                )
+                .enter(Claim::Latch.lock_name(), mode, wait)
                 .await?;
             let Some((mut place, mut listing)) = entered else {
                 continue;

@@ -11,6 +11,7 @@ use crate::{
     error::Released,
     guard::Guard,
     naming,
+    queue::{in_session, no_session},
     status::{Loss, Status},
 };
 
@@ -115,7 +116,9 @@ impl<C: ZooKeeper> Lease<C> {
     /// # Ok(()) }
     /// ```
     pub async fn data(&self) -> Result<Bytes, Error> {
-        let data = self.guard.held.client.data(self.path()).await?;
+        let client = &self.guard.held.client;
+        let data = in_session(client, client.data(self.path())).await;
+        let data = data.unwrap_or_else(|| Err(no_session("getData", self.path())))?;
         Ok(data.data.unwrap_or_default())
     }
 
@@ -199,11 +202,10 @@ impl<C: ZooKeeper> Lease<C> {
         &self.guard
     }
 
-    /// Gives the lease back and waits until that is certain.
+    /// Gives the lease back and waits until that is certain; see [`Guard::release`].
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain: nothing is to be
-    /// done, it will be given back, with the next connection or with the session's end.
+    /// Those of [`Guard::release`].
     ///
     /// # Examples
     /// ```

@@ -5,10 +5,10 @@
 use std::{future::pending, pin::Pin, sync::Arc};
 
 use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Stamped};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::sleep_until;
 
 use crate::{
-    client::ZooKeeper,
+    client::{StateStream as _, ZooKeeper},
     error::{LockError, ValueError},
     guard::Guard,
     held::Held,
@@ -16,6 +16,7 @@ use crate::{
     max_leases::{MaxChanges, MaxLeases},
     naming::lock_name,
     order::Claim,
+    pace::Pace,
     place::Place,
     queue::{Queue, Wait},
     status::FencingToken,
@@ -55,7 +56,9 @@ impl<T> Drop for Together<T> {
 enum News {
     /// Some have come or gone.
     Leases,
-    Max,
+    /// There is another connection: they may have, unheard.
+    Reconnected,
+    Max(Result<(), ValueError>),
     /// The session or the inner lock is gone.
     Gone,
     TimedOut,
@@ -112,15 +115,10 @@ impl<C: ZooKeeper> Leasing<C> {
     async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
         let mut changes = self.max.changes();
         let mut max = self.fresh_max(wait).await?;
+        let mut pace = Pace::of(&self.leases.client);
         while max < wanted {
-            let changed = changes.next();
-            let changed = match wait.until {
-                None => changed.await,
-                Some(until) => timeout_at(until, changed)
-                    .await
-                    .map_err(|_| self.leases.timed_out(wait))?,
-            };
-            changed.map_err(|error| self.no_max(error))?;
+            let changed = self.leases.in_time(wait, changes.next()).await?;
+            self.changed(changed, wait, &mut pace).await?;
             max = self.current_max()?;
         }
         self.take_at_once(wanted, &mut changes, wait).await
@@ -162,22 +160,29 @@ impl<C: ZooKeeper> Leasing<C> {
     ) -> Result<Option<Together<Place<C>>>, LockError> {
         let leases = &self.leases;
         let is_listed = leases.options.create_and_list_together && !leases.options.watch_own;
-        let list = || is_listed.then(|| self.list());
+        let list = || is_listed.then(|| self.ask());
         let mode = CreateMode::EphemeralSequential;
         let count = wanted as usize;
         let entered = leases
-            .enter_many(lock_name::LEASE, mode, count, inner.epoch, wait, list)
+            .enter_many(lock_name::LEASE, mode, count, wait, list)
             .await?;
         let Some((places, mut listing)) = entered else {
             return Ok(None);
         };
         let mut places = Together(places);
+        // In a later session there is no inner lock.
+        if places.0.iter().any(|place| place.epoch != inner.epoch) {
+            return Ok(None);
+        }
+        let mut pace = Pace::of(&leases.client);
+        let mut states = leases.client.states();
         if leases.options.watch_own && !self.watch_own(&mut places.0, wait).await? {
             return Ok(None);
         }
         loop {
-            let asked = listing.take().unwrap_or_else(|| self.list());
-            let Some((names, mut changed)) = self.look(asked, inner.epoch, wait).await? else {
+            let asked = listing.take();
+            let looked = self.look(asked, inner.epoch, wait, &mut pace).await?;
+            let Some((names, mut changed, connections)) = looked else {
                 return Ok(None);
             };
             let is_missing = |place: &Place<C>| names.iter().all(|name| name != place.name());
@@ -198,12 +203,24 @@ impl<C: ZooKeeper> Leasing<C> {
                     && inner.watch.is_none()
                     && !self.watch_own(std::slice::from_mut(inner), wait).await?
                 {
-                    inner.forget();
                     return Ok(None);
                 }
-                match self.next(&mut changed, inner, changes, wait).await? {
-                    News::Leases => break,
-                    News::Max => {}
+                let reconnected = async {
+                    while leases.client.connections() == connections {
+                        if states.next().await.is_none() {
+                            pending::<()>().await;
+                        }
+                    }
+                };
+                let next = self.next(&mut changed, reconnected, inner, changes, wait);
+                match next.await {
+                    News::Leases => {
+                        pace.reset();
+                        break;
+                    }
+                    // What the watch had to say may have been lost with the connection.
+                    News::Reconnected => break,
+                    News::Max(changed) => self.changed(changed, wait, &mut pace).await?,
                     News::Gone => return Ok(None),
                     News::TimedOut => return Err(leases.timed_out(wait)),
                 }
@@ -215,10 +232,11 @@ impl<C: ZooKeeper> Leasing<C> {
     async fn next(
         &self,
         changed: &mut C::Watch,
+        reconnected: impl Future<Output = ()>,
         inner: &mut Place<C>,
         changes: &mut MaxChanges<C>,
         wait: Wait,
-    ) -> Result<News, LockError> {
+    ) -> News {
         let time = async {
             match wait.until {
                 Some(until) => sleep_until(until).await,
@@ -226,49 +244,52 @@ impl<C: ZooKeeper> Leasing<C> {
             }
         };
         // What has happened by the deadline counts.
-        Ok(tokio::select! {
+        tokio::select! {
             biased;
             fired = changed => match fired {
                 Fired::Event { kind: EventKind::ChildrenChanged, .. } => News::Leases,
                 _ => News::Gone,
             },
-            () = inner.seen_to_go() => {
-                inner.forget();
-                News::Gone
-            }
-            changed = changes.next() => {
-                changed.map_err(|error| self.no_max(error))?;
-                News::Max
-            }
+            () = inner.seen_to_go() => News::Gone,
+            () = reconnected => News::Reconnected,
+            changed = changes.next() => News::Max(changed),
             () = time => News::TimedOut,
-        })
+        }
     }
 
-    fn list(&self) -> Listing<C> {
-        Box::pin(self.leases.client.watch_children(&self.leases.path))
+    /// Asks for the list; says how many connections there were.
+    fn ask(&self) -> (u64, Listing<C>) {
+        let connections = self.leases.client.connections();
+        let list = self.leases.client.watch_children(&self.leases.path);
+        (connections, Box::pin(list))
     }
 
-    /// Takes in the list. `None` if it is of another session, or the directory is gone.
+    /// Takes in the list, or asks for it. `None` if it is of another session, or the directory is
+    /// gone. Says also how many connections there were when it was asked for.
     async fn look(
         &self,
-        mut listing: Listing<C>,
+        mut asked: Option<(u64, Listing<C>)>,
         epoch: Epoch,
         wait: Wait,
-    ) -> Result<Option<(Vec<String>, C::Watch)>, LockError> {
+        pace: &mut Pace,
+    ) -> Result<Option<(Vec<String>, C::Watch, u64)>, LockError> {
         loop {
+            let (connections, listing) = asked.take().unwrap_or_else(|| self.ask());
             match self.leases.limited(wait, listing).await? {
                 // A list of another session may still show the leases of the one before.
                 Ok((list, watch)) => {
-                    return Ok((list.epoch == epoch).then_some((list.value, watch)));
+                    let is_current = list.epoch == epoch;
+                    return Ok(is_current.then_some((list.value, watch, connections)));
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                // A connection that was lost has cost a pause already.
+                Err(error) if error.code().is_some() => self.leases.pause(wait, pace).await?,
+                Err(_) => {}
             }
             if self.leases.connected(wait).await? != epoch {
                 return Ok(None);
             }
-            listing = self.list();
         }
     }
 
@@ -291,8 +312,30 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     async fn fresh_max(&self, wait: Wait) -> Result<u32, LockError> {
-        let max = self.leases.limited(wait, self.max.get()).await?;
-        max.map_err(|error| self.no_max(error))
+        let mut pace = Pace::of(&self.leases.client);
+        loop {
+            match self.leases.limited(wait, self.max.get()).await? {
+                Err(ValueError::Client(error)) if error.is_retryable() => {
+                    self.leases.again(wait, &mut pace).await?;
+                }
+                max => return max.map_err(|error| self.no_max(error)),
+            }
+        }
+    }
+
+    /// The maximum has changed, or that cannot be told for now.
+    async fn changed(
+        &self,
+        changed: Result<(), ValueError>,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<(), LockError> {
+        match changed {
+            Err(ValueError::Client(error)) if error.is_retryable() => {
+                self.leases.again(wait, pace).await.map(drop)
+            }
+            changed => changed.map_err(|error| self.no_max(error)),
+        }
     }
 
     fn current_max(&self) -> Result<u32, LockError> {

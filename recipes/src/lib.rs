@@ -170,7 +170,7 @@
 //! | --- | --- |
 //! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
 //! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
-//! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs` | getting in, waiting, both, getting out |
+//! | `queue.rs`, `waiting.rs`, `acquire.rs`, `place.rs`, `parents.rs`, `pace.rs` | getting in, waiting, both, getting out, pauses |
 //! | `guard.rs`, `held.rs`, `status.rs`, `owner.rs`, `options.rs`, `error.rs` | what users hold and set |
 //! | `mutex.rs`, `read_write.rs`, `semaphore_mutex.rs`, `multi_lock.rs`, `revoke.rs` | locks |
 //! | `local.rs` | locks passed on inside a process |
@@ -207,6 +207,7 @@ pub mod naming;
 mod options;
 pub mod order;
 mod owner;
+mod pace;
 mod parents;
 mod participant;
 mod persistent_node;

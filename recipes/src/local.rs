@@ -17,7 +17,11 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{client::ZooKeeper, clock, place::Place};
+use crate::{
+    client::{Standing, ZooKeeper},
+    clock,
+    place::Place,
+};
 
 /// How long a lock may stay within a process while others wait for it.
 ///
@@ -139,8 +143,13 @@ impl<C: ZooKeeper> Turn<C> {
     pub(crate) fn take_over(&mut self, client: &C) -> Option<Place<C>> {
         let Kept { mut place, hold } = self.turn.take()?;
         self.hold = hold;
-        let is_live = client.standing().epoch() == Some(place.epoch) && !place.is_seen_to_go();
-        is_live.then_some(place)
+        // Whoever gets it did not see it being granted: it must be certain.
+        let is_certain = matches!(
+            client.standing(),
+            Standing::Connected { epoch, safe_until }
+                if epoch == place.epoch && clock::now() < safe_until
+        );
+        (is_certain && !place.is_seen_to_go()).then_some(place)
     }
 
     /// The lock was granted just now.

@@ -100,9 +100,7 @@ impl<C: ZooKeeper> MultiMember<C> {
 }
 
 fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
-    Guard {
-        held: Arc::clone(&guard.held),
-    }
+    guard.guard
 }
 
 /// Several locks as one: all of them are held, or none.

@@ -12,10 +12,10 @@ use crate::{
     local::Local,
     options::LockOptions,
     order::Claim,
-    owner::{Holds, Owner},
+    owner::{Acquiring, Holds, Owner},
     place::Place,
     queue::{Queue, Wait},
-    status::{FencingToken, Status},
+    status::FencingToken,
 };
 
 /// A mutex that processes share, Java processes with Curator's class of the same name included.
@@ -184,10 +184,18 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// # Ok(()) }
     /// ```
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
-        if self.queue.options.peek && !self.participants().await?.is_empty() {
-            return Ok(None);
-        }
-        match self.acquire_within(Duration::ZERO).await {
+        let wait = Wait::within(Duration::ZERO);
+        let tried = async {
+            let others = async { Ok(self.participants().await?) };
+            if self.queue.options.peek
+                && let Some(others) = self.queue.peek(wait, others).await?
+                && !others.is_empty()
+            {
+                return Err(self.queue.timed_out(wait));
+            }
+            self.take(wait).await
+        };
+        match tried.await {
             Err(LockError::TimedOut { .. }) => Ok(None),
             other => other.map(Some),
         }
@@ -261,9 +269,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// ```
     #[must_use]
     pub fn is_held_by(&self, owner: &Owner) -> bool {
-        self.holds
-            .held_by(owner)
-            .is_some_and(|held| !matches!(held.status(), Status::Lost(_)))
+        self.holds.is_held_by(owner, Claim::Mutex)
     }
 
     /// The paths of all contenders' znodes, the holder's first.
@@ -315,18 +321,13 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     }
 
     async fn take_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
-        let hold = self.holds.of(owner);
-        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
-        if let Some(held) = weak.upgrade() {
-            if let Status::Lost(_) = held.status() {
-                return Err(LockError::HoldLost {
-                    path: self.queue.path.to_string(),
-                });
-            }
-            return Ok(Guard { held });
-        }
-        let guard = self.take(wait).await?;
-        *weak = Arc::downgrade(&guard.held);
-        Ok(guard)
+        let begin = || {
+            let this = self.clone();
+            let acquiring: Acquiring<C> = Box::pin(async move { this.take(wait).await });
+            Ok(acquiring)
+        };
+        self.holds
+            .take(&self.queue, owner, Claim::Mutex, wait, begin)
+            .await
     }
 }

@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    pin::Pin,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +13,15 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{client::ZooKeeper, held::Held};
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    guard::Guard,
+    held::Held,
+    order::Claim,
+    queue::{Queue, Wait},
+    status::Status,
+};
 
 /// Whom a lock belongs to, for locks that one owner may take several times.
 ///
@@ -56,11 +65,37 @@ impl Owner {
     }
 }
 
-/// One owner's hold of one lock, and who may ask for it just now.
-pub(crate) type Hold<C> = Arc<tokio::sync::Mutex<Weak<Held<C>>>>;
+/// An acquisition on its way. Whoever waits for it carries it on: it outlives the caller that began
+/// it, and with it the place in the queue, as long as another one waits.
+pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
+
+/// The acquisition of an owner, one at a time; what it is for.
+type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
+
+/// What one owner holds of one lock object, and asks for.
+struct Hold<C: ZooKeeper> {
+    /// As a reader, and as anything else. Known without waiting for an acquisition.
+    held: [Weak<Held<C>>; 2],
+    /// Kept by those who wait.
+    flight: Weak<Flight<C>>,
+}
+
+impl<C: ZooKeeper> Default for Hold<C> {
+    fn default() -> Self {
+        Self {
+            held: [Weak::new(), Weak::new()],
+            flight: Weak::new(),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Hold<C> {
+    fn is_of_use(&self) -> bool {
+        self.flight.strong_count() > 0 || self.held.iter().any(|held| held.strong_count() > 0)
+    }
+}
 
 /// The holds of a lock object, by owner.
-#[derive(Debug)]
 pub(crate) struct Holds<C: ZooKeeper> {
     by_owner: Mutex<HashMap<Owner, Hold<C>>>,
 }
@@ -74,22 +109,112 @@ impl<C: ZooKeeper> Default for Holds<C> {
 }
 
 impl<C: ZooKeeper> Holds<C> {
-    /// The owner's hold. Whoever locks it first asks for the lock; the others wait for its result.
-    pub(crate) fn of(&self, owner: &Owner) -> Hold<C> {
-        let mut by_owner = self.by_owner.lock();
-        // Holds nobody has or wants any more.
-        if by_owner.len() > 64 {
-            by_owner.retain(|_, hold| {
-                Arc::strong_count(hold) > 1
-                    || hold.try_lock().is_ok_and(|held| held.strong_count() > 0)
-            });
+    /// Takes the lock for an owner: again, if it holds it; otherwise by the acquisition that is on
+    /// its way, or by one that is begun here.
+    ///
+    /// One acquisition of an owner is under way at a time, so that a reader finds the writer it may
+    /// read beside, and a writer the reader that forbids it to write, even if another task of the
+    /// owner is about to become that.
+    pub(crate) async fn take(
+        &self,
+        queue: &Queue<C>,
+        owner: &Owner,
+        claim: Claim,
+        wait: Wait,
+        begin: impl Fn() -> Result<Acquiring<C>, LockError>,
+    ) -> Result<Guard<C>, LockError> {
+        loop {
+            if let Some(guard) = self.again(queue, owner, claim)? {
+                return Ok(guard);
+            }
+            let flight = self.flight(owner);
+            let mut flight = queue.in_time(wait, flight.lock()).await?;
+            if let Some(guard) = self.again(queue, owner, claim)? {
+                return Ok(guard);
+            }
+            // For something else, and nobody waits for it any more: given up.
+            if flight.as_ref().is_some_and(|(other, _)| *other != claim) {
+                *flight = None;
+            }
+            let Some((_, under_way)) = &mut *flight else {
+                let (_, own) = flight.insert((claim, begin()?));
+                let result = own.await;
+                *flight = None;
+                let guard = result?;
+                self.remember(owner, claim, &guard);
+                return Ok(guard);
+            };
+            // Begun by another, whose deadline may come sooner or later.
+            match queue.in_time(wait, under_way).await? {
+                Err(LockError::TimedOut { .. }) => *flight = None,
+                result => {
+                    *flight = None;
+                    let guard = result?;
+                    self.remember(owner, claim, &guard);
+                    return Ok(guard);
+                }
+            }
         }
-        Arc::clone(by_owner.entry(owner.clone()).or_default())
     }
 
-    /// What the owner holds, if it does.
-    pub(crate) fn held_by(&self, owner: &Owner) -> Option<Arc<Held<C>>> {
-        let hold = self.by_owner.lock().get(owner).cloned()?;
-        hold.try_lock().ok()?.upgrade()
+    /// Another guard of what the owner holds; `None` if it holds nothing.
+    fn again(
+        &self,
+        queue: &Queue<C>,
+        owner: &Owner,
+        claim: Claim,
+    ) -> Result<Option<Guard<C>>, LockError> {
+        let Some(guard) = self.held_by(owner, claim) else {
+            return Ok(None);
+        };
+        match guard.status() {
+            Status::Lost(_) => Err(LockError::HoldLost {
+                path: queue.path.to_string(),
+            }),
+            Status::Held | Status::Suspended { .. } => Ok(Some(guard)),
+        }
     }
+
+    fn flight(&self, owner: &Owner) -> Arc<Flight<C>> {
+        let mut by_owner = self.by_owner.lock();
+        if by_owner.len() > OWNERS_KEPT {
+            by_owner.retain(|_, hold| hold.is_of_use());
+        }
+        let hold = by_owner.entry(owner.clone()).or_default();
+        hold.flight.upgrade().unwrap_or_else(|| {
+            let flight = Arc::default();
+            hold.flight = Arc::downgrade(&flight);
+            flight
+        })
+    }
+
+    fn remember(&self, owner: &Owner, claim: Claim, guard: &Guard<C>) {
+        let mut by_owner = self.by_owner.lock();
+        let hold = by_owner.entry(owner.clone()).or_default();
+        hold.held[at(claim)] = Arc::downgrade(&guard.held);
+    }
+
+    /// What the owner holds, if it does. Waits for nothing.
+    pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard<C>> {
+        let held = self.by_owner.lock().get(owner)?.held[at(claim)].upgrade()?;
+        Guard::another(held)
+    }
+
+    /// Whether the owner holds it. Unlike [`Holds::held_by`] this is no hold, however short: a
+    /// release meanwhile is the last one.
+    pub(crate) fn is_held_by(&self, owner: &Owner, claim: Claim) -> bool {
+        let by_owner = self.by_owner.lock();
+        let held = by_owner
+            .get(owner)
+            .and_then(|hold| hold.held[at(claim)].upgrade());
+        drop(by_owner);
+        held.is_some_and(|held| held.is_kept() && !matches!(held.status(), Status::Lost(_)))
+    }
+}
+
+/// How many owners are remembered before those who hold nothing are forgotten.
+const OWNERS_KEPT: usize = 64;
+
+fn at(claim: Claim) -> usize {
+    usize::from(claim != Claim::Read)
 }

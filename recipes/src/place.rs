@@ -72,6 +72,11 @@ impl<C: ZooKeeper> Place<C> {
     pub(crate) const fn forget(&mut self) {
         self.is_due = false;
     }
+
+    /// It has to go after all.
+    pub(crate) const fn remember(&mut self) {
+        self.is_due = true;
+    }
 }
 
 impl<C: ZooKeeper> Drop for Place<C> {
@@ -87,6 +92,7 @@ impl<C: ZooKeeper> Drop for Place<C> {
 /// A znode that may have been created. It is looked for, and goes, when this is dropped.
 pub(crate) struct Unanswered<'a, C: ZooKeeper> {
     pub(crate) client: &'a C,
+    /// The first session in which it may have been created.
     pub(crate) epoch: Epoch,
     pub(crate) directory: &'a str,
     pub(crate) prefix: &'a str,
@@ -96,8 +102,10 @@ pub(crate) struct Unanswered<'a, C: ZooKeeper> {
 impl<C: ZooKeeper> Drop for Unanswered<'_, C> {
     fn drop(&mut self) {
         if self.is_due {
+            // The request may have waited for a connection, and gone out in a later session.
+            let newest = self.client.standing().epoch().unwrap_or_default();
             self.client
-                .clean_up_unanswered(self.epoch, self.directory, self.prefix);
+                .clean_up_unanswered(self.epoch.max(newest), self.directory, self.prefix);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use minikeeper_client::{
     Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
@@ -17,6 +17,7 @@ use crate::{
     naming,
     options::LockOptions,
     order::Claim,
+    pace::Pace,
     parents,
     place::{Place, Unanswered},
 };
@@ -26,7 +27,7 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How often the directory may go away between being made and being used.
-const PARENTS_MAX: u32 = 10;
+pub(crate) const PARENTS_MAX: u32 = 10;
 
 /// Until when a lock is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -118,28 +119,31 @@ impl<C: ZooKeeper> Queue<C> {
         &self,
         name: &str,
         mode: CreateMode,
-        epoch: Epoch,
         wait: Wait,
     ) -> Result<Option<(Place<C>, Option<Listing>)>, LockError> {
         let is_listed = self.options.create_and_list_together && mode.is_sequential();
         let list = || is_listed.then(|| self.list());
-        let entered = self.enter_many(name, mode, 1, epoch, wait, list).await?;
+        let entered = self.enter_many(name, mode, 1, wait, list).await?;
         Ok(entered.and_then(|(mut places, listing)| Some((places.pop()?, listing))))
     }
 
-    /// The same for several own znodes, created together with a list that is asked for behind them.
+    /// The same for several own znodes of one session, created together with what is asked for
+    /// behind them.
+    ///
+    /// The session is that of the replies: one that was known before may be over by the time a
+    /// request is sent.
     pub(crate) async fn enter_many<L>(
         &self,
         name: &str,
         mode: CreateMode,
         count: usize,
-        epoch: Epoch,
         wait: Wait,
         list: impl Fn() -> Option<L> + Send,
     ) -> Result<Option<(Vec<Place<C>>, Option<L>)>, LockError> {
-        let mut places = Vec::new();
-        let mut missing = None;
-        for _ in 0..PARENTS_MAX {
+        let mut places: Vec<Place<C>> = Vec::new();
+        let mut pace = Pace::of(&self.client);
+        let mut parents_made = 0;
+        loop {
             // All in one flush: each request is made before the first is waited for.
             let mut creates = Vec::new();
             for _ in places.len()..count {
@@ -148,15 +152,13 @@ impl<C: ZooKeeper> Queue<C> {
                 creates.push((path, create));
             }
             let mut listing = list();
-            missing = None;
+            let mut missing = None;
+            let mut is_refused = false;
             for (path, create) in creates {
                 match self.limited(wait, create).await? {
                     Ok(created) => {
                         let place = self.place(created);
                         self.check_sequence(place.name())?;
-                        if place.epoch != epoch {
-                            return Ok(None);
-                        }
                         places.push(place);
                     }
                     Err(error) if error.is(ErrorCode::NoNode) => missing = Some(path),
@@ -165,37 +167,47 @@ impl<C: ZooKeeper> Queue<C> {
                         if error.is_outcome_unknown()
                             && self.options.planted
                                 == Some(crate::planted::Planted::LostReplyIgnored) => {}
-                    Err(error) if error.is_outcome_unknown() => {
+                    // A refusal that says "later" is no proof that nothing was created.
+                    Err(error) if error.is_outcome_unknown() || error.is_retryable() => {
                         // It went with the same connection, and would not show the found znode.
                         listing = None;
+                        is_refused |= error.code().is_some();
                         let prefix = &naming::name_of(&path)[..naming::PROTECTION_BYTES];
-                        match self.recover(epoch, prefix, wait).await? {
+                        match self.recover(prefix, wait, &mut pace).await? {
                             Recovered::Found(place) => places.push(place),
                             Recovered::SessionLost => return Ok(None),
                             Recovered::NotCreated => {}
                         }
                     }
-                    Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
                     Err(error) => return Err(error.into()),
                 }
+            }
+            let epoch = places.first().map(|place| place.epoch);
+            if places.iter().any(|place| Some(place.epoch) != epoch) {
+                return Ok(None);
             }
             if places.len() == count {
                 return Ok(Some((places, listing)));
             }
-            if missing.is_some() {
+            if is_refused {
+                self.pause(wait, &mut pace).await?;
+            }
+            if let Some(path) = missing {
                 match self.limited(wait, self.make_parents()).await? {
                     // One of them was cleared away in between (hazard H13): once more.
-                    Err(error) if error.is(ErrorCode::NoNode) => {}
-                    Err(error) if !error.is_retryable() => return Err(error.into()),
-                    _ => {}
+                    Err(error) if error.is_retryable() => self.pause(wait, &mut pace).await?,
+                    Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
+                    _ => parents_made += 1,
+                }
+                if parents_made == PARENTS_MAX {
+                    return Err(LockError::Client(Error::Refused {
+                        op: "create2",
+                        path,
+                        code: ErrorCode::NoNode,
+                    }));
                 }
             }
         }
-        Err(LockError::Client(Error::Refused {
-            op: "create2",
-            path: missing.unwrap_or_else(|| self.path.to_string()),
-            code: ErrorCode::NoNode,
-        }))
     }
 
     async fn make_parents(&self) -> Result<(), Error> {
@@ -224,24 +236,24 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// A5: finds out whether a znode was created whose creation was not answered.
+    /// A5: finds out whether a znode was created whose creation was not answered, in whichever
+    /// session: the request may have waited for a connection, and gone out in a later one than it
+    /// was made in.
     async fn recover(
         &self,
-        epoch: Epoch,
         prefix: &str,
         wait: Wait,
+        pace: &mut Pace,
     ) -> Result<Recovered<C>, LockError> {
         let mut unanswered = Unanswered {
             client: &self.client,
-            epoch,
+            epoch: Epoch::default(),
             directory: &self.path,
             prefix,
             is_due: true,
         };
+        let epoch = self.connected(wait).await?;
         loop {
-            if self.connected(wait).await? != epoch {
-                return Ok(Recovered::SessionLost);
-            }
             // A server that was not asked before may not have applied the create yet: after a
             // sync it has, or never will (section 14.6).
             let sync = self.client.sync(&self.path);
@@ -258,7 +270,12 @@ impl<C: ZooKeeper> Queue<C> {
                     own.map(Cow::into_owned)
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => None,
-                Err(error) if error.is_retryable() => continue,
+                Err(error) if error.is_retryable() => {
+                    if self.again(wait, pace).await? != epoch {
+                        return Ok(Recovered::SessionLost);
+                    }
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             let Some(name) = found else {
@@ -273,19 +290,46 @@ impl<C: ZooKeeper> Queue<C> {
                     ..
                 }) => {
                     unanswered.is_due = false;
+                    // Dropped, it is deleted: a znode of an earlier session is in one's own way.
                     let place = Place::new(self.client.clone(), path, stat.czxid, seen_in);
-                    let is_ours = Some(stat.ephemeral_owner) == self.client.session();
-                    if seen_in != epoch || !is_ours {
+                    if seen_in != epoch {
                         return Ok(Recovered::SessionLost);
+                    }
+                    if Some(stat.ephemeral_owner) != self.client.session() {
+                        return Ok(Recovered::NotCreated);
                     }
                     self.check_sequence(place.name())?;
                     return Ok(Recovered::Found(place));
                 }
-                Ok(_) => {}
-                Err(error) if error.is_retryable() => {}
+                // It goes with its session, just now.
+                Ok(_) => self.pause(wait, pace).await?,
+                Err(error) if error.is_retryable() => {
+                    if self.again(wait, pace).await? != epoch {
+                        return Ok(Recovered::SessionLost);
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Waits before a request is made again that failed for a passing reason, and until there is a
+    /// connection to make it on; says in which session.
+    pub(crate) async fn again(&self, wait: Wait, pace: &mut Pace) -> Result<Epoch, LockError> {
+        self.pause(wait, pace).await?;
+        self.connected(wait).await
+    }
+
+    /// Waits before a request is made again, but not longer than an answer to it would be waited
+    /// for.
+    pub(crate) async fn pause(&self, wait: Wait, pace: &mut Pace) -> Result<(), LockError> {
+        let pause = pace.next();
+        let end = wait.until.and_then(|until| until.checked_add(GRACE));
+        if end.is_some_and(|end| clock::now() + pause > end) {
+            return Err(self.timed_out(wait));
+        }
+        sleep(pause).await;
+        Ok(())
     }
 
     pub(crate) fn list(&self) -> Listing {
@@ -328,9 +372,24 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
+    /// The answer to what is asked before one tries to take the lock at once. `None` if it was
+    /// refused for now: trying shows the rest.
+    pub(crate) async fn peek<T>(
+        &self,
+        wait: Wait,
+        question: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<Option<T>, LockError> {
+        self.connected(wait).await?;
+        match self.limited(wait, question).await? {
+            Err(error) if error.is_passing() => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
     /// Every contender's path, the first one first.
     pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
-        let names = match self.client.children(&self.path).await {
+        let children = in_session(&self.client, self.client.children(&self.path)).await;
+        let names = match children.unwrap_or_else(|| Err(no_session("getChildren2", &self.path))) {
             Ok(list) => list.value,
             Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
             Err(error) => return Err(error),
@@ -346,6 +405,53 @@ enum Recovered<C: ZooKeeper> {
     /// It was not, and will not be.
     NotCreated,
     SessionLost,
+}
+
+/// The longest that a question waits while there is no session to ask it in: the first connection,
+/// or the next one after a session was lost.
+const SESSION_WAIT: Duration = Duration::from_secs(5);
+
+/// Waits for an answer as long as there is a session, or may soon be one: a lost connection is
+/// waited out until the session is over. `None` if there is none.
+pub(crate) async fn in_session<C: ZooKeeper, T>(
+    client: &C,
+    answer: impl Future<Output = T>,
+) -> Option<T> {
+    let over = async {
+        let mut states = client.states();
+        loop {
+            let is_session_there = || {
+                matches!(
+                    client.standing(),
+                    Standing::Connected { .. } | Standing::Suspended { .. }
+                )
+            };
+            if is_session_there() {
+                if states.next().await.is_none() {
+                    return;
+                }
+                continue;
+            }
+            let next = async { while !is_session_there() && states.next().await.is_some() {} };
+            if timeout(SESSION_WAIT, next).await.is_err() || !is_session_there() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = answer => Some(answer),
+        () = over => None,
+    }
+}
+
+/// A request that was not answered because there was no session.
+pub(crate) fn no_session(op: &'static str, path: &str) -> Error {
+    Error::OutcomeUnknown {
+        op,
+        path: path.to_owned(),
+        cause: Cause::SessionLost,
+    }
 }
 
 pub(crate) fn closed(path: &str) -> LockError {

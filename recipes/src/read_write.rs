@@ -14,10 +14,10 @@ use crate::{
     naming,
     options::LockOptions,
     order::Claim,
-    owner::{Holds, Owner},
+    owner::{Acquiring, Holds, Owner},
     queue::{Queue, Wait},
     status::FencingToken,
-    write_guard::{WriteGuard, behind, check},
+    write_guard::{WriteGuard, behind},
 };
 
 /// A lock for many readers or one writer, shared with Java processes that use Curator's class of
@@ -51,16 +51,14 @@ use crate::{
 /// ```
 pub struct InterProcessReadWriteLock<C: ZooKeeper> {
     queue: Queue<C>,
-    writers: Arc<Holds<C>>,
-    readers: Arc<Holds<C>>,
+    holds: Arc<Holds<C>>,
 }
 
 impl<C: ZooKeeper> Clone for InterProcessReadWriteLock<C> {
     fn clone(&self) -> Self {
         Self {
             queue: self.queue.clone(),
-            writers: Arc::clone(&self.writers),
-            readers: Arc::clone(&self.readers),
+            holds: Arc::clone(&self.holds),
         }
     }
 }
@@ -119,8 +117,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
                 path: path.into(),
                 options: Arc::new(options),
             },
-            writers: Arc::default(),
-            readers: Arc::default(),
+            holds: Arc::default(),
         })
     }
 
@@ -382,38 +379,37 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     }
 
     async fn read_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
-        let hold = self.readers.of(owner);
-        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
-        if let Some(held) = weak.upgrade() {
-            self.check(&held)?;
-            return Ok(Guard { held });
-        }
-        let guard = match self.writers.held_by(owner) {
-            Some(writer) => behind(&self.queue, &writer, wait).await?,
-            None => self.take(Claim::Read, wait).await?,
+        let begin = || {
+            let (this, owner) = (self.clone(), owner.clone());
+            let acquiring: Acquiring<C> = Box::pin(async move {
+                match this.holds.held_by(&owner, Claim::Write) {
+                    Some(writer) => behind(&this.queue, &writer.held, wait).await,
+                    None => this.take(Claim::Read, wait).await,
+                }
+            });
+            Ok(acquiring)
         };
-        *weak = Arc::downgrade(&guard.held);
-        Ok(guard)
+        self.holds
+            .take(&self.queue, owner, Claim::Read, wait, begin)
+            .await
     }
 
     async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<WriteGuard<C>, LockError> {
-        let hold = self.writers.of(owner);
-        let mut weak = self.queue.in_time(wait, hold.lock()).await?;
-        if let Some(held) = weak.upgrade() {
-            self.check(&held)?;
-            return Ok(self.write_guard(Guard { held }));
-        }
-        if self.queue.options.refuse_upgrade && self.readers.held_by(owner).is_some() {
-            return Err(LockError::UpgradeWouldDeadlock {
-                path: self.queue.path.to_string(),
-            });
-        }
-        let guard = self.take(Claim::Write, wait).await?;
-        *weak = Arc::downgrade(&guard.held);
+        let begin = || {
+            if self.queue.options.refuse_upgrade && self.holds.is_held_by(owner, Claim::Read) {
+                return Err(LockError::UpgradeWouldDeadlock {
+                    path: self.queue.path.to_string(),
+                });
+            }
+            let this = self.clone();
+            let acquiring: Acquiring<C> =
+                Box::pin(async move { this.take(Claim::Write, wait).await });
+            Ok(acquiring)
+        };
+        let guard = self
+            .holds
+            .take(&self.queue, owner, Claim::Write, wait, begin)
+            .await?;
         Ok(self.write_guard(guard))
-    }
-
-    fn check(&self, held: &Held<C>) -> Result<(), LockError> {
-        check(&self.queue, held)
     }
 }

@@ -7,6 +7,8 @@ use minikeeper_client::{Error, ErrorCode, Fired};
 use crate::{
     client::{Standing, StateStream as _, ZooKeeper},
     guard::Guard,
+    pace::Pace,
+    queue::{in_session, no_session},
     status::{Loss, Status},
 };
 
@@ -63,7 +65,8 @@ impl Revoker {
     /// # Ok(()) }
     /// ```
     pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
-        match client.set_data(path, REVOKE, None).await {
+        let set = in_session(client, client.set_data(path, REVOKE, None)).await;
+        match set.unwrap_or_else(|| Err(no_session("setData", path))) {
             Err(error) if !error.is(ErrorCode::NoNode) => Err(error),
             _ => Ok(()),
         }
@@ -71,7 +74,8 @@ impl Revoker {
 }
 
 impl<C: ZooKeeper> Guard<C> {
-    /// Resolves when somebody asks for the lock to be given back, be it before this was called.
+    /// Resolves when somebody asks for the lock to be given back, be it before this was called. As
+    /// long as a server refuses to tell, it is asked again, once a second at most.
     ///
     /// # Errors
     /// Why the lock was lost: then there is nothing to give back.
@@ -92,6 +96,7 @@ impl<C: ZooKeeper> Guard<C> {
     pub async fn revocation_requested(&self) -> Result<(), Loss> {
         let client = &self.held.client;
         let mut states = client.states();
+        let mut pace = Pace::of(client);
         loop {
             if let Status::Lost(loss) = self.status() {
                 return Err(loss);
@@ -106,14 +111,18 @@ impl<C: ZooKeeper> Guard<C> {
                     }
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Err(self.lost().await),
+                // Refused, or not answered: asked again after a pause, in this session.
                 Err(_) => {
-                    while !matches!(client.standing(), Standing::Connected { .. }) {
-                        if states.next().await.is_none() {
-                            return Err(Loss::Closed);
-                        }
-                        if let Status::Lost(loss) = self.status() {
-                            return Err(loss);
-                        }
+                    let again = async {
+                        pace.pause().await;
+                        while !matches!(client.standing(), Standing::Connected { .. })
+                            && states.next().await.is_some()
+                        {}
+                    };
+                    tokio::select! {
+                        biased;
+                        () = self.held.session_over() => {}
+                        () = again => {}
                     }
                 }
             }

@@ -19,7 +19,7 @@ use crate::{
     naming::{self, lock_name},
     options::LockOptions,
     order::Claim,
-    queue::{Queue, Wait},
+    queue::{Queue, Wait, in_session, no_session},
 };
 
 /// A semaphore that processes share, Java processes with Curator's class of the same name included.
@@ -272,10 +272,18 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Ok(()) }
     /// ```
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
-        if self.leasing.leases.options.peek && self.available().await? < wanted {
-            return Ok(None);
-        }
-        match self.acquire_many_within(wanted, Duration::ZERO).await {
+        let wait = Wait::within(Duration::ZERO);
+        let leases = &self.leasing.leases;
+        let tried = async {
+            if leases.options.peek
+                && let Some(available) = leases.peek(wait, self.available()).await?
+                && available < wanted
+            {
+                return Err(leases.timed_out(wait));
+            }
+            self.take(wanted, wait).await
+        };
+        match tried.await {
             Err(LockError::TimedOut { .. }) => Ok(None),
             other => other.map(Some),
         }
@@ -299,7 +307,9 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Ok(()) }
     /// ```
     pub async fn available(&self) -> Result<u32, LockError> {
-        let max = self.leasing.max.get().await;
+        let path = &self.leasing.path;
+        let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
+        let max = max.unwrap_or_else(|| Err(no_session("getData", path).into()));
         let max = max.map_err(|error| self.leasing.no_max(error))?;
         let taken = u32::try_from(self.participants().await?.len()).unwrap_or(u32::MAX);
         Ok(max.saturating_sub(taken))

@@ -7,22 +7,26 @@
 //!
 //! Source: curator-recipes reference sections 13.1 to 13.3.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use minikeeper_client::{CreateMode, Error, ErrorCode, Stamped, ZnodePath};
 use tokio::time::{sleep, sleep_until};
 
 use crate::{
     client::ZooKeeper,
-    clock,
     error::LockError,
     guard::Guard,
     held::Held,
     options::LockOptions,
     order::Claim,
+    pace::Pace,
     parents,
     place::Place,
-    queue::{Queue, Wait},
+    queue::{PARENTS_MAX, Queue, Wait},
     status::FencingToken,
     waiting::{self, Outcome},
 };
@@ -265,7 +269,14 @@ impl<C: ZooKeeper> SequentialLock<C> {
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         self.0.connected(wait).await?;
         let path = format!("{}/", self.0.path);
-        let create = create(self.0.clone(), path, CreateMode::EphemeralSequential);
+        let create = |caller| {
+            create(
+                self.0.clone(),
+                path,
+                CreateMode::EphemeralSequential,
+                caller,
+            )
+        };
         let Some(place) = self.0.limited(wait, detached(create)).await?? else {
             return Err(self.lost());
         };
@@ -295,14 +306,15 @@ struct OneNode<C: ZooKeeper> {
 impl<C: ZooKeeper> OneNode<C> {
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         let queue = &self.queue;
+        let mut pace = Pace::of(&queue.client);
         loop {
             queue.connected(wait).await?;
             let path = queue.path.to_string();
-            let create = create(queue.clone(), path, CreateMode::Ephemeral);
+            let create = |caller| create(queue.clone(), path, CreateMode::Ephemeral, caller);
             if let Some(place) = queue.limited(wait, detached(create)).await?? {
                 return Ok(guard(queue.client.clone(), place));
             }
-            if wait.until.is_some_and(|until| until <= clock::now()) {
+            if wait.is_late() {
                 return Err(queue.timed_out(wait));
             }
             match self.then {
@@ -316,8 +328,14 @@ impl<C: ZooKeeper> OneNode<C> {
                 Then::Watch => {
                     let look = queue.client.watch_data(&queue.path);
                     match queue.limited(wait, look).await? {
-                        Ok((_, watch)) => drop(wait.event(watch).await),
-                        Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {}
+                        Ok((_, watch)) => {
+                            let _ = wait.event(watch).await;
+                            pace.reset();
+                        }
+                        // Gone in between, which others may be again and again; or refused for now.
+                        Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {
+                            queue.pause(wait, &mut pace).await?;
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -326,25 +344,40 @@ impl<C: ZooKeeper> OneNode<C> {
     }
 }
 
+/// Held by a caller as long as it waits.
+type Caller = Weak<()>;
+
 /// Goes on when its caller does not: a place that nobody takes is given up.
-async fn detached<C: ZooKeeper>(
-    work: impl Future<Output = Result<Option<Place<C>>, LockError>> + Send + 'static,
-) -> Result<Option<Place<C>>, LockError> {
+async fn detached<C, F>(work: impl FnOnce(Caller) -> F) -> Result<Option<Place<C>>, LockError>
+where
+    C: ZooKeeper,
+    F: Future<Output = Result<Option<Place<C>>, LockError>> + Send + 'static,
+{
+    let waiting = Arc::new(());
     // It does not panic; its runtime may be shutting down.
-    tokio::spawn(work).await.unwrap_or(Ok(None))
+    let created = tokio::spawn(work(Arc::downgrade(&waiting))).await;
+    drop(waiting);
+    created.unwrap_or(Ok(None))
 }
 
-/// Creates an ephemeral znode; `None` if another has created it.
+/// Creates an ephemeral znode; `None` if another has created it, or nobody waits for it any more.
 async fn create<C: ZooKeeper>(
     queue: Queue<C>,
     path: String,
     mode: CreateMode,
+    caller: Caller,
 ) -> Result<Option<Place<C>>, LockError> {
     let client = &queue.client;
     let mut is_unanswered = false;
+    let mut pace = Pace::of(client);
+    let mut parents_made = 0;
     loop {
         let epoch = queue.connected(Wait::FOR_EVER).await?;
-        match client.create(&path, b"", mode, false).await {
+        // What may have been created is looked for even then.
+        if caller.strong_count() == 0 && !is_unanswered {
+            return Ok(None);
+        }
+        let error = match client.create(&path, b"", mode, false).await {
             Ok(created) => {
                 let (made, made_in) = (created.value, created.epoch);
                 let czxid = made.stat.czxid;
@@ -362,23 +395,34 @@ async fn create<C: ZooKeeper>(
                         let own = || Place::new(client.clone(), path, stat.czxid, epoch);
                         return Ok(is_own.then(own));
                     }
-                    Err(error) if !error.is_retryable() => return Err(error.into()),
-                    _ => {}
+                    Ok(_) => continue,
+                    Err(error) => error,
                 }
             }
             Err(error) if error.is(ErrorCode::NodeExists) => return Ok(None),
-            Err(error) if error.is(ErrorCode::NoNode) => {
-                let made = parents::make(client, parents::of(&path)).await;
-                match made {
-                    Err(error) if !error.is_retryable() => return Err(error.into()),
-                    _ => {}
+            Err(error) if error.is(ErrorCode::NoNode) && parents_made < PARENTS_MAX => {
+                match parents::make(client, parents::of(&path)).await {
+                    Ok(()) => {
+                        parents_made += 1;
+                        continue;
+                    }
+                    Err(error) => error,
                 }
             }
-            Err(error) if error.is_outcome_unknown() && mode.is_sequential() => {
-                return Err(error.into());
+            Err(error) => {
+                if error.is_outcome_unknown() && mode.is_sequential() {
+                    return Err(error.into());
+                }
+                is_unanswered |= error.is_retryable();
+                error
             }
-            Err(error) if error.is_retryable() => is_unanswered = true,
-            Err(error) => return Err(error.into()),
+        };
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        // A connection that was lost has cost a pause already.
+        if error.code().is_some() {
+            pace.pause().await;
         }
     }
 }

@@ -4,14 +4,16 @@
 //! ([`Claim::may_be_replaced`]). So those who were ahead in one list only become fewer: it is
 //! enough to see the last of them go, and no list is needed then as long as the own znode is seen not
 //! to have gone. That holds within one connection, because events come in the order of changes
-//! there; after a reconnect the list is asked for again. To know in time who the last ones are, one
+//! there; after a reconnect the list is asked for again when the next of them goes. Those that are
+//! watched are looked at as soon as there is a new connection: what a watch had to say may have been
+//! lost with the old one. To know in time who the last ones are, one
 //! or more before the nearest are watched too: when the first of them goes, the list is asked for at
 //! leisure, and shows that all who are left are watched.
 //!
 //! Source: curator-recipes reference sections 4.2, 4.4 and 14.5 (S4 to S6).
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -20,10 +22,11 @@ use minikeeper_client::{Epoch, Error, ErrorCode, Fired};
 use tokio::time::sleep_until;
 
 use crate::{
-    client::{Standing, ZooKeeper},
+    client::{Standing, StateStream as _, ZooKeeper},
     error::LockError,
     naming,
     order::{self, Ahead, Claim, Look},
+    pace::Pace,
     place::Place,
     queue::{Listing, Queue, Wait},
 };
@@ -47,6 +50,15 @@ struct Waiting<'a, C: ZooKeeper> {
     watched: Vec<(String, C::Watch)>,
     /// How many connections there were when the list was asked for.
     connections: u64,
+    /// And when those ahead were last looked at.
+    looked: u64,
+    /// Whether what is watched has to be looked at again.
+    is_unsure: bool,
+    /// Watches that go when there are new ones in their place: so none is taken away on the server.
+    replaced: Vec<C::Watch>,
+    states: C::States,
+    /// Of what is asked for again without an event having come.
+    pace: Pace,
 }
 
 /// What an event means.
@@ -55,6 +67,10 @@ enum News {
     Gone(String),
     /// A watch was used up by something else.
     Changed,
+    /// A request was refused for now, and has been waited for: it is made again.
+    Again,
+    /// There is another connection: events may have been missed.
+    Reconnected,
     OwnGone,
     TimedOut,
 }
@@ -67,6 +83,9 @@ pub(crate) async fn wait<C: ZooKeeper>(
     listing: Option<Listing>,
     wait: Wait,
 ) -> Result<Outcome<C>, LockError> {
+    // Changes from here on are heard of, so that none falls between these two.
+    let states = queue.client.states();
+    let connections = queue.client.connections();
     let mut waiting = Waiting {
         queue,
         claim,
@@ -74,13 +93,21 @@ pub(crate) async fn wait<C: ZooKeeper>(
         wait,
         ahead: Ahead::default(),
         watched: Vec::new(),
-        connections: queue.client.connections(),
+        connections,
+        looked: connections,
+        is_unsure: false,
+        replaced: Vec::new(),
+        states,
+        pace: Pace::of(&queue.client),
     };
+    // However this ends without a grant, dropping the place has its znode deleted. If the znode has
+    // gone that costs one request; if it has not, because it belongs to a session that is over but
+    // not ended yet, it would be in the way of the next one.
     if queue.options.watch_own && queue.options.look_ahead > 0 && !waiting.watch_own().await? {
-        waiting.place.forget();
         return Ok(Outcome::Gone);
     }
     let mut listing = Some(listing.unwrap_or_else(|| queue.list()));
+    let mut vanished = None;
     loop {
         if let Some(listing) = listing.take()
             && !waiting.look(listing).await?
@@ -93,21 +120,28 @@ pub(crate) async fn wait<C: ZooKeeper>(
         let seen = waiting.watch_ahead().await?;
         let is_late = wait.is_late();
         let news = match seen {
+            Some(News::Gone(name)) => {
+                // Listed again, and gone again: there is no progress.
+                if vanished.as_ref() == Some(&name) {
+                    queue.pause(wait, &mut waiting.pace).await?;
+                }
+                vanished = Some(name.clone());
+                News::Gone(name)
+            }
             Some(news) => news,
             None => waiting.next().await,
         };
         let is_list_needed = match news {
-            News::OwnGone => {
-                waiting.place.forget();
-                return Ok(Outcome::Gone);
-            }
+            News::OwnGone => return Ok(Outcome::Gone),
             News::TimedOut if queue.options.leave_at_once => return Ok(Outcome::TimedOut),
             News::TimedOut if is_late => return waiting.leave().await,
             News::TimedOut => return waiting.look_again_and_leave().await,
             News::Changed => queue.options.look_ahead == 0,
+            News::Again => false,
+            News::Reconnected => waiting.reconnected(),
             News::Gone(name) => waiting.has_gone(&name),
         };
-        if is_list_needed || waiting.queue.client.connections() != waiting.connections {
+        if is_list_needed {
             listing = Some(waiting.ask());
         }
     }
@@ -122,7 +156,16 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     /// Asks for the list.
     fn ask(&mut self) -> Listing {
         self.connections = self.queue.client.connections();
+        self.looked = self.connections;
         self.queue.list()
+    }
+
+    /// There is another connection; says whether the list has to be asked for. Curator does; it is
+    /// cheaper to look at those few that are watched.
+    fn reconnected(&mut self) -> bool {
+        self.looked = self.queue.client.connections();
+        self.is_unsure = true;
+        self.queue.options.look_ahead == 0
     }
 
     /// A6: takes in the list. False if the own znode is not among the contenders of this session.
@@ -131,15 +174,12 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             match self.queue.limited(self.wait, listing).await? {
                 Ok(list) => break list,
                 // The directory is gone, and the own znode with it.
-                Err(error) if error.is(ErrorCode::NoNode) => {
-                    self.place.forget();
-                    return Ok(false);
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
+                Err(error) => {
+                    if self.again(error).await? != self.place.epoch {
+                        return Ok(false);
+                    }
                 }
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
-            }
-            if self.queue.connected(self.wait).await? != self.place.epoch {
-                return Ok(false);
             }
             listing = self.ask();
         };
@@ -149,7 +189,6 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
         let (own, look) = (self.place.name(), self.whom());
         let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
-            self.place.forget();
             return Ok(false);
         };
         #[cfg(feature = "planted")]
@@ -178,12 +217,9 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             }
             match self.watch_ahead().await? {
                 None => break,
-                Some(News::OwnGone) => {
-                    self.place.forget();
-                    return Ok(Outcome::Gone);
-                }
+                Some(News::OwnGone) => return Ok(Outcome::Gone),
                 // Who was ahead went in between: once more.
-                Some(_) => {}
+                Some(_) => self.queue.pause(self.wait, &mut self.pace).await?,
             }
         }
         self.leave().await
@@ -195,7 +231,13 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         let deleted = queue.client.delete(self.place.path());
         // From here on the request sees to it, answered or not.
         self.place.forget();
-        let _ = queue.limited(self.wait, deleted).await?;
+        match queue.limited(self.wait, deleted).await? {
+            Err(error) if !error.is(ErrorCode::NoNode) => {
+                // It was refused, which is answered: it is tried again.
+                queue.client.clean_up(self.place.epoch, self.place.path());
+            }
+            _ => {}
+        }
         Ok(Outcome::TimedOut)
     }
 
@@ -212,6 +254,10 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     /// A7: sees to it that those who matter are watched, and the own znode. `Some` if one of them
     /// has gone already.
     async fn watch_ahead(&mut self) -> Result<Option<News>, LockError> {
+        if std::mem::take(&mut self.is_unsure) {
+            let watches = self.watched.drain(..).map(|(_, watch)| watch);
+            self.replaced.extend(watches.chain(self.place.watch.take()));
+        }
         let targets = &self.ahead.seen;
         self.watched.retain(|(name, _)| targets.contains(name));
         let missing: Vec<_> = targets
@@ -220,7 +266,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             .cloned()
             .collect();
         // All in one flush: each request is made before the first is waited for.
-        let (queue, wait, epoch) = (self.queue, self.wait, self.place.epoch);
+        let queue = self.queue;
         let client = &queue.client;
         let paths: Vec<_> = missing
             .iter()
@@ -234,15 +280,18 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             match queue.limited(self.wait, read).await? {
                 Ok((_, watch)) => self.watched.push((name, watch)),
                 Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::Gone(name)),
-                Err(error) => news = Some(unanswered(queue, epoch, wait, error).await?),
+                Err(error) => news = Some(self.unanswered(error).await?),
             }
         }
         if let Some(own) = own {
             match queue.limited(self.wait, own).await? {
                 Ok((_, watch)) => self.place.watch = Some(watch),
                 Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::OwnGone),
-                Err(error) => news = Some(unanswered(queue, epoch, wait, error).await?),
+                Err(error) => news = Some(self.unanswered(error).await?),
             }
+        }
+        if news.is_none() {
+            self.replaced.clear();
         }
         Ok(news)
     }
@@ -277,9 +326,37 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
         self.ahead.seen.retain(|other| other != name);
         self.ahead.others > 0
+            || self.queue.client.connections() != self.connections
             || self.queue.options.look_ahead == 0
             || self.place.watch.is_none()
             || self.claim.may_be_replaced(name)
+    }
+
+    /// A read was not answered, or refused for now: goes on once there is a connection.
+    async fn unanswered(&mut self, error: Error) -> Result<News, LockError> {
+        if self.again(error).await? == self.place.epoch {
+            Ok(News::Again)
+        } else {
+            Ok(News::OwnGone)
+        }
+    }
+
+    /// Waits until a request that failed may be made again; says in which session.
+    ///
+    /// Only a refusal costs a pause. A connection that was lost has cost one already.
+    async fn again(&mut self, error: Error) -> Result<Epoch, LockError> {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        if error.code().is_some() {
+            self.queue.pause(self.wait, &mut self.pace).await?;
+        }
+        let epoch = self.queue.connected(self.wait).await?;
+        // What was asked for on the old connection and what is watched since: in one go.
+        if self.queue.client.connections() != self.looked {
+            self.reconnected();
+        }
+        Ok(epoch)
     }
 
     /// Waits for the first event that matters.
@@ -289,22 +366,37 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             place,
             queue,
             wait,
+            states,
+            looked,
+            pace,
             ..
         } = self;
         let epoch = place.epoch;
         let event =
             poll_fn(|cx| poll_news(&mut place.watch, watched, || is_over(queue, epoch), cx));
-        match wait.until {
-            None => event.await,
-            Some(until) => {
-                // What has happened by then counts.
-                let sleep = sleep_until(until);
-                tokio::select! {
-                    biased;
-                    news = event => news,
-                    () = sleep => News::TimedOut,
+        let reconnected = async {
+            while queue.client.connections() == *looked {
+                // After the end of the client only its watches have something to say.
+                if states.next().await.is_none() {
+                    pending::<()>().await;
                 }
             }
+        };
+        let late = async {
+            match wait.until {
+                Some(until) => sleep_until(until).await,
+                None => pending().await,
+            }
+        };
+        // What has happened by the deadline counts.
+        tokio::select! {
+            biased;
+            news = event => {
+                pace.reset();
+                news
+            }
+            () = reconnected => News::Reconnected,
+            () = late => News::TimedOut,
         }
     }
 }
@@ -345,23 +437,6 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
         // Somebody asks for its revocation: it is still there.
         _ => News::Changed,
     })
-}
-
-/// A read was not answered: goes on once there is a connection.
-async fn unanswered<C: ZooKeeper>(
-    queue: &Queue<C>,
-    epoch: Epoch,
-    wait: Wait,
-    error: Error,
-) -> Result<News, LockError> {
-    if !error.is_retryable() {
-        return Err(error.into());
-    }
-    if queue.connected(wait).await? == epoch {
-        Ok(News::Changed)
-    } else {
-        Ok(News::OwnGone)
-    }
 }
 
 fn is_over<C: ZooKeeper>(queue: &Queue<C>, epoch: Epoch) -> bool {

@@ -12,6 +12,7 @@ use crate::{
     guard::Guard,
     held::Held,
     naming,
+    pace::Pace,
     queue::{Queue, Wait},
     status::Status,
 };
@@ -116,7 +117,9 @@ pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<()
 /// ahead of everybody who waits for the writer.
 ///
 /// Only a living writer may do so: in a later session the digits would jump the queue (hazard
-/// H34). So the writer is looked at before, and after the znode is there.
+/// H34), and behind a writer whose znode was deleted another one may hold the lock already. So the
+/// server is asked for the writer's znode once the reader's is there: if it is, the two have stood
+/// side by side, and nobody has come in between.
 pub(crate) async fn behind<C: ZooKeeper>(
     queue: &Queue<C>,
     writer: &Held<C>,
@@ -125,14 +128,34 @@ pub(crate) async fn behind<C: ZooKeeper>(
     check(queue, writer)?;
     let digits = &writer.path[writer.path.len() - 10..];
     let name = format!("{}{digits}", naming::lock_name::READ);
+    let look = || Some(queue.client.exists(&writer.path));
     let entered = queue
-        .enter(&name, CreateMode::Ephemeral, writer.epoch, wait)
+        .enter_many(&name, CreateMode::Ephemeral, 1, wait, look)
         .await?;
-    let Some((place, _)) = entered else {
-        return Err(LockError::HoldLost {
-            path: queue.path.to_string(),
-        });
+    let lost = || LockError::HoldLost {
+        path: queue.path.to_string(),
     };
+    let (mut places, mut looking) = entered.ok_or_else(lost)?;
+    let place = places.pop().ok_or_else(lost)?;
+    if place.epoch != writer.epoch {
+        return Err(lost());
+    }
+    let mut pace = Pace::of(&queue.client);
+    let is_there = loop {
+        let looking = looking
+            .take()
+            .unwrap_or_else(|| queue.client.exists(&writer.path));
+        match queue.limited(wait, looking).await? {
+            Ok(seen) => break seen.value.is_some() && seen.epoch == writer.epoch,
+            Err(error) if error.is_retryable() => {
+                queue.again(wait, &mut pace).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if !is_there {
+        writer.is_deleted();
+    }
     if queue.options.look_ahead == 0 {
         // Curator lists, whatever it may see.
         let _ = queue.limited(wait, queue.list()).await?;

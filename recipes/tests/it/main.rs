@@ -23,6 +23,9 @@
 //! | `thrift` | what goes over the wire, with each saving and without |
 //! | `barriers` | the barrier and the double barrier |
 //! | `wire`, `every`, `sweeps` | every recipe dropped, cut off and expired at every step |
+//! | `error_sweep` | every refusal of every request of every recipe |
+//! | `retries` | what is asked again: after refusals, reconnects, in later sessions |
+//! | `owners` | one owner in several tasks; giving back without a server |
 //! | `costs` | what waiting costs, deadlines to the moment |
 //! | `framework` | what locks rest on |
 //! | `restart` | servers that really stop |
@@ -41,6 +44,7 @@ mod cancelling;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
 mod costs;
+mod error_sweep;
 mod every;
 mod framework;
 mod hazards;
@@ -55,9 +59,11 @@ mod local_hand_over;
 mod loss;
 mod multi_lock;
 mod mutex;
+mod owners;
 mod persistent_node;
 mod read_write;
 mod restart;
+mod retries;
 mod semaphore;
 mod semaphore_faults;
 mod semaphore_mutex;

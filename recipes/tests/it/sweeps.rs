@@ -24,29 +24,29 @@ use crate::{
 };
 
 /// When somebody who is in the way makes way.
-const DELAY: Duration = Duration::from_millis(500);
+pub(crate) const DELAY: Duration = Duration::from_millis(500);
 
 /// How many messages it takes to find out what became of a lost reply.
 const RECOVERY: usize = 8;
 
 /// One way to go about one recipe.
 #[derive(Clone, Debug)]
-struct Case {
-    recipe: Recipe,
-    is_contended: bool,
-    options: LockOptions,
+pub(crate) struct Case {
+    pub(crate) recipe: Recipe,
+    pub(crate) is_contended: bool,
+    pub(crate) options: LockOptions,
 }
 
 /// A server, one who is in trouble and another who is not.
-struct Scene {
-    case: Case,
-    server: Arc<Server>,
-    wire: Wire,
-    client: Client,
+pub(crate) struct Scene {
+    pub(crate) case: Case,
+    pub(crate) server: Arc<Server>,
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
     other: Client,
 }
 
-fn cases(recipe: Recipe) -> Vec<Case> {
+pub(crate) fn cases(recipe: Recipe) -> Vec<Case> {
     let ways = both_ways();
     let ways = if recipe.has_options() {
         &ways[..]
@@ -63,7 +63,7 @@ fn cases(recipe: Recipe) -> Vec<Case> {
     ways.iter().flat_map(case).collect()
 }
 
-async fn scene(case: &Case) -> Scene {
+pub(crate) async fn scene(case: &Case) -> Scene {
     let server = start().await;
     let wire = Wire::to(&server);
     let (other, _) = client(&server, 1).await;
@@ -77,7 +77,7 @@ async fn scene(case: &Case) -> Scene {
 }
 
 /// Every znode below the root but the server's own. Containers go by themselves.
-fn left(server: &Server) -> Vec<String> {
+pub(crate) fn left(server: &Server) -> Vec<String> {
     let mut left = Vec::new();
     let mut paths = vec!["/".to_owned()];
     while let Some(path) = paths.pop() {
@@ -95,7 +95,7 @@ fn left(server: &Server) -> Vec<String> {
 }
 
 impl Scene {
-    async fn begin(&self) -> Waiting {
+    pub(crate) async fn begin(&self) -> Waiting {
         let Case {
             recipe,
             is_contended,
@@ -111,7 +111,7 @@ impl Scene {
     }
 
     /// Others get it, and so does the one who was in trouble; then nothing is there any more.
-    async fn check(self) {
+    pub(crate) async fn check(self) {
         let Case {
             recipe, options, ..
         } = &self.case;
@@ -131,7 +131,7 @@ impl Scene {
     }
 
     /// While it is kept nobody else gets it.
-    async fn check_kept(&self, result: Result<Kept, Failure>) {
+    pub(crate) async fn check_kept(&self, result: Result<Kept, Failure>) {
         let recipe = self.case.recipe;
         let kept = match result {
             Ok(kept) => kept,
@@ -269,7 +269,7 @@ async fn lose_and_drop_everywhere(recipe: Recipe) {
 }
 
 /// Says where it was, if it goes wrong.
-async fn in_case<T>(
+pub(crate) async fn in_case<T>(
     case: &Case,
     how: impl std::fmt::Debug,
     step: usize,

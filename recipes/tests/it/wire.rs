@@ -3,6 +3,7 @@
 //! Messages are whole frames, so that replies which leave the server together can be told apart.
 
 use std::{
+    collections::HashMap,
     io,
     sync::{
         Arc,
@@ -11,7 +12,8 @@ use std::{
 };
 
 use minikeeper::Server;
-use minikeeper_client::{Client, Connecting, SessionId, Transport};
+use minikeeper_client::{Client, Connecting, ErrorCode, SessionId, Transport};
+use minikeeper_protocol::{OpCode, Request, Xid};
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, duplex, split},
@@ -23,6 +25,16 @@ use crate::kit::SESSION_TIMEOUT;
 /// Where a handshake has the session's id: behind its length, the protocol's version, a zxid and
 /// the timeout.
 const SESSION_ID: std::ops::Range<usize> = 20..28;
+
+/// Where a frame of a request has its xid, and its operation; one of a reply has its xid there too.
+const XID: std::ops::Range<usize> = 4..8;
+const OP: std::ops::Range<usize> = 8..12;
+
+/// Where a frame of a reply has its error, and where its header ends.
+const ERROR: std::ops::Range<usize> = 16..20;
+
+/// The most requests that are refused: far more than tests allow.
+const REFUSED_MAX: usize = 5_000;
 
 /// What happens at the message of this number, the first one being 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +49,10 @@ pub(crate) enum Fault {
     CutReplies(usize),
     /// The session expires behind this reply, or event.
     ExpireBehind(SessionId, usize),
+    /// The server refuses this request. Pings and the like, which no recipe makes, do not count.
+    Refuse(usize, ErrorCode),
+    /// The server refuses this request and all that follow.
+    RefuseFrom(usize, ErrorCode),
     /// The test is told of this reply, or event, as it arrives.
     Tell(usize),
 }
@@ -51,6 +67,9 @@ pub(crate) struct Wire {
 #[derive(Default)]
 struct State {
     faults: Mutex<Vec<Fault>>,
+    /// How many requests there were that may be refused.
+    refusable: AtomicUsize,
+    refused: AtomicUsize,
     requests: AtomicUsize,
     replies: AtomicUsize,
     /// What came from the server. Unit: bytes.
@@ -82,6 +101,8 @@ impl Wire {
     pub(crate) fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state.requests.store(0, Ordering::Relaxed);
         self.state.replies.store(0, Ordering::Relaxed);
+        self.state.refusable.store(0, Ordering::Relaxed);
+        self.state.refused.store(0, Ordering::Relaxed);
         self.state.received.store(0, Ordering::Relaxed);
         self.state.sent.store(0, Ordering::Relaxed);
         *self.state.faults.lock() = faults.into_iter().collect();
@@ -107,6 +128,11 @@ impl Wire {
         self.state.requests.load(Ordering::Relaxed)
     }
 
+    /// How many requests were refused.
+    pub(crate) fn refused(&self) -> usize {
+        self.state.refused.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection there is.
     pub(crate) fn cut(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
@@ -130,7 +156,51 @@ impl State {
         let at = faults.iter().position(|fault| fits(*fault))?;
         Some(faults.remove(at))
     }
+
+    /// With what the server refuses this request.
+    fn refusal_of(&self, frame: &[u8]) -> Option<ErrorCode> {
+        let is_own = number(frame, XID) < 0 || number(frame, OP) == OpCode::CloseSession.code();
+        if is_own {
+            return None;
+        }
+        let at = self.refusable.fetch_add(1, Ordering::Relaxed);
+        let once = self.fault_of(|fault| matches!(fault, Fault::Refuse(number, _) if number == at));
+        let always = || {
+            let faults = self.faults.lock();
+            let of = |fault: &Fault| matches!(fault, Fault::RefuseFrom(from, _) if *from <= at);
+            faults.iter().copied().find(of)
+        };
+        let (Fault::Refuse(_, code) | Fault::RefuseFrom(_, code)) = once.or_else(always)? else {
+            return None;
+        };
+        if self.refused.fetch_add(1, Ordering::Relaxed) == REFUSED_MAX {
+            // Time may stand still while requests come without a pause.
+            self.faults.lock().clear();
+        }
+        Some(code)
+    }
 }
+
+/// A number in a frame.
+fn number(frame: &[u8], at: std::ops::Range<usize>) -> i32 {
+    let bytes = frame.get(at).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, i32::from_be_bytes)
+}
+
+/// In place of a refused request: one that changes nothing, and whose reply keeps its place among
+/// the others.
+fn harmless(frame: &[u8]) -> Vec<u8> {
+    let request = Request::Exists {
+        path: Some("/".into()),
+        watch: false,
+    };
+    let mut harmless = Vec::new();
+    request.encode(Xid(number(frame, XID)), &mut harmless);
+    harmless
+}
+
+/// The refusals of one connection, by the xids of requests.
+type Refusals = Mutex<HashMap<i32, ErrorCode>>;
 
 impl Transport for Wire {
     fn connect(&mut self, _: &str) -> Connecting {
@@ -140,13 +210,14 @@ impl Transport for Wire {
             let (from_client, to_client) = split(far);
             let (from_server, to_server) = split(this.server.local());
             let mut cuts = this.state.cuts.subscribe();
+            let refusals = Refusals::default();
             tokio::spawn(async move {
                 // Either end's end is the other's.
                 tokio::select! {
                     biased;
                     _ = cuts.changed() => {}
-                    _ = carry_requests(&this, from_client, to_server) => {}
-                    _ = carry_replies(&this, from_server, to_client) => {}
+                    _ = carry_requests(&this, &refusals, from_client, to_server) => {}
+                    _ = carry_replies(&this, &refusals, from_server, to_client) => {}
                 }
             });
             let (reader, writer) = split(near);
@@ -157,18 +228,23 @@ impl Transport for Wire {
 
 async fn carry_requests(
     wire: &Wire,
+    refusals: &Refusals,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let mut is_handshake = true;
     loop {
         let mut frame = frame(&mut from).await?;
-        if std::mem::take(&mut is_handshake) && wire.state.forgets_sessions.load(Ordering::Relaxed)
-        {
-            frame[SESSION_ID].fill(0);
+        if std::mem::take(&mut is_handshake) {
+            if wire.state.forgets_sessions.load(Ordering::Relaxed) {
+                frame[SESSION_ID].fill(0);
+            }
+        } else if let Some(code) = wire.state.refusal_of(&frame) {
+            refusals.lock().insert(number(&frame, XID), code);
+            frame = harmless(&frame);
         }
-        let number = wire.state.requests.fetch_add(1, Ordering::Relaxed);
-        let is_it = |fault| fault == Fault::LoseRequest(number);
+        let at = wire.state.requests.fetch_add(1, Ordering::Relaxed);
+        let is_it = |fault| fault == Fault::LoseRequest(at);
         if wire.state.fault_of(is_it).is_some() {
             return Ok(());
         }
@@ -184,12 +260,22 @@ async fn carry_requests(
 
 async fn carry_replies(
     wire: &Wire,
+    refusals: &Refusals,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
+    let mut is_handshake = true;
     loop {
-        let frame = frame(&mut from).await?;
-        let number = wire.state.replies.fetch_add(1, Ordering::Relaxed);
+        let mut frame = frame(&mut from).await?;
+        if !std::mem::take(&mut is_handshake)
+            && let Some(code) = refusals.lock().remove(&number(&frame, XID))
+        {
+            frame.truncate(ERROR.end);
+            let length = u32::try_from(frame.len() - 4).expect("it is short");
+            frame[..4].copy_from_slice(&length.to_be_bytes());
+            frame[ERROR].copy_from_slice(&code.code().to_be_bytes());
+        }
+        let count = wire.state.replies.fetch_add(1, Ordering::Relaxed);
         let before = wire
             .state
             .received
@@ -200,8 +286,8 @@ async fn carry_replies(
             return to.write_all(&frame[..at - before]).await;
         }
         let fault = wire.state.fault_of(|fault| match fault {
-            Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == number,
-            Fault::LoseRequest(_) | Fault::CutRequests(_) | Fault::CutReplies(_) => false,
+            Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == count,
+            _ => false,
         });
         if let Some(Fault::LoseReply(_)) = fault {
             return Ok(());

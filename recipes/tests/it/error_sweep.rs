@@ -1,0 +1,235 @@
+//! Every error code as the answer of every request of every recipe, once and from then on: the
+//! recipe goes on or says what was refused, asks at a bounded pace, and leaves nothing behind.
+//!
+//! The refusals are made on the link of the one client, whatever session it is in, so that the
+//! others are served. A refused request was not carried out.
+//!
+//! By default each request meets the codes that recipes or the client treat in a way of their own,
+//! and one of the others in turn; with `MINIKEEPER_SWEEP=all` each meets every code.
+
+use std::{pin::pin, sync::OnceLock, time::Duration};
+
+use minikeeper_client::ErrorCode;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    every::{Failure, Recipe},
+    kit::soon,
+    sweeps::{Case, Scene, cases, in_case, scene},
+    wire::Fault,
+};
+
+/// Those after which a request is made again: the server has not decided about it.
+const PASSING: [ErrorCode; 5] = [
+    ErrorCode::ConnectionLoss,
+    ErrorCode::OperationTimeout,
+    ErrorCode::SessionExpired,
+    ErrorCode::SessionMoved,
+    ErrorCode::ThrottledOp,
+];
+
+/// Those that say something about znodes, which recipes go by. Said without reason they lead
+/// astray: the recipe may end in another way than by naming them.
+const TELLING: [ErrorCode; 4] = [
+    ErrorCode::NoNode,
+    ErrorCode::NodeExists,
+    ErrorCode::BadVersion,
+    ErrorCode::NotEmpty,
+];
+
+/// For how long everything is refused.
+const REFUSING: Duration = Duration::from_secs(20);
+
+/// The most requests while everything is refused, of the client's own clean-up too. Pauses that
+/// double from 20 ms to 1 s, half of each by chance, make 50 of one loop at most.
+const REQUESTS_MAX: usize = 200;
+
+/// The most steps that are refused, one at a time.
+const STEPS_MAX: usize = 60;
+
+fn is_passing(code: ErrorCode) -> bool {
+    PASSING.contains(&code)
+}
+
+/// The codes a request of this number meets, once and from then on.
+fn codes(case: &Case, step: usize) -> [Vec<ErrorCode>; 2] {
+    static ALL: OnceLock<bool> = OnceLock::new();
+    if *ALL.get_or_init(|| std::env::var("MINIKEEPER_SWEEP").is_ok_and(|it| it == "all")) {
+        let mut all = ErrorCode::ALL.to_vec();
+        all.push(ErrorCode::Other(-999));
+        return [all.clone(), all];
+    }
+    let turn = step * 7 + case.recipe as usize * 3;
+    let others: Vec<_> = ErrorCode::ALL
+        .iter()
+        .filter(|code| !is_passing(**code) && !TELLING.contains(code))
+        .copied()
+        .collect();
+    let other = others[turn % others.len()];
+    let telling = TELLING[turn % TELLING.len()];
+    let mut once = PASSING.to_vec();
+    once.extend([telling, other]);
+    let passing = PASSING[turn % PASSING.len()];
+    [once, vec![ErrorCode::ThrottledOp, passing, telling, other]]
+}
+
+/// What was refused is said, unless that leads to something else.
+fn check_error(case: &Case, code: ErrorCode, error: &Failure) {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    if TELLING.contains(&code) {
+        return;
+    }
+    assert!(
+        text.contains(&code.code().to_string()) || is_passing(code) && case.recipe.may_fail(),
+        "{text}"
+    );
+    assert!(
+        !is_passing(code) || case.recipe.may_fail(),
+        "it passes: {text}"
+    );
+}
+
+impl Scene {
+    /// The server lied about znodes, or did not permit to delete them: what is left because of that
+    /// goes with the session.
+    async fn forgive(&self, code: ErrorCode) {
+        if code == ErrorCode::NoNode || code == ErrorCode::NoAuth {
+            sleep(REFUSING).await;
+            let session = self.client.session_id();
+            session.map(|session| self.server.expire(session));
+        }
+    }
+}
+
+/// Has one request refused; false if there were not so many.
+async fn refuse_once(case: &Case, code: ErrorCode, step: usize) -> bool {
+    let scene = scene(case).await;
+    let future = pin!(scene.begin().await);
+    scene.wire.arm(Some(Fault::Refuse(step, code)));
+    let result = soon(future).await;
+    let is_reached = !scene.wire.is_armed();
+    if let Err(error) = &result {
+        check_error(case, code, error);
+    } else {
+        scene.check_kept(result).await;
+    }
+    // Giving back may have been refused too.
+    scene.wire.arm(None);
+    scene.forgive(code).await;
+    scene.check().await;
+    is_reached
+}
+
+/// Has all requests refused from one on, for a while; false if there were not so many.
+async fn refuse_from(case: &Case, code: ErrorCode, step: usize) -> bool {
+    let scene = scene(case).await;
+    let mut future = scene.begin().await;
+    scene.wire.arm(Some(Fault::RefuseFrom(step, code)));
+    let result = match timeout(REFUSING, &mut future).await {
+        Ok(result) => Some(result),
+        Err(_) => {
+            assert!(
+                is_passing(code) || TELLING.contains(&code),
+                "a refusal that is final ends it"
+            );
+            None
+        }
+    };
+    let is_reached = scene.wire.refused() > 0;
+    let requests = scene.wire.requests();
+    assert!(requests <= REQUESTS_MAX, "{requests} requests");
+    scene.wire.arm(None);
+    let result = match result {
+        Some(result) => result,
+        None => soon(future).await,
+    };
+    match &result {
+        Err(error) => check_error_of_many(case, code, error),
+        Ok(_) => scene.check_kept(result).await,
+    }
+    scene.forgive(code).await;
+    scene.check().await;
+    is_reached
+}
+
+/// The same when nothing else was answered: a session that is lost again and again is given up.
+fn check_error_of_many(case: &Case, code: ErrorCode, error: &Failure) {
+    let is_given_up = code == ErrorCode::SessionExpired && error.to_string().contains("times");
+    if !is_given_up {
+        check_error(case, code, error);
+    }
+}
+
+async fn sweep(recipe: Recipe) {
+    let mut runs = 0;
+    for case in cases(recipe) {
+        let mut is_reached = true;
+        let mut step = 0;
+        while is_reached {
+            is_reached = false;
+            let [once, always] = codes(&case, step);
+            runs += once.len() + always.len();
+            for code in once {
+                let run = refuse_once(&case, code, step);
+                is_reached |= in_case(&case, ("once", code), step, run).await;
+            }
+            for code in always {
+                let run = refuse_from(&case, code, step);
+                is_reached |= in_case(&case, ("from then on", code), step, run).await;
+            }
+            step += 1;
+            assert!(step < STEPS_MAX, "it ends some time");
+        }
+    }
+    println!("{recipe:?}: {runs} runs");
+}
+
+macro_rules! sweeps {
+    ($($recipe:ident $module:ident,)+) => {
+        #[test]
+        fn every_recipe_is_refused() {
+            let swept = [$(Recipe::$recipe),+];
+            assert_eq!(swept, Recipe::ALL);
+        }
+
+        $(mod $module {
+            use super::*;
+
+            #[tokio::test(start_paused = true)]
+            async fn every_refusal_of_every_request_has_its_outcome() {
+                sweep(Recipe::$recipe).await;
+            }
+        })+
+    };
+}
+
+sweeps! {
+    Mutex mutex,
+    SemaphoreMutex semaphore_mutex,
+    Read read,
+    Write write,
+    Downgrade downgrade,
+    Semaphore semaphore,
+    Leases leases,
+    CountedSemaphore counted_semaphore,
+    MultiLock multi_lock,
+    CountStart count_start,
+    CountSet count_set,
+    CountChange count_change,
+    Counter counter,
+    Latch latch,
+    Selector selector,
+    Barrier barrier,
+    Enter enter,
+    Leave leave,
+    EphemeralNode ephemeral_node,
+    SequentialNode sequential_node,
+    Polling polling,
+    Herd herd,
+    Sequential sequential,
+}

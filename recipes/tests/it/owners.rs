@@ -1,0 +1,295 @@
+//! One owner in several tasks, and giving back without a server.
+
+use std::{sync::Arc, time::Duration};
+
+use minikeeper_client::CreateMode;
+use minikeeper_recipes::{
+    InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LockError, LockOptions,
+    Loss, Owner, Released, Status,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    kit::{PATH, SESSION_TIMEOUT, client, contender, contender_with, queue, soon, start, until},
+    link::Mode,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// While one task of an owner waited for the lock of its own, another could not see what the owner
+/// held: it queued behind it.
+#[tokio::test(start_paused = true)]
+async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
+    let server = start().await;
+    let (client, _) = client(&server, 1).await;
+    let lock = InterProcessReadWriteLock::new(client.clone(), PATH).unwrap();
+    let owner = Owner::new();
+    let writer = lock.acquire_write_as(&owner).await.unwrap();
+    // Gets the same hold, and stays in the middle of that.
+    let (task, of) = (lock.clone(), owner.clone());
+    let again = tokio::spawn(async move { task.acquire_write_as(&of).await });
+    let reader = timeout(SECOND, lock.acquire_read_as(&owner)).await;
+    assert_eq!(
+        reader.expect("it is beside it").unwrap().token(),
+        writer.token()
+    );
+    drop(again.await.unwrap().unwrap());
+
+    // One that is about to write: a reader of the same owner waits for that, not behind it.
+    let lock = InterProcessReadWriteLock::new(client.clone(), "/locks/b").unwrap();
+    let other = lock.acquire_read().await.unwrap();
+    let (task, of) = (lock.clone(), owner.clone());
+    let writing = tokio::spawn(async move { task.acquire_write_as(&of).await });
+    until("it waits", || {
+        server.children("/locks/b").unwrap().len() == 2
+    })
+    .await;
+    let (task, of) = (lock.clone(), owner.clone());
+    let reading = tokio::spawn(async move { task.acquire_read_as(&of).await });
+    sleep(SECOND).await;
+    drop(other);
+    let writer = soon(writing).await.unwrap().unwrap();
+    let reader = timeout(SECOND, reading)
+        .await
+        .expect("it does not wait for itself");
+    assert_eq!(reader.unwrap().unwrap().token(), writer.token());
+}
+
+/// It said no whenever another task of the owner was asking.
+#[tokio::test(start_paused = true)]
+async fn is_held_by_does_not_depend_on_who_asks_meanwhile() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let other = contender(&server, 2).await;
+    let owner = Owner::new();
+    let guard = one.lock.acquire_as(&owner).await.unwrap();
+    let (lock, of) = (one.lock.clone(), owner.clone());
+    // Asks all the time.
+    let asking = tokio::spawn(async move {
+        loop {
+            drop(lock.acquire_as(&of).await);
+            tokio::task::yield_now().await;
+        }
+    });
+    for _ in 0..100 {
+        assert!(one.lock.is_held_by(&owner));
+        tokio::task::yield_now().await;
+    }
+    asking.abort();
+    let _ = asking.await;
+    assert_eq!(guard.release().await, Ok(Released::Done));
+    assert!(!one.lock.is_held_by(&owner));
+    drop(soon(other.lock.acquire()).await.unwrap());
+}
+
+/// The place in the queue went with the first of an owner's tasks, though others waited for it.
+#[tokio::test(start_paused = true)]
+async fn cancelling_the_first_of_several_callers_keeps_the_place() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let other = contender(&server, 2).await;
+    let held = other.lock.acquire().await.unwrap();
+    let owner = Owner::new();
+    let ask = || {
+        let (lock, owner) = (one.lock.clone(), owner.clone());
+        tokio::spawn(async move { lock.acquire_as(&owner).await })
+    };
+    let first = ask();
+    until("it waits", || queue(&server).len() == 2).await;
+    let second = ask();
+    sleep(SECOND).await;
+    let places = queue(&server);
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    sleep(SECOND).await;
+    assert_eq!(queue(&server), places);
+    // The last one takes it along.
+    second.abort();
+    assert!(second.await.unwrap_err().is_cancelled());
+    until("the place goes", || queue(&server).len() == 1).await;
+    let third = ask();
+    until("it waits", || queue(&server).len() == 2).await;
+    drop(held);
+    assert!(soon(third).await.unwrap().is_ok());
+}
+
+/// Another caller's deadline ends neither one's own wait nor makes it longer.
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_owner_keep_their_own_deadlines() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let other = contender(&server, 2).await;
+    let held = other.lock.acquire().await.unwrap();
+    let owner = Owner::new();
+    let ask = |within| {
+        let (lock, owner) = (one.lock.clone(), owner.clone());
+        tokio::spawn(async move { lock.acquire_as_within(&owner, within).await })
+    };
+    let waits = [5, 2, 60].map(|seconds| ask(seconds * SECOND));
+    let [first, shorter, longer] = waits;
+    let late = timeout(3 * SECOND, shorter)
+        .await
+        .expect("its own is over")
+        .unwrap();
+    assert!(matches!(late, Err(LockError::TimedOut { within, .. }) if within == 2 * SECOND));
+    let late = timeout(4 * SECOND, first)
+        .await
+        .expect("its own is over")
+        .unwrap();
+    assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    sleep(SECOND).await;
+    drop(held);
+    assert!(soon(longer).await.unwrap().is_ok());
+}
+
+/// Both took the other for the one that keeps it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_concurrent_releases_gives_back() {
+    let server = start().await;
+    let one = contender(&server, 1).await;
+    let owner = Owner::new();
+    for round in 0..300 {
+        let guards = [
+            one.lock.acquire_as(&owner).await.unwrap(),
+            one.lock.acquire_as(&owner).await.unwrap(),
+        ];
+        let barrier = Arc::new(tokio::sync::Barrier::new(2));
+        let releases = guards.map(|guard| {
+            let barrier = Arc::clone(&barrier);
+            let (lock, owner) = (one.lock.clone(), owner.clone());
+            tokio::spawn(async move {
+                barrier.wait().await;
+                // Looking at it is no hold.
+                let _ = lock.is_held_by(&owner);
+                guard.release().await
+            })
+        });
+        let mut released = Vec::new();
+        for release in releases {
+            released.push(release.await.unwrap().unwrap());
+        }
+        assert!(
+            released.contains(&Released::Done) && released.contains(&Released::StillHeld),
+            "round {round}: {released:?}"
+        );
+    }
+}
+
+/// Without a server giving back waited for one, for ever, though all was known.
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_for_a_server_longer_than_the_session_lasts() {
+    let server = start().await;
+    let mut peeking = LockOptions::default();
+    peeking.peek = true;
+    let one = contender_with(&server, 1, peeking.clone()).await;
+    let path = "/locks/semaphore";
+    let semaphore =
+        InterProcessSemaphoreV2::with_options(one.client.clone(), path, 2, peeking).unwrap();
+    let lease = semaphore.acquire().await.unwrap();
+    let early = one.lock.acquire().await.unwrap();
+    let other = InterProcessMutex::new(one.client.clone(), "/locks/b").unwrap();
+    let late = other.acquire().await.unwrap();
+    one.link.set(Mode::Cut);
+    until("it is cut", || !one.client.state().is_connected()).await;
+    // A try is one attempt.
+    assert!(
+        timeout(SECOND, one.lock.try_acquire())
+            .await
+            .expect("at once")
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        timeout(SECOND, semaphore.try_acquire())
+            .await
+            .expect("at once")
+            .unwrap()
+            .is_none()
+    );
+    // Held: until the session is presumed lost.
+    let released = timeout(2 * SESSION_TIMEOUT, early.release()).await;
+    released.expect("not longer than the session").unwrap_err();
+    // Known to be lost: at once.
+    assert!(matches!(late.status(), Status::Lost(_)));
+    let released = timeout(SECOND, late.release()).await.expect("at once");
+    assert_eq!(released, Ok(Released::AlreadyGone));
+    let data = timeout(10 * SECOND, lease.data()).await;
+    assert!(data.expect("not for ever").unwrap_err().is_retryable());
+    let released = timeout(SECOND, lease.release()).await.expect("at once");
+    assert_eq!(released, Ok(Released::AlreadyGone));
+    let asked = timeout(10 * SECOND, one.lock.participants()).await;
+    assert!(asked.expect("not for ever").unwrap_err().is_retryable());
+    let asked = timeout(10 * SECOND, semaphore.available()).await;
+    asked.expect("not for ever").unwrap_err();
+    // What was given back is.
+    one.link.set(Mode::Pass);
+    until("it goes", || queue(&server).is_empty()).await;
+    drop(soon(one.lock.acquire()).await.unwrap());
+}
+
+/// The znode of a writer was deleted by hand, and another one wrote: its holder could still become
+/// a reader, which looked held.
+#[tokio::test(start_paused = true)]
+async fn deleted_writer_cannot_go_on_as_a_reader() {
+    for options in crate::kit::both_ways() {
+        let server = start().await;
+        let (one, _) = client(&server, 1).await;
+        let (two, _) = client(&server, 2).await;
+        let lock = InterProcessReadWriteLock::with_options(one.clone(), PATH, options.clone());
+        let lock = lock.unwrap();
+        let theirs = InterProcessReadWriteLock::with_options(two.clone(), PATH, options).unwrap();
+        let owner = Owner::new();
+        let writer = lock.acquire_write_as(&owner).await.unwrap();
+        two.delete(writer.path(), None).await.unwrap();
+        let other = theirs.acquire_write().await.unwrap();
+        let reader = lock.acquire_read_as(&owner).await;
+        assert!(
+            matches!(reader, Err(LockError::HoldLost { .. })),
+            "{reader:?}"
+        );
+        assert_eq!(writer.status(), Status::Lost(Loss::NodeDeleted));
+        let reader = writer.downgrade().await;
+        assert!(
+            matches!(reader, Err(LockError::HoldLost { .. })),
+            "{reader:?}"
+        );
+        until("its znode goes", || queue(&server).len() == 1).await;
+        assert_eq!(other.status(), Status::Held);
+    }
+}
+
+/// A lock was passed on to another task although the session that held it had been presumed lost.
+#[tokio::test(start_paused = true)]
+async fn lost_lock_is_not_passed_on() {
+    let server = start().await;
+    let mut options = LockOptions::default();
+    options.local_hand_over = Some(minikeeper_recipes::LocalHandOver {
+        times_max: 16,
+        time_max: Duration::from_secs(3600),
+    });
+    let one = contender_with(&server, 1, options).await;
+    let guard = one.lock.acquire().await.unwrap();
+    // The one whose turn it is next is not woken before the session is lost.
+    let lock = one.lock.clone();
+    let mut next = Box::pin(async move { lock.acquire().await });
+    let waiting = timeout(Duration::from_millis(1), next.as_mut()).await;
+    assert!(waiting.is_err());
+    assert_eq!(guard.release().await, Ok(Released::PassedOn));
+    one.link.set(Mode::Cut);
+    until("it is lost", || {
+        matches!(
+            one.client.state(),
+            minikeeper_client::ConnectionState::Lost { .. }
+        )
+    })
+    .await;
+    let granted = timeout(SECOND, next.as_mut()).await;
+    assert!(granted.is_err(), "it is lost: {granted:?}");
+    one.link.set(Mode::Pass);
+    let granted = soon(next).await.unwrap();
+    assert_eq!(granted.epoch(), one.client.epoch());
+    // Nothing of the earlier session is in the way.
+    let mode = CreateMode::Persistent;
+    one.client.create("/there", b"", mode).await.unwrap();
+    assert_eq!(queue(&server).len(), 1);
+}
