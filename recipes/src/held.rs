@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_client::{Cause, Data, Epoch, Error, ErrorCode};
+use minikeeper_client::{Data, Epoch, Error, ErrorCode};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -227,14 +227,11 @@ impl<C: ZooKeeper> Held<C> {
                 answer = delete => answer,
                 () = self.session_over() => Err(no_session("delete", place.path())),
             };
-            // It has to go, unless its session's end takes it away.
             match answer {
                 Ok(()) => return Ok(Released::Done),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
-                Err(error) if matches!(error.cause(), Some(Cause::SessionLost | Cause::Closed)) => {
-                    return Err(error);
-                }
                 Err(error) => {
+                    // It has to go, in a later session too if this one's end does not take it away.
                     place.remember();
                     let is_refused = error.code().is_some() && error.is_retryable();
                     if !is_refused || attempts == RELEASES_MAX {

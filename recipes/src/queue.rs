@@ -167,8 +167,7 @@ impl<C: ZooKeeper> Queue<C> {
                         if error.is_outcome_unknown()
                             && self.options.planted
                                 == Some(crate::planted::Planted::LostReplyIgnored) => {}
-                    // A refusal that says "later" is no proof that nothing was created.
-                    Err(error) if error.is_outcome_unknown() || error.is_retryable() => {
+                    Err(error) if error.is_outcome_unknown() => {
                         // It went with the same connection, and would not show the found znode.
                         listing = None;
                         is_refused |= error.code().is_some();
@@ -178,6 +177,11 @@ impl<C: ZooKeeper> Queue<C> {
                             Recovered::SessionLost => return Ok(None),
                             Recovered::NotCreated => {}
                         }
+                    }
+                    Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
+                    Err(error) if error.is_retryable() => {
+                        listing = None;
+                        is_refused |= error.code().is_some();
                     }
                     Err(error) => return Err(error.into()),
                 }

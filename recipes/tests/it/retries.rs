@@ -20,9 +20,10 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Those after which a request is made again.
-const PASSING: [ErrorCode; 5] = [
+const PASSING: [ErrorCode; 6] = [
     ErrorCode::ConnectionLoss,
     ErrorCode::OperationTimeout,
+    ErrorCode::RequestTimeout,
     ErrorCode::SessionExpired,
     ErrorCode::SessionMoved,
     ErrorCode::ThrottledOp,
@@ -234,8 +235,12 @@ async fn waiters_look_again_after_a_reconnect() {
                 .await
                 .unwrap();
             waiter.exists("/later").await.unwrap();
+            let connections = waiter.connections();
             wire.cut();
-            until("it is cut", || !waiter.state().is_connected()).await;
+            until("it is connected again", || {
+                waiter.connections() > connections
+            })
+            .await;
             drop(losing);
             let kept = timeout(SECOND, waiting).await;
             kept.unwrap_or_else(|_| panic!("{recipe:?} sleeps on"))
