@@ -69,6 +69,8 @@ impl ClientBuilder {
             close_wait: Duration::from_secs(1),
             read_only: false,
             frame_bytes_max: frame::BYTES_MAX_DEFAULT,
+            pending_bytes_max: 64 << 20,
+            clean_ups_max: 1 << 16,
             seed: RandomState::new().hash_one(connect_string),
         };
         Ok(Self {
@@ -210,6 +212,50 @@ impl ClientBuilder {
     /// ```
     pub const fn frame_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.frame_bytes_max = bytes;
+        self
+    }
+
+    /// What requests may take that wait for a connection or for an answer: paths, data and 256 bytes
+    /// each. Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
+    ///
+    /// Unit: bytes. Default: 67,108,864.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::{Cause, Client};
+    /// let (client, _driver) = Client::builder(&address)?.pending_bytes_max(1000).build();
+    /// // There is no connection: what is asked now has to wait.
+    /// let waiting: Vec<_> = (0..3).map(|_| client.exists("/")).collect();
+    /// let refused = client.exists("/").await.expect_err("three wait already");
+    /// assert!(matches!(refused.cause(), Some(Cause::TooManyPending { bytes_max: 1000, .. })));
+    /// # drop(waiting);
+    /// # Ok(()) }
+    /// ```
+    pub const fn pending_bytes_max(mut self, bytes: usize) -> Self {
+        self.settings.pending_bytes_max = bytes;
+        self
+    }
+
+    /// How many clean-ups may wait, see [`Client::clean_up`]. If there are more, the client gives
+    /// its session up ([`LostReason::TooManyCleanUps`](crate::LostReason)): a clean-up that is
+    /// forgotten would leave a znode in the way of others for as long as the session lives.
+    ///
+    /// Default: 65,536.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let address = server.connect_string();
+    /// # use minikeeper_client::Client;
+    /// let client = Client::builder(&address)?.clean_ups_max(1000).connect().await?;
+    /// # Ok(()) }
+    /// ```
+    pub const fn clean_ups_max(mut self, count: usize) -> Self {
+        self.settings.clean_ups_max = count;
         self
     }
 

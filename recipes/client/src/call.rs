@@ -42,6 +42,15 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn refused(self, code: ErrorCode) -> Error {
+        if code == ErrorCode::NoNode
+            && let Some(chroot) = self.about.missing_chroot()
+        {
+            return Error::NoChroot {
+                op: self.about.op.name(),
+                path: self.about.shown(&self.about.path),
+                chroot,
+            };
+        }
         Error::answered(
             self.about.op.name(),
             self.about.shown(&self.about.path),
@@ -70,6 +79,19 @@ impl About {
     /// The path as the caller knows it.
     pub(crate) fn shown(&self, path: &Ustring) -> String {
         paths::shown(path, self.chroot_bytes)
+    }
+
+    /// The client's root, if a missing znode can only be that: the one that was asked for is, or its
+    /// parent in which something was to be created.
+    fn missing_chroot(&self) -> Option<String> {
+        let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
+        let is_create = matches!(
+            self.op,
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl
+        );
+        let is_child = is_create && below.iter().rposition(|byte| *byte == b'/') == Some(0);
+        let is_it = !chroot.is_empty() && (is_child || below.is_empty() && !is_create);
+        is_it.then(|| String::from_utf8_lossy(chroot).into_owned())
     }
 
     fn take(&mut self) -> Self {

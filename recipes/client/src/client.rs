@@ -442,6 +442,7 @@ impl Client {
             let watch = watch.map(|kind| (kind, inner.news.add_watch(kind, about.path.clone())));
             let submission = Submission {
                 caller: Some(u32::try_from(slot).expect("memory ends before this many calls")),
+                payload_bytes: bytes,
                 epoch: self.epoch,
                 deadline: self.timeout.map(|timeout| now + timeout),
                 watch,

@@ -48,6 +48,20 @@ pub enum Error {
         /// The server's reason.
         code: ErrorCode,
     },
+    /// The znode that the connect string names as the client's root is not there. Nothing was
+    /// changed. Its [`Error::code`] is NONODE.
+    #[error(
+        "{op} {path:?}: the chroot {chroot:?} of the connect string does not exist; create it with \
+         a client that has no chroot"
+    )]
+    NoChroot {
+        /// The operation.
+        op: &'static str,
+        /// The path, as the caller knows it.
+        path: String,
+        /// The missing znode.
+        chroot: String,
+    },
     /// A server has refused a multi for one of its operations. Nothing was changed.
     #[error("multi: operation {index} on {path:?}: {code}")]
     MultiRefused {
@@ -198,7 +212,7 @@ impl Error {
                 Cause::SessionLost => ErrorClass::SessionOver,
                 Cause::Closed => ErrorClass::Closed,
                 Cause::DeadlinePassed => ErrorClass::DeadlinePassed,
-                Cause::ReplyTooLarge { .. } => ErrorClass::Refused,
+                Cause::ReplyTooLarge { .. } | Cause::TooManyPending { .. } => ErrorClass::Refused,
             },
             // Another client's adapter may leave the code as it is.
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => {
@@ -237,6 +251,7 @@ impl Error {
                 cause: Cause::Server(code),
                 ..
             } => Some(*code),
+            Self::NoChroot { .. } => Some(ErrorCode::NoNode),
             _ => None,
         }
     }

@@ -145,11 +145,8 @@ impl Core {
         for entry in unsent {
             self.not_sent(now, entry, Cause::DeadlinePassed, effects);
         }
-        for (token, _) in unanswered {
-            if let Token::Caller(caller) = token {
-                self.requests.abandon(token);
-                effects.completed(caller, Outcome::Unknown(Cause::DeadlinePassed));
-            }
+        for caller in unanswered {
+            effects.completed(caller, Outcome::Unknown(Cause::DeadlinePassed));
         }
     }
 

@@ -22,6 +22,10 @@ pub(crate) struct Settings {
     pub(crate) close_wait: Duration,
     pub(crate) read_only: bool,
     pub(crate) frame_bytes_max: usize,
+    /// What requests may take that wait for a connection or an answer. Unit: bytes.
+    pub(crate) pending_bytes_max: usize,
+    /// How many clean-ups may wait.
+    pub(crate) clean_ups_max: usize,
     /// What the order of servers and the jitter of waits follow from.
     pub(crate) seed: u64,
 }
@@ -30,6 +34,8 @@ pub(crate) struct Settings {
 #[derive(Debug, Default)]
 pub(crate) struct Submission {
     pub(crate) caller: Option<u32>,
+    /// How large its paths and data are. Unit: bytes.
+    pub(crate) payload_bytes: usize,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) deadline: Option<Time>,
     pub(crate) watch: Option<(WatchKind, WatchToken)>,

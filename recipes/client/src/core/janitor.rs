@@ -10,11 +10,16 @@ use std::{collections::BTreeMap, time::Duration};
 
 use minikeeper_protocol::{ErrorCode, Reply, Request, Ustring};
 
-use super::outcome::{Epoch, Time};
+use super::{
+    backoff::{Chance, Pauses},
+    outcome::{Epoch, Time},
+};
 
-/// The wait before a failed ticket is tried again; doubled up to the largest.
-const BACKOFF_MIN: Duration = Duration::from_millis(20);
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// The waits before a failed ticket is tried again.
+const PAUSES: Pauses = Pauses {
+    min: Duration::from_millis(20),
+    max: Duration::from_secs(5),
+};
 
 /// Which znode has to go.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,15 +57,30 @@ struct Ticket {
 }
 
 /// Every ticket that is not done.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Janitor {
     tickets: BTreeMap<u32, Ticket>,
     next: u32,
     /// Tickets given up because the server does not permit the deletion.
     forbidden: u64,
+    chance: Chance,
 }
 
 impl Janitor {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self {
+            tickets: BTreeMap::new(),
+            next: 0,
+            forbidden: 0,
+            chance: Chance::new(seed),
+        }
+    }
+
+    /// Forgets every ticket.
+    pub(crate) fn clear(&mut self) {
+        self.tickets.clear();
+    }
+
     /// Takes a ticket. It is due at once.
     pub(crate) fn add(&mut self, now: Time, epoch: Epoch, target: Target) {
         self.tickets.insert(
@@ -187,10 +207,9 @@ impl Janitor {
         if let Some(ticket) = self.tickets.get_mut(&errand.ticket)
             && ticket.due.is_none()
         {
-            let pause = BACKOFF_MIN.saturating_mul(1 << ticket.attempts.min(16));
-            ticket.attempts += 1;
+            ticket.due = Some(now + PAUSES.after(ticket.attempts, &mut self.chance));
+            ticket.attempts = ticket.attempts.saturating_add(1);
             ticket.deleting = 0;
-            ticket.due = Some(now + pause.min(BACKOFF_MAX));
         }
     }
 
@@ -228,7 +247,7 @@ mod tests {
     const EPOCH: Epoch = Epoch(1);
 
     fn named() -> Janitor {
-        let mut janitor = Janitor::default();
+        let mut janitor = Janitor::new(1);
         janitor.add(NOW, EPOCH, Target::Named("/l/a".into()));
         janitor
     }
@@ -258,14 +277,14 @@ mod tests {
             let (errand, _) = janitor.requests(now, EPOCH).remove(0);
             janitor.failed(now, errand);
             let pause = janitor.next_due().unwrap() - now;
-            assert!((BACKOFF_MIN..=BACKOFF_MAX).contains(&pause));
+            assert!((PAUSES.min / 2..=PAUSES.max).contains(&pause));
             now += pause;
         }
     }
 
     #[test]
     fn unanswered_creation_is_looked_for_after_a_sync() {
-        let mut janitor = Janitor::default();
+        let mut janitor = Janitor::new(1);
         let target = Target::Prefixed {
             parent: "/".into(),
             prefix: "_c_1-".into(),

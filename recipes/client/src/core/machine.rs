@@ -71,6 +71,7 @@ impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             hosts: Hosts::new(settings.hosts, settings.seed),
+            janitor: Janitor::new(settings.seed),
             settings,
             link: Link::Down {
                 retry_at: Time::ZERO,
@@ -83,7 +84,6 @@ impl Core {
             next_xid: 1,
             requests: Requests::default(),
             watches: Watches::default(),
-            janitor: Janitor::default(),
             identities: Vec::new(),
             up_at: Time::ZERO,
             is_read_only: false,
@@ -169,7 +169,9 @@ impl Core {
             .as_ref()
             .filter(|session| self.is_fading(session));
         let clean_up = self.janitor.next_due().filter(|_| self.link == Link::Up);
+        let overflow = self.has_too_many_clean_ups().then_some(Time::ZERO);
         let candidates = [
+            overflow,
             link,
             session.map(Session::safe_until),
             clean_up,
@@ -207,10 +209,13 @@ impl Core {
         } else {
             let is_over =
                 |epoch| epoch < self.epoch || epoch == self.epoch && self.session.is_none();
-            submission
-                .epoch
-                .is_some_and(is_over)
-                .then_some(Cause::SessionLost)
+            let is_over = submission.epoch.is_some_and(is_over);
+            is_over.then_some(Cause::SessionLost).or_else(|| {
+                let bytes = self.requests.pending_bytes();
+                let bytes_max = self.settings.pending_bytes_max;
+                (bytes.saturating_add(Requests::estimate(submission.payload_bytes)) > bytes_max)
+                    .then_some(Cause::TooManyPending { bytes, bytes_max })
+            })
         };
         if let Some(cause) = cause {
             if let Some(caller) = submission.caller {
@@ -274,7 +279,7 @@ impl Core {
 
     /// Nobody waits for this request any more.
     pub(crate) fn abandon(&mut self, now: Time, caller: u32) {
-        if let Some(entry) = self.requests.abandon(Token::Caller(caller)) {
+        if let Some(entry) = self.requests.abandon(caller) {
             // It was not sent: only a deletion is still wanted.
             if let Some(registering) = &entry.registering {
                 self.watches
@@ -286,7 +291,8 @@ impl Core {
         }
     }
 
-    /// Nobody waits for this watch any more.
+    /// Nobody waits for this watch any more. Its registration is answered, or its call was
+    /// abandoned before.
     pub(crate) fn abandon_watch(
         &mut self,
         now: Time,
@@ -294,7 +300,6 @@ impl Core {
         path: &Ustring,
         token: WatchToken,
     ) {
-        self.requests.abandon_watch(token);
         // What was to look at a znode's data may have found none.
         let kinds = [kind, WatchKind::Exist];
         let count = if kind == WatchKind::Data { 2 } else { 1 };
@@ -411,8 +416,18 @@ impl Core {
         Ok(done)
     }
 
+    fn has_too_many_clean_ups(&self) -> bool {
+        self.janitor.len() > self.settings.clean_ups_max
+    }
+
     /// Time has passed.
     pub(crate) fn tick(&mut self, now: Time, effects: &mut impl Effects) {
+        if self.has_too_many_clean_ups() {
+            // The end of the session does what they would have done.
+            self.janitor.clear();
+            self.unlinked(now, effects);
+            self.lose(now, LostReason::TooManyCleanUps, effects);
+        }
         self.end_overdue(now, effects);
         if self.link == Link::Up
             && let Some(session) = &self.session

@@ -54,6 +54,10 @@ pub enum LostReason {
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
+    /// The client has given it up, since more clean-ups waited than
+    /// [`ClientBuilder::clean_ups_max`](crate::ClientBuilder::clean_ups_max) allows: the end of the
+    /// session removes what they were to remove.
+    TooManyCleanUps,
     /// It was given by a server that takes no changes, and has ended with its connection.
     ReadOnly,
 }
@@ -65,6 +69,7 @@ impl fmt::Display for LostReason {
             Self::Replaced => "replaced by the server with another",
             Self::Presumed => "presumed expired: no server was heard for its timeout",
             Self::AuthFailed => "ended: authentication failed",
+            Self::TooManyCleanUps => "given up: more clean-ups wait than clean_ups_max allows",
             Self::ReadOnly => "over: a read-only server gave it, for one connection only",
         })
     }
@@ -93,6 +98,14 @@ pub enum Cause {
     ///
     /// [`ErrorClass`]: crate::ErrorClass
     Server(ErrorCode),
+    /// Too many requests wait for a connection or an answer. Wait for a connection, ask less at a
+    /// time, or raise [`ClientBuilder::pending_bytes_max`](crate::ClientBuilder::pending_bytes_max).
+    TooManyPending {
+        /// How much they take, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        bytes_max: usize,
+    },
     /// Its reply is longer than the client takes, which cost the connection. Ask for less, or raise
     /// [`ClientBuilder::frame_bytes_max`](crate::ClientBuilder::frame_bytes_max).
     ReplyTooLarge {
@@ -111,6 +124,13 @@ impl fmt::Display for Cause {
             Self::SessionLost => "its session is over",
             Self::Closed => "the client is closed",
             Self::Server(code) => return write!(f, "the server answered: {code}"),
+            Self::TooManyPending { bytes, bytes_max } => {
+                return write!(
+                    f,
+                    "requests of {bytes} bytes wait already, the limit is {bytes_max} bytes; wait \
+                     for a connection, or raise pending_bytes_max"
+                );
+            }
             Self::ReplyTooLarge { bytes, bytes_max } => {
                 return write!(
                     f,

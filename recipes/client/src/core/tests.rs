@@ -10,8 +10,9 @@ use minikeeper_protocol::{
 
 use super::{
     input::{Settings, Submission},
+    janitor::Target,
     machine::Core,
-    outcome::{Change, Effects, LostReason, Outcome, Time, WatchEnd},
+    outcome::{Cause, Change, Effects, Epoch, LostReason, Outcome, Time, WatchEnd},
     watches::{WatchKind, WatchToken},
 };
 
@@ -58,6 +59,8 @@ fn settings(hosts: usize) -> Settings {
         close_wait: Duration::from_secs(1),
         read_only: false,
         frame_bytes_max: 1 << 20,
+        pending_bytes_max: 64 << 20,
+        clean_ups_max: 100,
         seed: 1,
     }
 }
@@ -434,7 +437,7 @@ fn read_only_server_does_not_prolong_a_session() {
     assert_eq!(play.now, safe_until);
     let reason = LostReason::Presumed;
     assert!(play.log.changes.contains(&Change::Lost {
-        epoch: super::outcome::Epoch(1),
+        epoch: Epoch(1),
         reason
     }));
 }
@@ -450,5 +453,61 @@ fn session_of_a_read_only_server_is_no_session() {
     assert_eq!(hello.session_id, SessionId::NONE);
     play.welcome(7);
     assert!(play.core.safe_until().is_some());
-    assert_eq!(play.core.epoch(), super::outcome::Epoch(2));
+    assert_eq!(play.core.epoch(), Epoch(2));
+}
+
+#[test]
+fn requests_that_wait_have_a_bound() {
+    // What was asked without a connection was kept, however much it was.
+    let mut play = Play::new(1);
+    play.core.settings.pending_bytes_max = 10_000;
+    let set = Request::SetData {
+        path: Some("/a".into()),
+        data: Some(Bytes::from_static(&[0; 1000])),
+        version: -1,
+    };
+    for is_connected in [false, true] {
+        if is_connected {
+            play.link();
+            play.welcome(7);
+            play.sent();
+            play.unlink();
+            play.link();
+            play.welcome(7);
+        }
+        for caller in 0..20 {
+            let submission = Submission {
+                caller: Some(caller),
+                payload_bytes: 1002,
+                ..Submission::default()
+            };
+            play.submit(&set, submission);
+        }
+        let refused = std::mem::take(&mut play.log.completed);
+        let is_refused = |outcome: &Outcome| {
+            let bytes_max = 10_000;
+            matches!(outcome, Outcome::NotSent(Cause::TooManyPending { bytes_max: it, .. })
+                if *it == bytes_max)
+        };
+        let refused = refused.iter().filter(|(_, outcome)| is_refused(outcome));
+        assert!((12..=14).contains(&refused.count()));
+    }
+}
+
+#[test]
+fn session_is_given_up_rather_than_a_clean_up() {
+    let mut play = Play::connected(1);
+    play.unlink();
+    for number in 0..=100 {
+        let target = Target::Named(format!("/{number}").as_str().into());
+        play.core.clean_up(play.now, Epoch(1), target);
+    }
+    play.core.tick(play.now, &mut play.log);
+    let (epoch, reason) = (Epoch(1), LostReason::TooManyCleanUps);
+    assert_eq!(
+        play.log.changes.last(),
+        Some(&Change::Lost { epoch, reason })
+    );
+    assert_eq!(play.core.clean_ups_pending(), 0);
+    assert_eq!(play.link().session_id, SessionId::NONE);
 }

@@ -12,6 +12,32 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
+async fn missing_chroot_is_told_by_name() {
+    // It was a bare NONODE about a path that nobody could make sense of.
+    let server = start().await;
+    let transport = Link::to(&server);
+    let builder = Client::builder("server/app/one").unwrap();
+    let client = builder.transport(transport).connect().await.unwrap();
+    let error = client
+        .create("/a", b"", CreateMode::Ephemeral)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "create2 \"/a\": the chroot \"/app/one\" of the connect string does not exist; create it \
+         with a client that has no chroot"
+    );
+    assert!(error.is(ErrorCode::NoNode) && !error.is_retryable());
+    let is_named = |error: Error| matches!(error, Error::NoChroot { .. });
+    assert!(is_named(client.children("/").await.unwrap_err()));
+    assert!(is_named(client.get_data("/").await.unwrap_err()));
+    // Here another znode may be meant.
+    assert!(!is_named(client.get_data("/a").await.unwrap_err()));
+    let deep = client.create("/a/b", b"", CreateMode::Ephemeral).await;
+    assert!(!is_named(deep.unwrap_err()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_operation_has_its_result() {
     let scene = scene().await;
     let client = &scene.client;
