@@ -11,6 +11,7 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     options::LockOptions,
+    pace::Pace,
     parents,
     queue::{Queue, Wait},
 };
@@ -98,6 +99,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// ```
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
+        let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
             match client
@@ -108,11 +110,14 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
                 Err(error) if error.is(ErrorCode::NodeExists) => return Ok(false),
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     match parents::make(client, parents::of(path)).await {
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
+                        // One of them was cleared away in between.
+                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Err(error) if error.is_retryable() => pace.after(&error).await,
+                        Err(error) => return Err(error.into()),
+                        Ok(()) => {}
                     }
                 }
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -139,13 +144,14 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// ```
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
+        let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
             // Not one that goes on by itself: it could remove a barrier that was set since.
             match client.multi(Multi::new().delete(&**path, None)).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -198,6 +204,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
 
     async fn pass(&self, wait: Wait) -> Result<(), LockError> {
         let Queue { client, path, .. } = &self.queue;
+        let mut pace = Pace::of(client);
         loop {
             self.queue.connected(wait).await?;
             let read = client.watch_data(path);
@@ -209,7 +216,9 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
                     None => return Err(self.queue.timed_out(wait)),
                 },
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => {
+                    self.queue.in_time(wait, pace.after(&error)).await?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

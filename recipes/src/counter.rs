@@ -7,6 +7,7 @@ use minikeeper_client::{CreateMode, Epoch, ErrorCode, Stat};
 use crate::{
     client::ZooKeeper,
     error::AtomicError,
+    pace::Pace,
     parents,
     queue::{Queue, Wait},
 };
@@ -28,6 +29,7 @@ pub(crate) struct Counter<C: ZooKeeper> {
 impl<C: ZooKeeper> Counter<C> {
     pub(crate) async fn read(&self) -> Result<Seen, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
+        let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
             match client.data(path).await {
@@ -52,7 +54,7 @@ impl<C: ZooKeeper> Counter<C> {
                         stat: None,
                     });
                 }
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -62,6 +64,7 @@ impl<C: ZooKeeper> Counter<C> {
     pub(crate) async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let bytes = value.to_be_bytes();
+        let mut pace = Pace::of(client);
         loop {
             let epoch = self.queue.connected(Wait::FOR_EVER).await?;
             let result = match seen.stat {
@@ -80,8 +83,11 @@ impl<C: ZooKeeper> Counter<C> {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
                     match parents::make(client, parents::of(path)).await {
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
+                        // One of them was cleared away in between.
+                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Err(error) if error.is_retryable() => pace.after(&error).await,
+                        Err(error) => return Err(error.into()),
+                        Ok(()) => {}
                     }
                 }
                 Err(error)
@@ -96,7 +102,7 @@ impl<C: ZooKeeper> Counter<C> {
                         return Err(error.into());
                     }
                 }
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -110,6 +116,7 @@ impl<C: ZooKeeper> Counter<C> {
         value: i64,
     ) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
+        let mut pace = Pace::of(client);
         loop {
             // The server has ended the connection it came by before it takes the session's next:
             // after a sync it is made, or never will be (section 14.6).
@@ -118,7 +125,10 @@ impl<C: ZooKeeper> Counter<C> {
             }
             match client.sync(path).await {
                 Ok(()) => {}
-                Err(error) if error.is_retryable() => continue,
+                Err(error) if error.is_retryable() => {
+                    pace.after(&error).await;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             }
             let now = self.read().await?;

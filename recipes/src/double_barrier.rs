@@ -5,7 +5,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use minikeeper_client::{
-    CreateMode, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath,
+    CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath, Zxid,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     error::LockError,
     naming,
     options::LockOptions,
+    pace::Pace,
     parents,
     place::{Place, Unanswered},
     queue::{Queue, Wait},
@@ -25,9 +26,12 @@ const READY: &str = "ready";
 /// nobody is done before all are. Java processes with Curator's class of the same name may be
 /// among them.
 ///
-/// For one round at a time: who enters while others leave is taken for one of them. The znode
-/// `ready` goes with the last who leaves; if every member goes without leaving it stays, and lets
-/// the next round begin at once, as with Curator.
+/// It may be used in rounds: whoever has left may enter again, and waits for the others to do so
+/// too. Members who leave do not wait for those of the next round, which members with Curator do
+/// if one comes before they have seen everybody go. A member who comes when the others are there
+/// already is late, and enters at once. The znode `ready` goes with the last who leaves; if every
+/// member goes without leaving it stays, and the next one who enters removes it. One with Curator
+/// enters at once then.
 ///
 /// # Examples
 /// ```
@@ -135,16 +139,14 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     }
 
     async fn begin(&self, wait: Wait) -> Result<Member<C>, LockError> {
-        let attempts = self.queue.options.attempts_max;
+        let attempts = self.queue.options.attempts_max.max(1);
         for _ in 0..attempts {
-            let Some(place) = self.announce(wait).await? else {
+            let mut pace = Pace::of(&self.queue.client);
+            let Some(place) = self.announce(wait, &mut pace).await? else {
                 continue;
             };
-            if let Some(place) = self.gather(place, wait).await? {
-                return Ok(Member {
-                    queue: self.queue.clone(),
-                    place,
-                });
+            if let Some(member) = self.gather(place, wait, &mut pace).await? {
+                return Ok(member);
             }
         }
         Err(LockError::Lost {
@@ -153,31 +155,33 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         })
     }
 
-    /// Creates the own znode. `None` if the session went meanwhile.
-    async fn announce(&self, wait: Wait) -> Result<Option<Place<C>>, LockError> {
+    /// Creates the own znode. `None` if it was created in a session that is over.
+    ///
+    /// The session is that of the replies: one that was known before may be over by the time a
+    /// request is sent.
+    async fn announce(&self, wait: Wait, pace: &mut Pace) -> Result<Option<Place<C>>, LockError> {
         let Queue {
             client,
             path: directory,
             ..
         } = &self.queue;
-        let epoch = self.queue.connected(wait).await?;
         let name = client.new_id().hyphenated().to_string();
         let path = naming::join(directory, &name);
         let mut unanswered = Unanswered {
             client,
-            epoch,
+            epoch: Epoch::default(),
             directory,
             prefix: &name,
             is_due: false,
         };
         loop {
+            self.queue.connected(wait).await?;
             let create = client.create(&path, b"", CreateMode::Ephemeral, true);
-            match self.queue.limited(wait, create).await? {
+            let failed = match self.queue.limited(wait, create).await? {
                 Ok(created) => {
                     unanswered.is_due = false;
-                    let (czxid, made_in) = (created.value.stat.czxid, created.epoch);
-                    let place = Place::new(client.clone(), path, czxid, made_in);
-                    return Ok((made_in == epoch).then_some(place));
+                    let (czxid, epoch) = (created.value.stat.czxid, created.epoch);
+                    return Ok(Some(Place::new(client.clone(), path, czxid, epoch)));
                 }
                 // Of a creation that was not answered: nobody else knows the name.
                 Err(error) if error.is(ErrorCode::NodeExists) => {
@@ -185,37 +189,64 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                     match self.queue.limited(wait, look).await? {
                         Ok(Stamped {
                             value: Some(stat),
-                            epoch: seen_in,
+                            epoch,
                             ..
-                        }) if seen_in == epoch => {
+                        }) => {
                             unanswered.is_due = false;
+                            // Dropped, it is deleted: one of an earlier session may be counted as a
+                            // member until it goes.
                             let place = Place::new(client.clone(), path, stat.czxid, epoch);
-                            return Ok(Some(place));
+                            let is_own = Some(stat.ephemeral_owner) == client.session();
+                            return Ok(is_own.then_some(place));
                         }
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
+                        // It went with its session, just now.
+                        Ok(_) => return Ok(None),
+                        Err(error) => error,
                     }
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(client, directory);
                     match self.queue.limited(wait, made).await? {
-                        Err(error) if !error.is_retryable() => return Err(error.into()),
-                        _ => {}
+                        Ok(()) => continue,
+                        Err(error) if error.is(ErrorCode::NoNode) => {
+                            // One of them was cleared away in between.
+                            self.queue.in_time(wait, pace.pause()).await?;
+                            continue;
+                        }
+                        Err(error) => error,
                     }
                 }
-                Err(error) if error.is_retryable() => unanswered.is_due = true,
-                Err(error) => return Err(error.into()),
-            }
-            if self.queue.connected(wait).await? != epoch {
-                return Ok(None);
-            }
+                Err(error) => {
+                    unanswered.is_due |= error.is_retryable();
+                    error
+                }
+            };
+            self.retry(wait, pace, failed).await?;
         }
     }
 
+    /// Waits before a request is made again that failed so, if that may help.
+    async fn retry(&self, wait: Wait, pace: &mut Pace, error: Error) -> Result<(), LockError> {
+        retry(&self.queue, wait, pace, error).await
+    }
+
     /// Waits until everybody is there. `None` if the own znode or its session is gone.
-    async fn gather(&self, mut place: Place<C>, wait: Wait) -> Result<Option<Place<C>>, LockError> {
+    async fn gather(
+        &self,
+        mut place: Place<C>,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<Option<Member<C>>, LockError> {
         let queue = &self.queue;
         let ready_path = naming::join(&queue.path, READY);
+        let member = |place, round| {
+            let queue = queue.clone();
+            Ok(Some(Member {
+                queue,
+                place,
+                round,
+            }))
+        };
         loop {
             if queue.connected(wait).await? != place.epoch {
                 return Ok(None);
@@ -223,25 +254,42 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             // The watch before the list: whoever is missing there creates `ready` after it.
             let ready = queue.client.watch_exists(&ready_path);
             let list = queue.client.children(&queue.path);
-            let watch = match queue.limited(wait, ready).await? {
-                Ok((None, watch)) => watch,
-                Ok((Some(_), _)) => return Ok(Some(place)),
-                Err(error) if error.is_retryable() => continue,
-                Err(error) => return Err(error.into()),
-            };
+            let ready = queue.limited(wait, ready).await?;
             let list = match queue.limited(wait, list).await? {
                 Ok(list) => list,
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     place.forget();
                     return Ok(None);
                 }
-                Err(error) if error.is_retryable() => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    self.retry(wait, pace, error).await?;
+                    continue;
+                }
             };
             if list.epoch != place.epoch {
                 return Ok(None);
             }
             let there = members(list.value);
+            let (ready, watch) = match ready {
+                Ok(ready) => ready,
+                Err(error) => {
+                    self.retry(wait, pace, error).await?;
+                    continue;
+                }
+            };
+            if let Some(ready) = ready {
+                drop(watch);
+                if ready.czxid > place.czxid {
+                    return member(place, there);
+                }
+                // It was there before this member. Of members who are still there, it is late, and
+                // one of them, as with Curator; of nobody, an earlier round has left it behind.
+                if self.has_older(&there, ready.czxid, wait, pace).await? {
+                    return member(place, there);
+                }
+                delete(queue, &ready_path, wait, pace).await?;
+                continue;
+            }
             if there.iter().all(|name| name != place.name()) {
                 place.forget();
                 return Ok(None);
@@ -252,23 +300,72 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 let mode = CreateMode::Persistent;
                 let create = queue.client.create(&ready_path, b"", mode, false);
                 match queue.limited(wait, create).await? {
-                    Ok(_) => return Ok(Some(place)),
-                    Err(error) if error.is(ErrorCode::NodeExists) => return Ok(Some(place)),
-                    Err(error) if error.is_retryable() || error.is(ErrorCode::NoNode) => continue,
-                    Err(error) => return Err(error.into()),
+                    Ok(_) => return member(place, there),
+                    Err(error) if error.is(ErrorCode::NodeExists) => return member(place, there),
+                    Err(error) if error.is(ErrorCode::NoNode) => {}
+                    Err(error) => self.retry(wait, pace, error).await?,
                 }
+                continue;
             }
+            pace.reset();
             match wait.event(watch).await {
                 // Everybody was there, this one too, whatever has become of its session since.
                 Some(Fired::Event {
                     kind: EventKind::Created,
                     ..
-                }) => return Ok(Some(place)),
+                }) => return member(place, there),
                 Some(_) => {}
                 None => return Err(queue.timed_out(wait)),
             }
         }
     }
+
+    /// Whether one of these znodes is older than `ready`.
+    async fn has_older(
+        &self,
+        names: &[String],
+        ready: Zxid,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<bool, LockError> {
+        let queue = &self.queue;
+        let paths: Vec<_> = names
+            .iter()
+            .map(|name| naming::join(&queue.path, name))
+            .collect();
+        loop {
+            // All in one flush.
+            let looks: Vec<_> = paths.iter().map(|path| queue.client.exists(path)).collect();
+            let mut failed = None;
+            for look in looks {
+                match queue.limited(wait, look).await? {
+                    Ok(seen) if seen.value.is_some_and(|stat| stat.czxid < ready) => {
+                        return Ok(true);
+                    }
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            let Some(error) = failed else {
+                return Ok(false);
+            };
+            self.retry(wait, pace, error).await?;
+            queue.connected(wait).await?;
+        }
+    }
+}
+
+/// Waits before a request is made again that failed so, if that may help.
+async fn retry<C: ZooKeeper>(
+    queue: &Queue<C>,
+    wait: Wait,
+    pace: &mut Pace,
+    error: Error,
+) -> Result<(), LockError> {
+    if !error.is_retryable() {
+        return Err(error.into());
+    }
+    queue.in_time(wait, pace.after(&error)).await
 }
 
 /// The members in a list, in order: their names are all of one length and kind.
@@ -297,6 +394,8 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 pub struct Member<C: ZooKeeper> {
     queue: Queue<C>,
     place: Place<C>,
+    /// Who was there when it was last looked, this one included.
+    round: Vec<String>,
 }
 
 impl<C: ZooKeeper> fmt::Debug for Member<C> {
@@ -376,30 +475,51 @@ impl<C: ZooKeeper> Member<C> {
     }
 
     async fn end(self, wait: Wait) -> Result<(), LockError> {
-        let Self { queue, place } = self;
+        let Self {
+            queue,
+            place,
+            mut round,
+        } = self;
         let mut place = Some(place);
+        let mut pace = Pace::of(&queue.client);
+        // Whoever comes when this one is leaving belongs to the next round, and waits for it there.
+        let mut is_round_known = false;
         loop {
             let epoch = queue.connected(wait).await?;
             // Of a session that is over: gone, or going.
             place = place.filter(|place| place.epoch == epoch);
             let list = queue.client.children(&queue.path);
-            let there = match queue.limited(wait, list).await? {
-                Ok(list) => members(list.value),
+            let (names, seen_in) = match queue.limited(wait, list).await? {
+                Ok(list) => (list.value, list.epoch),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.is_retryable() => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    retry(&queue, wait, &mut pace, error).await?;
+                    continue;
+                }
             };
+            let is_ready = names.iter().any(|name| name == READY);
+            let mut there = members(names);
             let own = place.as_ref().map(|place| place.name().to_owned());
             let is_own = |name: &String| Some(name) == own.as_ref();
+            if !is_round_known && seen_in == epoch && there.iter().any(is_own) {
+                // Nobody is through before this one has gone, so all of these are of its round.
+                round.clone_from(&there);
+            }
+            is_round_known = true;
+            let is_empty = there.is_empty();
+            there.retain(|name| round.contains(name));
             let (Some(lowest), Some(highest)) = (there.first(), there.last()) else {
-                return delete(&queue, &naming::join(&queue.path, READY), wait).await;
+                if is_ready && is_empty {
+                    delete(&queue, &naming::join(&queue.path, READY), wait, &mut pace).await?;
+                }
+                return Ok(());
             };
             // The lowest waits for all others, the highest first; they wait for him, so that he
             // is the last and nobody is done before he has seen everybody go.
             let awaited = if is_own(lowest) { highest } else { lowest };
             if is_own(awaited) {
                 if let Some(place) = place.take() {
-                    leave_by(&queue, place, wait).await?;
+                    leave_by(&queue, place, wait, &mut pace).await?;
                 }
                 continue;
             }
@@ -407,14 +527,18 @@ impl<C: ZooKeeper> Member<C> {
             let read = queue.limited(wait, read);
             let watch = match read.await? {
                 Ok((_, watch)) => watch,
-                Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.is(ErrorCode::NoNode) => continue,
+                Err(error) => {
+                    retry(&queue, wait, &mut pace, error).await?;
+                    continue;
+                }
             };
             if !is_own(lowest)
                 && let Some(place) = place.take()
             {
-                leave_by(&queue, place, wait).await?;
+                leave_by(&queue, place, wait, &mut pace).await?;
             }
+            pace.reset();
             if wait.event(watch).await.is_none() {
                 return Err(queue.timed_out(wait));
             }
@@ -427,22 +551,27 @@ async fn leave_by<C: ZooKeeper>(
     queue: &Queue<C>,
     place: Place<C>,
     wait: Wait,
+    pace: &mut Pace,
 ) -> Result<(), LockError> {
     let path = place.path().to_owned();
     // It goes for certain from here on; the second deletion tells when.
     drop(place);
-    delete(queue, &path, wait).await
+    delete(queue, &path, wait, pace).await
 }
 
-async fn delete<C: ZooKeeper>(queue: &Queue<C>, path: &str, wait: Wait) -> Result<(), LockError> {
+async fn delete<C: ZooKeeper>(
+    queue: &Queue<C>,
+    path: &str,
+    wait: Wait,
+    pace: &mut Pace,
+) -> Result<(), LockError> {
     loop {
         queue.connected(wait).await?;
         let delete = queue.client.multi(Multi::new().delete(path, None));
         match queue.limited(wait, delete).await? {
             Ok(_) => return Ok(()),
             Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-            Err(error) if error.is_retryable() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => retry(queue, wait, pace, error).await?,
         }
     }
 }

@@ -106,6 +106,15 @@ pub enum LockError {
     /// change, or the client is closed, and another one is needed.
     #[error(transparent)]
     Client(#[from] Error),
+    /// The work of a leader selector has panicked. It leads no more; whether it queues again is
+    /// [`SelectorOptions::is_requeued`](crate::SelectorOptions::is_requeued).
+    #[error("leader selector {path:?}: its work has panicked: {message}")]
+    WorkPanicked {
+        /// The selector.
+        path: String,
+        /// What the panic said.
+        message: String,
+    },
 }
 
 impl LockError {

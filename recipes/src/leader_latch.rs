@@ -117,10 +117,11 @@ impl<C: ZooKeeper> fmt::Debug for LeaderLatch<C> {
 
 impl<C: ZooKeeper> LeaderLatch<C> {
     /// Contends for leadership at this path from now on, under this id, which others may read and
-    /// which may be empty. To be called within a tokio runtime.
+    /// which may be empty.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] when the path breaks a rule: it says which. [`Error::NoRuntime`] outside a
+    /// tokio runtime.
     ///
     /// # Examples
     /// ```
@@ -141,7 +142,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// The same, with options.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] when the path breaks a rule: it says which. [`Error::NoRuntime`] outside a
+    /// tokio runtime.
     ///
     /// # Examples
     /// ```
@@ -170,7 +172,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         };
         let contender = Arc::new(Contender::new(queue, options.error_policy));
         let closing = watch::Sender::new(false);
-        let task = Task::spawn(Arc::clone(&contender).run(closing.subscribe()));
+        let run = Arc::clone(&contender).run(closing.subscribe());
+        let task = Task::spawn("leader latch", run)?;
         Ok(Self {
             contender,
             closing,
@@ -220,8 +223,11 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// Waits until it leads. Dropping the future changes nothing: it contends on.
     ///
     /// # Errors
-    /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when a server
-    /// refuses or the client is closed. It does not contend any more then: start another one.
+    /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when the client is
+    /// closed or a server refuses for a reason that does not pass, such as `NOAUTH`. It does not
+    /// contend any more then: start another one. Lost connections, lost sessions and refusals for
+    /// which [`Error::is_retryable`] is true are no errors: it contends on, at a slower pace as
+    /// long as it is refused.
     ///
     /// # Examples
     /// ```
@@ -349,8 +355,10 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// same result.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the znode is
-    /// gone: nothing is to be done, it will be, with the next connection or with the session's end.
+    /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when it is not certain
+    /// that the znode is gone: nothing is to be done, it will be, with the next connection or with
+    /// the session's end. Without a server that is known when the session is over, and no new one
+    /// has come within 5 s.
     ///
     /// # Examples
     /// ```

@@ -2,7 +2,15 @@
 //!
 //! Source: curator-recipes reference section 17; Curator's `LeaderSelector`.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use minikeeper_client::{Error, ZnodePath};
 use parking_lot::Mutex;
@@ -17,6 +25,7 @@ use crate::{
     mutex::InterProcessMutex,
     options::LockOptions,
     order::Claim,
+    pace::Pace,
     participant::{Participant, participants},
     queue::Queue,
     status::Status,
@@ -124,6 +133,8 @@ struct Shared<C: ZooKeeper> {
     options: SelectorOptions,
     /// While it leads.
     held: Mutex<Option<Arc<Held<C>>>>,
+    /// What the newest attempt that failed has failed with, or the newest work that panicked.
+    last_error: Mutex<Option<LockError>>,
 }
 
 /// What a selector was asked for; counts are of all times.
@@ -185,10 +196,12 @@ impl<C: ZooKeeper> LeaderSelector<C> {
             },
             options,
             held: Mutex::new(None),
+            last_error: Mutex::new(None),
         });
         let orders = watch::Sender::new(Orders::default());
         let (stage, stages) = watch::channel(Stage::Queued);
-        let task = Task::spawn(Arc::clone(&shared).run(stage, orders.subscribe(), work));
+        let run = Arc::clone(&shared).run(stage, orders.subscribe(), work);
+        let task = Task::spawn("leader selector", run)?;
         Ok(Self {
             shared,
             orders,
@@ -277,7 +290,10 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Waits until it neither queues nor leads: its turn is over, or it is closed.
     ///
     /// # Errors
-    /// [`LockError::Client`] when it had no turn, because a server refuses or the client is closed.
+    /// [`LockError::WorkPanicked`] when its work panicked and it does not queue again by itself;
+    /// [`LockError::Client`] when it had no turn, because the client is closed or a server refuses
+    /// for a reason that does not pass, such as `NOAUTH`. Lost connections, lost sessions and
+    /// refusals for which [`Error::is_retryable`] is true are no errors: it stays in the queue.
     ///
     /// # Examples
     /// ```
@@ -301,6 +317,29 @@ impl<C: ZooKeeper> LeaderSelector<C> {
             // Its work has panicked otherwise, and its lock has gone with it.
             _ => Ok(()),
         }
+    }
+
+    /// What its newest attempt to get a turn failed with, or its newest work that panicked, if that
+    /// ever happened. It may have had turns since.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, LockError, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { panic!("no paper") })
+    /// })?;
+    /// let error = selector.done().await.expect_err("its work panics");
+    /// assert!(matches!(&error, LockError::WorkPanicked { message, .. } if message == "no paper"));
+    /// assert_eq!(selector.last_error(), Some(error));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn last_error(&self) -> Option<LockError> {
+        self.shared.last_error.lock().clone()
     }
 
     /// Every contender there is, the leader first.
@@ -404,6 +443,7 @@ impl<C: ZooKeeper> Shared<C> {
     ) {
         let mut released = Ok(());
         let mut requeues = 0;
+        let mut pace = Pace::of(&self.queue.client);
         loop {
             stage.send_replace(Stage::Queued);
             let acquired = tokio::select! {
@@ -416,7 +456,7 @@ impl<C: ZooKeeper> Shared<C> {
                     // Counted before anybody can know of the turn: whoever interrupts it comes later.
                     let before = orders.borrow().interruptions;
                     stage.send_replace(Stage::Leading);
-                    self.lead(&guard, orders.clone(), before, &work).await;
+                    let led = self.lead(&guard, orders.clone(), before, &work).await;
                     let is_closing = orders.borrow().is_closing;
                     match guard.status() {
                         Status::Lost(_) => drop(guard),
@@ -424,11 +464,30 @@ impl<C: ZooKeeper> Shared<C> {
                         Status::Suspended { .. } if !is_closing => drop(guard),
                         _ => released = guard.release().await.map(drop),
                     }
-                    Ok(())
+                    led
                 }
                 Err(error) => Err(error),
             };
-            if result.is_ok() && self.options.is_requeued {
+            let is_again = match &result {
+                Ok(()) => {
+                    pace.reset();
+                    self.options.is_requeued
+                }
+                Err(LockError::WorkPanicked { .. }) => self.options.is_requeued,
+                Err(error) => error.is_passing(),
+            };
+            if let Err(error) = &result {
+                *self.last_error.lock() = Some(error.clone());
+                if is_again {
+                    stage.send_replace(Stage::Queued);
+                    tokio::select! {
+                        biased;
+                        _ = orders.wait_for(|orders| orders.is_closing) => break,
+                        () = pace.pause() => {}
+                    }
+                }
+            }
+            if is_again {
                 continue;
             }
             stage.send_replace(Stage::Idle(result));
@@ -452,7 +511,7 @@ impl<C: ZooKeeper> Shared<C> {
         mut orders: watch::Receiver<Orders>,
         before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
-    ) {
+    ) -> Result<(), LockError> {
         // Cleared before the guard is given back, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
         let doubt = async {
@@ -463,11 +522,35 @@ impl<C: ZooKeeper> Shared<C> {
         };
         tokio::select! {
             biased;
-            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => {}
-            () = doubt => {}
-            () = work(guard) => {}
+            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Ok(()),
+            () = doubt => Ok(()),
+            done = caught(|| work(guard)) => done.map_err(|message| LockError::WorkPanicked {
+                path: self.queue.path.to_string(),
+                message,
+            }),
         }
     }
+}
+
+/// Runs work to its end, or to its panic, whose message is the error.
+async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
+    let message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => match panic.downcast_ref::<&str>() {
+            Some(message) => (*message).to_owned(),
+            None => "no message".to_owned(),
+        },
+    };
+    // Nothing of what has panicked is used again.
+    let mut work = catch_unwind(AssertUnwindSafe(begin)).map_err(message)?;
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        match polled {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(message(panic))),
+        }
+    })
+    .await
 }
 
 /// Shows that it leads, until dropped.

@@ -4,7 +4,6 @@
 //! `LeaderLatch`.
 
 use std::{
-    convert::Infallible,
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
@@ -23,8 +22,9 @@ use crate::{
     clock,
     error::LockError,
     order::Claim,
+    pace::Pace,
     place::Place,
-    queue::{Queue, Wait},
+    queue::{Queue, Wait, in_session, no_session},
     status::FencingToken,
     waiting::{self, Outcome},
 };
@@ -181,6 +181,10 @@ enum End {
     Unsure,
 }
 
+/// How often closing asks for the deletion that a server refuses for now, before its caller is told
+/// and it is left to the background.
+const CLOSES_MAX: u32 = 5;
+
 impl<C: ZooKeeper> Contender<C> {
     pub(crate) fn new(queue: Queue<C>, error_policy: ErrorPolicy) -> Self {
         Self {
@@ -238,7 +242,7 @@ impl<C: ZooKeeper> Contender<C> {
         let end = tokio::select! {
             biased;
             _ = closing.wait_for(|is_closing| *is_closing) => None,
-            Err(error) = self.contend() => Some(error),
+            error = self.contend() => Some(error),
         };
         let end = match end {
             Some(error) => State::Failed(error),
@@ -253,50 +257,82 @@ impl<C: ZooKeeper> Contender<C> {
         let Some(path) = self.own_path.lock().clone() else {
             return Ok(());
         };
-        match self.queue.client.delete(&path).await {
-            Err(error) if !error.is(ErrorCode::NoNode) => Err(error),
-            _ => Ok(()),
+        let client = &self.queue.client;
+        let mut pace = Pace::of(client);
+        let mut attempts = 1;
+        loop {
+            let deleted = in_session(client, client.delete(&path)).await;
+            match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
+                // It goes all the same; only when is not known.
+                Err(error)
+                    if error.code().is_none()
+                        || !error.is_retryable()
+                        || attempts == CLOSES_MAX =>
+                {
+                    return Err(error);
+                }
+                Err(_) => pace.pause().await,
+            }
+            attempts += 1;
         }
     }
 
-    /// Contends, in every session anew. Ends with an error, if ever.
-    async fn contend(&self) -> Result<Infallible, LockError> {
-        let wait = Wait::FOR_EVER;
+    /// Contends, in every session anew and after every refusal that passes. Ends with an error that
+    /// does not.
+    async fn contend(&self) -> LockError {
+        let mut pace = Pace::of(&self.queue.client);
         loop {
-            *self.own_path.lock() = None;
-            self.queue.connected(wait).await?;
-            let mode = CreateMode::EphemeralSequential;
-            let entered = self
-                .queue
-                .enter(Claim::Latch.lock_name(), mode, wait)
-                .await?;
-            let Some((mut place, mut listing)) = entered else {
-                continue;
-            };
-            *self.own_path.lock() = Some(place.path().to_owned());
-            // In one session it is one znode, whatever happens to the connection (hazard H42).
-            while let Outcome::Granted(first) =
-                waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?
-            {
-                let Some(still) = self.lead(first).await? else {
-                    break;
-                };
-                if self.queue.connected(wait).await? != still.epoch {
-                    break;
-                }
-                (place, listing) = (still, None);
+            match self.contend_once(&mut pace).await {
+                Err(error) if !error.is_passing() => return error,
+                _ => pace.pause().await,
             }
         }
     }
 
+    /// The same with one znode.
+    async fn contend_once(&self, pace: &mut Pace) -> Result<(), LockError> {
+        let wait = Wait::FOR_EVER;
+        *self.own_path.lock() = None;
+        self.queue.connected(wait).await?;
+        let mode = CreateMode::EphemeralSequential;
+        let entered = self
+            .queue
+            .enter(Claim::Latch.lock_name(), mode, wait)
+            .await?;
+        let Some((mut place, mut listing)) = entered else {
+            return Ok(());
+        };
+        *self.own_path.lock() = Some(place.path().to_owned());
+        // In one session it is one znode, whatever happens to the connection (hazard H42).
+        while let Outcome::Granted(first) =
+            waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?
+        {
+            let Some(still) = self.lead(first, pace).await? else {
+                break;
+            };
+            if self.queue.connected(wait).await? != still.epoch {
+                break;
+            }
+            (place, listing) = (still, None);
+        }
+        Ok(())
+    }
+
     /// Leads as long as that is certain. `None` if the znode is gone, or not this session's.
-    async fn lead(&self, mut place: Place<C>) -> Result<Option<Place<C>>, LockError> {
+    async fn lead(
+        &self,
+        mut place: Place<C>,
+        pace: &mut Pace,
+    ) -> Result<Option<Place<C>>, LockError> {
         let client = &self.queue.client;
         let connections = client.connections();
         let mut states = client.states();
         // Ends before the place is given up, however this future ends.
         let mut term = None;
         loop {
+            let mut again = None;
             match client.watch_data(place.path()).await {
                 Ok((data, watch)) => {
                     // The first in the list may be one's own of a session that is over (H5).
@@ -310,15 +346,26 @@ impl<C: ZooKeeper> Contender<C> {
                     return Ok(None);
                 }
                 Err(error) if !error.is_retryable() => return Err(error.into()),
-                Err(_) if term.is_some() => {}
-                Err(_) => return Ok(Some(place)),
+                Err(error) if term.is_some() => {
+                    again = error.code().map(|_| clock::now() + pace.next());
+                }
+                Err(error) => {
+                    pace.after(&error).await;
+                    return Ok(Some(place));
+                }
             }
             if self.sure_until(place.epoch).is_none() {
+                if term.is_none() {
+                    pace.pause().await;
+                }
                 return Ok(Some(place));
+            }
+            if again.is_none() {
+                pace.reset();
             }
             term.get_or_insert_with(|| Term::begin(self, &place));
             match self
-                .until_unsure(&mut place, &mut states, connections)
+                .until_unsure(&mut place, &mut states, connections, again)
                 .await
             {
                 End::Changed => {}
@@ -342,6 +389,7 @@ impl<C: ZooKeeper> Contender<C> {
         place: &mut Place<C>,
         states: &mut C::States,
         connections: u64,
+        again: Option<Instant>,
     ) -> End {
         let client = &self.queue.client;
         loop {
@@ -367,7 +415,11 @@ impl<C: ZooKeeper> Contender<C> {
                     };
                 }
                 _ = states.next() => {}
-                () = sleep_until(until) => {}
+                () = sleep_until(again.unwrap_or(until).min(until)) => {}
+            }
+            let is_refused = again.is_some_and(|again| clock::now() < again);
+            if is_refused {
+                continue;
             }
             let is_connected = matches!(client.standing(), Standing::Connected { .. });
             if place.watch.is_none() && is_connected {

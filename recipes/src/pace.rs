@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikeeper_client::Backoff;
+use minikeeper_client::{Backoff, Error};
 use tokio::time::sleep;
 
 use crate::client::ZooKeeper;
@@ -43,5 +43,13 @@ impl Pace {
     /// The call has made progress: its next pause is a short one.
     pub(crate) fn reset(&mut self) {
         self.0.reset();
+    }
+
+    /// Waits before a request is made again that failed so. Only a refusal costs a pause: a
+    /// connection that was lost has cost one already.
+    pub(crate) async fn after(&mut self, error: &Error) {
+        if error.code().is_some() {
+            self.pause().await;
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     client::ZooKeeper,
     naming,
     order::{self, Claim},
-    queue::Queue,
+    queue::{Queue, in_session, no_session},
 };
 
 /// A contender, as the others see it.
@@ -42,7 +42,9 @@ pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
 ) -> Result<Vec<Participant>, Error> {
-    let names = match queue.client.children(&queue.path).await {
+    let client = &queue.client;
+    let list = in_session(client, client.children(&queue.path)).await;
+    let names = match list.unwrap_or_else(|| Err(no_session("getChildren2", &queue.path))) {
         Ok(list) => order::sorted(claim, list.value),
         Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
         Err(error) => return Err(error),
@@ -52,10 +54,11 @@ pub(crate) async fn participants<C: ZooKeeper>(
         .map(|name| naming::join(&queue.path, name))
         .collect();
     // All in one flush.
-    let reads: Vec<_> = paths.iter().map(|path| queue.client.data(path)).collect();
+    let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
     let mut participants = Vec::new();
     for (path, read) in paths.into_iter().zip(reads) {
-        match read.await {
+        let read = in_session(client, read).await;
+        match read.unwrap_or_else(|| Err(no_session("getData", &path))) {
             Ok(data) => participants.push(Participant {
                 id: String::from_utf8_lossy(data.as_bytes()).into_owned(),
                 path,

@@ -17,8 +17,10 @@ use crate::{
     error::LockError,
     naming,
     options::LockOptions,
+    pace::Pace,
     parents,
-    queue::{Queue, Wait},
+    queue::{Queue, Wait, in_session, no_session},
+    task::runtime,
 };
 
 /// A znode of any mode that is kept there, as Curator's class of the same name does: it is created
@@ -109,6 +111,7 @@ impl PersistentNode {
             data: data.into(),
         });
         let (stage, stages) = watch::channel(Stage::Missing);
+        let pace = Pace::of(&client);
         let keeper = Keeper {
             queue: Queue {
                 client,
@@ -119,9 +122,10 @@ impl PersistentNode {
             orders: orders.subscribe(),
             own: None,
             is_unanswered: false,
+            pace,
         };
         // Not ended with this: it sees the order to close, or that nobody can give one any more.
-        tokio::spawn(keeper.run(stage));
+        drop(runtime("persistent node")?.spawn(keeper.run(stage)));
         Ok(Self {
             orders,
             stage: stages,
@@ -247,6 +251,7 @@ struct Keeper<C: ZooKeeper> {
     own: Option<(String, Option<Zxid>)>,
     /// Whether a creation was not answered, and nobody has looked since.
     is_unanswered: bool,
+    pace: Pace,
 }
 
 impl<C: ZooKeeper> Keeper<C> {
@@ -294,11 +299,24 @@ impl<C: ZooKeeper> Keeper<C> {
                 _ = orders.wait_for(|orders| orders.is_closing) => return Ok(()),
                 connected = queue.connected(Wait::FOR_EVER) => drop(connected?),
             }
-            if !self.create(&prefix).await? {
-                continue;
-            }
-            self.watch(stage).await?;
+            let kept = match self.create(&prefix).await {
+                Ok(true) => self.watch(stage).await,
+                other => other.map(drop),
+            };
             stage.send_replace(Stage::Missing);
+            let is_refused = match kept {
+                Ok(()) => false,
+                Err(error) if !error.is_passing() => return Err(error),
+                Err(LockError::Client(error)) => error.code().is_some(),
+                Err(_) => true,
+            };
+            if is_refused {
+                tokio::select! {
+                    biased;
+                    _ = orders.wait_for(|orders| orders.is_closing) => return Ok(()),
+                    () = self.pace.pause() => {}
+                }
+            }
         }
         Ok(())
     }
@@ -325,20 +343,24 @@ impl<C: ZooKeeper> Keeper<C> {
             Err(error) if error.is(ErrorCode::NodeExists) => Ok(true),
             Err(error) if error.is(ErrorCode::NoNode) => {
                 match parents::make(client, directory).await {
-                    Err(error) if !error.is_retryable() => Err(error.into()),
-                    _ => Ok(false),
+                    // One of them was cleared away in between: once more, after a pause.
+                    Err(error) if error.is(ErrorCode::NoNode) => {
+                        self.pace.pause().await;
+                        Ok(false)
+                    }
+                    Err(error) => Err(error.into()),
+                    Ok(()) => Ok(false),
                 }
             }
-            Err(error) if error.is_retryable() => {
-                if error.is_outcome_unknown() {
+            Err(error) => {
+                if error.is_retryable() && error.is_outcome_unknown() {
                     self.is_unanswered = true;
                     if self.own.is_none() {
                         self.find(prefix).await?;
                     }
                 }
-                Ok(false)
+                Err(error.into())
             }
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -360,7 +382,7 @@ impl<C: ZooKeeper> Keeper<C> {
                     return Ok(());
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => self.pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -382,7 +404,11 @@ impl<C: ZooKeeper> Keeper<C> {
             let client = &self.queue.client;
             let (seen, mut watch) = match client.watch_data(&path).await {
                 Ok(read) => read,
-                Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => return Ok(()),
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    // Made, or there, and gone at once: whoever takes it away is not raced.
+                    self.pace.pause().await;
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             };
             let is_own = self.is_own(&seen.stat);
@@ -394,20 +420,17 @@ impl<C: ZooKeeper> Keeper<C> {
                 if !is_set {
                     match client.set_data(&path, &data, None).await {
                         Ok(_) => {}
-                        Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {
-                            return Ok(());
-                        }
+                        Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
                         Err(error) => return Err(error.into()),
                     }
                 }
+                self.pace.reset();
                 held = Some(data);
                 stage.send_replace(Stage::Present { path: path.clone() });
             } else if created == Some(seen.stat.czxid) {
                 // The own one of a session that is over.
                 match client.multi(Multi::new().delete(&path, None)).await {
-                    Err(error) if !error.is_retryable() && !error.is(ErrorCode::NoNode) => {
-                        return Err(error.into());
-                    }
+                    Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
                     _ => return Ok(()),
                 }
             }
@@ -435,21 +458,27 @@ impl<C: ZooKeeper> Keeper<C> {
     }
 
     /// Deletes the znode if it is the own.
-    async fn remove(&self) -> Result<(), LockError> {
-        let client = &self.queue.client;
+    async fn remove(&mut self) -> Result<(), LockError> {
         let Some((path, created)) = self.own.clone() else {
             return Ok(());
         };
-        let is_due = |stat: &Stat| match created {
-            Some(created) if !self.is_unanswered => stat.czxid == created,
-            _ => self.is_unanswered && self.is_own(stat),
-        };
+        let client = self.queue.client.clone();
+        match in_session(&client, self.remove_at(&path, created)).await {
+            Some(removed) => removed,
+            // An ephemeral znode goes with its session.
+            None if self.is_ephemeral() => Ok(()),
+            None => Err(no_session("delete", &path).into()),
+        }
+    }
+
+    async fn remove_at(&mut self, path: &str, created: Option<Zxid>) -> Result<(), LockError> {
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
-            let deleted = match client.exists(&path).await {
+            let client = &self.queue.client;
+            let deleted = match client.exists(path).await {
                 Ok(seen) => match seen.value {
-                    Some(stat) if is_due(&stat) => {
-                        client.multi(Multi::new().delete(&path, None)).await
+                    Some(stat) if self.is_due(created, &stat) => {
+                        client.multi(Multi::new().delete(path, None)).await
                     }
                     _ => return Ok(()),
                 },
@@ -458,9 +487,17 @@ impl<C: ZooKeeper> Keeper<C> {
             match deleted {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => self.pace.after(&error).await,
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    /// Whether a znode is one's own, and to go.
+    fn is_due(&self, created: Option<Zxid>, stat: &Stat) -> bool {
+        match created {
+            Some(created) if !self.is_unanswered => stat.czxid == created,
+            _ => self.is_unanswered && self.is_own(stat),
         }
     }
 }

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use crate::{
     client::{Standing, ZooKeeper},
     error::ValueError,
+    pace::Pace,
     parents,
 };
 
@@ -151,6 +152,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     pub async fn start(client: C, path: &str, seed: &[u8]) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mut attempts = 0;
+        let mut pace = Pace::of(&client);
         loop {
             // Both leave together; the read sees the znode, whoever has made it.
             let create = client.create(path, seed, CreateMode::Persistent, false);
@@ -158,11 +160,19 @@ impl<C: ZooKeeper> SharedValue<C> {
             let missing = match create.await {
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(&client, parents::of(path)).await;
-                    made.or_else(retryable)?;
+                    match made {
+                        // One of them was cleared away in between.
+                        Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
+                        Err(error) => {
+                            retry(&mut pace, error).await?;
+                            continue;
+                        }
+                        Ok(()) => {}
+                    }
                     error
                 }
                 Err(error) if !error.is(ErrorCode::NodeExists) => {
-                    retryable(error)?;
+                    retry(&mut pace, error).await?;
                     continue;
                 }
                 _ => match read.await {
@@ -184,7 +194,7 @@ impl<C: ZooKeeper> SharedValue<C> {
                     // Deleted in between.
                     Err(error) if error.is(ErrorCode::NoNode) => error,
                     Err(error) => {
-                        retryable(error)?;
+                        retry(&mut pace, error).await?;
                         continue;
                     }
                 },
@@ -347,12 +357,12 @@ impl<C: ZooKeeper> SharedValue<C> {
 }
 
 /// A call that was not answered is made again, and waits for a connection then.
-fn retryable(error: Error) -> Result<(), Error> {
-    if error.is_retryable() {
-        Ok(())
-    } else {
-        Err(error)
+async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
+    if !error.is_retryable() {
+        return Err(error);
     }
+    pace.after(&error).await;
+    Ok(())
 }
 
 impl<C: ZooKeeper> Shared<C> {
@@ -390,13 +400,14 @@ impl<C: ZooKeeper> Shared<C> {
 
     /// Reads, and says when to read again.
     async fn read(&self) -> Result<C::Watch, Error> {
+        let mut pace = Pace::of(&self.client);
         loop {
             match self.client.watch_data(&self.path).await {
                 Ok((data, watch)) => {
                     self.learn(data.as_bytes(), &data.stat);
                     return Ok(watch);
                 }
-                Err(error) => retryable(error)?,
+                Err(error) => retry(&mut pace, error).await?,
             }
         }
     }

@@ -108,6 +108,12 @@ pub enum Error {
         /// What is allowed, see [`crate::ClientBuilder::frame_bytes_max`].
         bytes_max: usize,
     },
+    /// There is no tokio runtime here. Call it from within one, or enter one first.
+    #[error("{what}: no tokio runtime; call this within one")]
+    NoRuntime {
+        /// What was to be started.
+        what: &'static str,
+    },
     /// There was no connection within this time.
     #[error("no connection within {} ms; is a server running at {hosts}?", within.as_millis())]
     NotConnected {

@@ -311,3 +311,75 @@ async fn dropping_at_every_await_point_leaves_no_member() {
     }
     assert!(polls >= 2, "{polls} await points");
 }
+
+/// Who had left waited for a member of the next round, who waited for him.
+#[tokio::test(start_paused = true)]
+async fn slow_member_does_not_wait_for_the_next_round() {
+    let server = start().await;
+    let mut tasks = Vec::new();
+    for seed in 1..=4 {
+        let (barrier, _, link) = double(&server, seed, 4).await;
+        tasks.push(tokio::spawn(async move {
+            for round in 0..12 {
+                let member = barrier.enter().await.unwrap();
+                // Another is the slow one in each round.
+                link.delay_replies(Duration::from_millis((seed + round) % 4 * 7));
+                member.leave().await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    assert!(queue(&server).is_empty(), "{:?}", queue(&server));
+}
+
+/// A member who had lost its session waited for the next round when it left.
+#[tokio::test(start_paused = true)]
+async fn member_without_a_session_does_not_wait_for_the_next_round() {
+    let server = start().await;
+    let (one, client, _) = double(&server, 1, 2).await;
+    let (other, _, _) = double(&server, 2, 2).await;
+    for _ in 0..3 {
+        let (lost, member) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
+        server.expire(client.session_id().unwrap());
+        soon(member.unwrap().leave()).await.unwrap();
+        // It enters again before the first has left.
+        let again = tokio::spawn({
+            let other = other.clone();
+            async move { other.enter().await }
+        });
+        sleep(Duration::from_secs(1)).await;
+        soon(lost.unwrap().leave()).await.unwrap();
+        let (member, again) = soon(async { tokio::join!(one.enter(), again) }).await;
+        let (member, again) = (member.unwrap(), again.unwrap().unwrap());
+        let (first, second) = soon(async { tokio::join!(member.leave(), again.leave()) }).await;
+        first.unwrap();
+        second.unwrap();
+    }
+    assert!(queue(&server).is_empty(), "{:?}", queue(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_of_a_round_that_died_lets_nobody_in() {
+    let server = start().await;
+    let (one, client, _) = double(&server, 1, 2).await;
+    let (other, second, _) = double(&server, 2, 2).await;
+    let (first, both) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
+    // Every member goes without leaving.
+    server.expire(client.session_id().unwrap());
+    server.expire(second.session_id().unwrap());
+    drop((first, both));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(queue(&server), ["ready"]);
+    let alone = one.enter_within(Duration::from_secs(5)).await;
+    assert!(
+        matches!(alone, Err(LockError::TimedOut { .. })),
+        "{alone:?}"
+    );
+    let (first, both) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
+    let (first, both) = (first.unwrap(), both.unwrap());
+    let (first, both) = soon(async { tokio::join!(first.leave(), both.leave()) }).await;
+    first.unwrap();
+    both.unwrap();
+}

@@ -411,10 +411,13 @@ impl Recipe {
                 let (one, other) = (double(client).unwrap(), double(other).unwrap());
                 tokio::spawn(async move {
                     sleep(delay).await;
-                    // The one who was to come with him may be gone.
+                    // The one who was to come with him may be gone, or have lost its session when
+                    // all were there: then it comes anew, for the next round.
                     let within = Duration::from_secs(30);
-                    if let Ok(member) = other.enter_within(within).await {
-                        let _ = member.leave_within(within).await;
+                    for _ in 0..2 {
+                        if let Ok(member) = other.enter_within(within).await {
+                            let _ = member.leave_within(within).await;
+                        }
                     }
                 });
                 return Box::pin(async move { Ok(Kept::Member(one.enter().await?)) });

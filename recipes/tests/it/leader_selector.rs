@@ -234,7 +234,7 @@ async fn dropping_at_every_step_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_client_and_panics_end_it() {
+async fn closed_client_ends_it_and_a_panic_its_turn() {
     let server = start().await;
     let one = contender(&server, 1, requeued(), for_ever).await;
     until("it leads", || one.selector.has_leadership()).await;
@@ -244,11 +244,12 @@ async fn closed_client_and_panics_end_it() {
         error.to_string().contains("the client is closed"),
         "{error}"
     );
-    let other = contender(&server, 2, requeued(), |_| {
+    let other = contender(&server, 2, SelectorOptions::default(), |_| {
         Box::pin(async { panic!("work that panics") })
     })
     .await;
-    soon(other.selector.done()).await.unwrap();
+    let error = soon(other.selector.done()).await.unwrap_err();
+    assert!(error.to_string().contains("work that panics"), "{error}");
     until("its lock is free", || queue(&server).is_empty()).await;
     soon(other.selector.close()).await.unwrap();
 }

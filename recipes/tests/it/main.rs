@@ -27,6 +27,7 @@
 //! | `retries` | what is asked again: after refusals, reconnects, in later sessions |
 //! | `owners` | one owner in several tasks; giving back without a server |
 //! | `costs` | what waiting costs, deadlines to the moment |
+//! | `going_on` | latches, selectors and kept znodes under refusals, panics, without a server |
 //! | `framework` | what locks rest on |
 //! | `restart` | servers that really stop |
 //! | `hazards`, `hazards_of_many` | hazards of the register that belong nowhere else |
@@ -47,6 +48,7 @@ mod costs;
 mod error_sweep;
 mod every;
 mod framework;
+mod going_on;
 mod hazards;
 mod hazards_of_many;
 mod kit;

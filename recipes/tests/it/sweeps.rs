@@ -368,6 +368,55 @@ async fn two_faults_leave_nothing() {
     }
 }
 
+/// Cuts the connection at one message, has the session end before there is another, and loses a
+/// reply in the next session: says whether both happened.
+async fn change_session(case: &Case, fault: Fault, lost: usize) -> (bool, bool) {
+    let scene = scene(case).await;
+    let future = pin!(scene.begin().await);
+    scene.wire.arm([fault, Fault::LoseReply(lost)]);
+    let result = soon(future).await;
+    let left = scene.wire.armed();
+    scene.check_kept(result).await;
+    scene.wire.arm(None);
+    scene.check().await;
+    (left < 2, left == 0)
+}
+
+/// At every message, and then at each of the next.
+async fn change_session_everywhere(recipe: Recipe) {
+    let mut runs = 0;
+    for case in cases(recipe) {
+        for is_request in [false, true] {
+            for step in 0..200 {
+                let fault = if is_request {
+                    Fault::ExpireAtRequest(step)
+                } else {
+                    Fault::ExpireAtReply(step)
+                };
+                let mut is_cut = false;
+                for lost in step + 1..=step + RECOVERY {
+                    let run = change_session(&case, fault, lost);
+                    let (is_first, is_second) = in_case(&case, fault, lost, run).await;
+                    runs += 1;
+                    is_cut |= is_first;
+                    if !is_second {
+                        break;
+                    }
+                }
+                if !is_cut {
+                    break;
+                }
+            }
+        }
+    }
+    say(&format!("{recipe:?}: {runs} changes of session"));
+}
+
+#[expect(clippy::print_stdout, reason = "shown when a test fails, or on demand")]
+fn say(what: &str) {
+    println!("{what}");
+}
+
 /// Closes what goes about it by itself behind each reply, and loses the one that comes then.
 #[tokio::test(start_paused = true)]
 async fn closing_behind_every_reply_leaves_nothing() {
@@ -447,6 +496,11 @@ macro_rules! sweeps {
             #[tokio::test(start_paused = true)]
             async fn expiring_behind_every_reply_leaves_nothing() {
                 fail_everywhere(Recipe::$recipe, expire).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn changing_the_session_at_every_message_leaves_nothing() {
+                change_session_everywhere(Recipe::$recipe).await;
             }
         })+
     };

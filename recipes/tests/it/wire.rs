@@ -49,6 +49,10 @@ pub(crate) enum Fault {
     CutReplies(usize),
     /// The session expires behind this reply, or event.
     ExpireBehind(SessionId, usize),
+    /// The connection ends instead of carrying this reply, and the client's session with it.
+    ExpireAtReply(usize),
+    /// The same instead of carrying this request.
+    ExpireAtRequest(usize),
     /// The server refuses this request. Pings and the like, which no recipe makes, do not count.
     Refuse(usize, ErrorCode),
     /// The server refuses this request and all that follow.
@@ -80,6 +84,8 @@ struct State {
     /// Counts the cuts of connections.
     cuts: watch::Sender<u32>,
     forgets_sessions: AtomicBool,
+    /// The first one of the client.
+    session: Mutex<Option<SessionId>>,
 }
 
 impl Wire {
@@ -94,7 +100,9 @@ impl Wire {
     pub(crate) async fn client(&self, seed: u64) -> Client {
         let builder = Client::builder("server").unwrap();
         let builder = builder.session_timeout(SESSION_TIMEOUT).seed(seed);
-        builder.transport(self.clone()).connect().await.unwrap()
+        let client = builder.transport(self.clone()).connect().await.unwrap();
+        *self.state.session.lock() = client.session_id();
+        client
     }
 
     /// Messages are counted from here on.
@@ -141,6 +149,14 @@ impl Wire {
     /// From now on a client that asks for its session gets another, and is not told.
     pub(crate) fn forget_sessions(&self) {
         self.state.forgets_sessions.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the session of the client on this link.
+    fn expire_own(&self) {
+        let session = *self.state.session.lock();
+        if let Some(session) = session {
+            self.server.expire(session);
+        }
     }
 
     /// Resolves when the message that was to be told of arrives.
@@ -244,9 +260,14 @@ async fn carry_requests(
             frame = harmless(&frame);
         }
         let at = wire.state.requests.fetch_add(1, Ordering::Relaxed);
-        let is_it = |fault| fault == Fault::LoseRequest(at);
-        if wire.state.fault_of(is_it).is_some() {
-            return Ok(());
+        let is_it = |fault| [Fault::LoseRequest(at), Fault::ExpireAtRequest(at)].contains(&fault);
+        match wire.state.fault_of(is_it) {
+            Some(Fault::ExpireAtRequest(_)) => {
+                wire.expire_own();
+                return Ok(());
+            }
+            Some(_) => return Ok(()),
+            None => {}
         }
         let before = wire.state.sent.fetch_add(frame.len(), Ordering::Relaxed);
         let end = before + frame.len();
@@ -286,11 +307,19 @@ async fn carry_replies(
             return to.write_all(&frame[..at - before]).await;
         }
         let fault = wire.state.fault_of(|fault| match fault {
-            Fault::LoseReply(at) | Fault::ExpireBehind(_, at) | Fault::Tell(at) => at == count,
+            Fault::LoseReply(at)
+            | Fault::ExpireBehind(_, at)
+            | Fault::ExpireAtReply(at)
+            | Fault::Tell(at) => at == count,
             _ => false,
         });
-        if let Some(Fault::LoseReply(_)) = fault {
-            return Ok(());
+        match fault {
+            Some(Fault::ExpireAtReply(_)) => {
+                wire.expire_own();
+                return Ok(());
+            }
+            Some(Fault::LoseReply(_)) => return Ok(()),
+            _ => {}
         }
         to.write_all(&frame).await?;
         match fault {
