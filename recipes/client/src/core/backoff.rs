@@ -101,11 +101,14 @@ impl Backoff {
     /// ```
     #[must_use]
     pub fn new(min: Duration, max: Duration, seed: u128) -> Self {
-        let low = u64::try_from(seed & u128::from(u64::MAX)).expect("masked to 64 bits");
         Self {
             pauses: Pauses { min, max },
             failures: 0,
-            chance: Chance::new(low),
+            chance: Chance::new(
+                seed.to_le_bytes()
+                    .first_chunk()
+                    .map_or(0, |low| u64::from_le_bytes(*low)),
+            ),
         }
     }
 

@@ -285,7 +285,8 @@ fn connects(hosts: usize, mut serve: impl FnMut(&mut Play, u32)) -> u32 {
 #[test]
 fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
     // A good handshake reset the backoff: 3,100 connections a second with three hosts.
-    let cases: [(&str, fn(&mut Play, u32)); 6] = [
+    type Serve = fn(&mut Play, u32);
+    let cases: [(&str, Serve); 6] = [
         ("cut before the handshake", |_, _| {}),
         ("cut behind a good handshake", |play, _| play.welcome(7)),
         ("session refused every other time", |play, count| {
