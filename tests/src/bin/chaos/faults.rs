@@ -47,7 +47,7 @@ pub(crate) enum FaultKind {
 }
 
 impl FaultKind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Cut,
         Self::LostReply,
         Self::HalfReply,
@@ -55,6 +55,7 @@ impl FaultKind {
         Self::Silence,
         Self::Delay,
         Self::HeldEvents,
+        Self::Error,
         Self::Refuse,
         Self::Expiry,
         Self::Restart,
