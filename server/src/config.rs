@@ -232,8 +232,15 @@ pub struct Config {
     /// save, and behind it what [`txn_log`](Config::txn_log) promises: a process that is killed, and
     /// a server that is dropped, save nothing. One server a directory. On Unix only, for the lock.
     ///
-    /// The directory is laid out as `dataDir` of the original, and each reads the snapshots of the
-    /// other. The three newest saves are kept; files of an original are never deleted.
+    /// The directory is laid out as `dataDir` of ZooKeeper, and each reads the snapshots and logs
+    /// of the other. The three newest saves are kept; files of ZooKeeper are never deleted. Files
+    /// are made with mode 0600, directories with 0700.
+    ///
+    /// A directory with damaged or missing files is refused, see
+    /// [`trust_damaged_data`](Config::trust_damaged_data). One that is deleted or replaced while
+    /// the server runs is noticed within a second of its clock, or 256 writes of the log: with a log
+    /// the next change stops the server, and [`Server::save_failed`](crate::Server::save_failed)
+    /// says so in any case.
     /// Source: reference sections 14.7 and 22.1.
     pub data_dir: Option<PathBuf>,
     /// Where to take the state to start with from, without ever writing there: the data directory

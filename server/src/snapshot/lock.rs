@@ -139,6 +139,8 @@ pub(crate) struct Lock {
     _dir: File,
     /// What `folder` was when the lock was taken.
     place: Option<files::Identity>,
+    /// Open, so that no other directory gets its number.
+    _folder: File,
     /// What the last server has noted.
     found: Note,
     held: Mutex<Held>,
@@ -169,6 +171,7 @@ impl Lock {
             folder: folder.to_owned(),
             _dir: opened,
             place: files::Identity::of(folder).ok(),
+            _folder: File::open(folder).map_err(DataDirError::io("open", folder))?,
             held: Mutex::new(Held {
                 file: None,
                 note: found.clone(),

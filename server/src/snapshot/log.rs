@@ -41,7 +41,7 @@ const FRONT_BYTES: usize = 8 + 4;
 const ENTRY_BYTES_MIN: usize = 8 + 4 + 8 + 8 + 4;
 
 /// How much behind an entry that cannot be read is searched for sound ones. Unit: bytes.
-const SEARCH_BYTES_MAX: u64 = 256 << 20;
+const SEARCH_BYTES_MAX: usize = 256 << 20;
 
 /// A place in the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -369,8 +369,9 @@ fn rest(path: &Path, start: u64) -> io::Result<Option<Vec<u8>>> {
     let mut file = files::open_regular(path)?;
     file.seek(SeekFrom::Start(start))?;
     let mut rest = Vec::new();
-    file.take(SEARCH_BYTES_MAX + 1).read_to_end(&mut rest)?;
-    let is_all = rest.len() as u64 <= SEARCH_BYTES_MAX;
+    let bytes_max = SEARCH_BYTES_MAX as u64 + 1;
+    file.take(bytes_max).read_to_end(&mut rest)?;
+    let is_all = rest.len() <= SEARCH_BYTES_MAX;
     Ok(is_all.then_some(rest))
 }
 
@@ -392,7 +393,7 @@ fn sound_length(rest: &[u8]) -> Option<usize> {
 /// Where a sound entry of a later change starts.
 fn sound_entry(rest: &[u8], last: Zxid) -> Option<usize> {
     // Bounds what entries that only look like some cost.
-    let mut checked_bytes_left = SEARCH_BYTES_MAX as usize;
+    let mut checked_bytes_left = SEARCH_BYTES_MAX;
     let shortest = FRONT_BYTES + ENTRY_BYTES_MIN + 1;
     for at in 1..rest.len().saturating_sub(shortest - 1) {
         let entry = &rest[at..];

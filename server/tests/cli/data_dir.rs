@@ -464,6 +464,23 @@ fn failed_save_exits_with_1_and_is_told() {
     assert_eq!(err.lines().count(), 1, "{err}");
 }
 
+/// Nobody noticed until the server was stopped, and its state was lost.
+#[test]
+fn deleted_directory_is_told_while_the_state_is_still_there() {
+    let dir = scratch_dir("deleted");
+    let mut server = start(dir.to_str().unwrap(), &[]);
+    fs::remove_dir_all(&dir).unwrap();
+    let told = server.error_line();
+    assert!(told.contains("was deleted or replaced"), "{told}");
+    // Another directory in its place may be another server's.
+    fs::create_dir_all(dir.join("version-2")).unwrap();
+    let (_client, ..) = open(server.address());
+    let (status, _, err) = server.terminate();
+    assert_eq!(status.code(), Some(1));
+    assert!(err.contains("was deleted or replaced"), "{err}");
+    assert_eq!(fs::read_dir(dir.join("version-2")).unwrap().count(), 0);
+}
+
 /// Told at once, and not with every attempt.
 #[test]
 fn failed_save_between_times_is_told_once() {
