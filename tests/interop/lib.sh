@@ -76,6 +76,24 @@ address_argument() {
   export host port
 }
 
+# Certificates for a server on this machine and for a client, made anew in a folder: ca.pem, server.pem, client.pem, each
+# with its key. They last a day.
+certificates() {
+  local folder=$1 name
+  command -v openssl >/dev/null || apt_need openssl
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  quietly openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=interop-ca \
+    -addext basicConstraints=critical,CA:TRUE -keyout "$folder/ca.key" -out "$folder/ca.pem"
+  for name in server client; do
+    quietly openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=interop-$name" \
+      -keyout "$folder/$name.key" -out "$folder/$name.csr"
+    printf 'basicConstraints=CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n' >"$folder/extensions"
+    quietly openssl x509 -req -days 1 -in "$folder/$name.csr" -CA "$folder/ca.pem" -CAkey "$folder/ca.key" \
+      -CAcreateserial -extfile "$folder/extensions" -out "$folder/$name.pem"
+  done
+}
+
 # Whether the jars of ZooKeeper 3.9.5 and Curator 5.9.0 are on this machine.
 has_jars_of_3_9() {
   [[ ${MINIKEEPER_ORIGINAL_JARS-} || -f $target/differential/jars-3.9.5/complete-with-curator ]]
