@@ -217,4 +217,10 @@ sweeps! {
     Polling polling,
     Herd herd,
     Sequential sequential,
+    Selector selector,
+    Barrier barrier,
+    CountStart count_start,
+    CountSet count_set,
+    CountChange count_change,
+    Counter counter,
 }
