@@ -326,6 +326,9 @@ struct ZnodeArgs {
     /// Refuse times to live, as the original does by default (extendedTypesEnabled=false)
     #[arg(long)]
     no_extended_types: bool,
+    /// List children in ZooKeeper's order instead of that of their creation
+    #[arg(long)]
+    java_listing_order: bool,
     /// How often containers and times to live are looked at, in milliseconds; 0 is never
     #[arg(long, value_name = "MS", default_value_t = Config::default().container_check_interval_ms)]
     container_check_interval: u32,
@@ -536,6 +539,7 @@ impl ServeArgs {
             write_backlog_bytes_max: limits.max_write_backlog_bytes,
             turn_requests_max: limits.max_turn_requests,
             extended_types: !znodes.no_extended_types,
+            java_listing_order: znodes.java_listing_order,
             container_check_interval_ms: znodes.container_check_interval,
             container_max_per_minute: znodes.container_max_per_minute,
             container_max_never_used_ms: znodes.container_max_never_used,

@@ -146,6 +146,13 @@ pub struct Config {
     /// Whether znodes may have a time to live (createTTL); otherwise that is answered with
     /// UNIMPLEMENTED. Default: yes. Source: `extendedTypesEnabled` of the original, off there.
     pub extended_types: bool,
+    /// Whether children are listed in the order in which ZooKeeper lists them, that of a Java hash
+    /// set of their names, for tests that were recorded against it. Otherwise they come in the order
+    /// of their creation, which takes no time to find. Default: no.
+    ///
+    /// The order is that of a ZooKeeper that has not been restarted since; it differs where more than
+    /// eight of many names were chosen to have equal hashes.
+    pub java_listing_order: bool,
     /// How often containers and znodes with a time to live are looked at; 0 is never.
     /// Unit: milliseconds. Default: 60,000. Source: `znode.container.checkIntervalMs`.
     pub container_check_interval_ms: u32,
@@ -327,6 +334,7 @@ impl Default for Config {
             write_backlog_bytes_max: 1 << 20,
             turn_requests_max: 64,
             extended_types: true,
+            java_listing_order: false,
             container_check_interval_ms: 60_000,
             container_max_per_minute: 10_000,
             container_max_never_used_ms: 0,

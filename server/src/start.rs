@@ -127,6 +127,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         identities_max: config.identities_max,
         undo_bytes_max: UNDO_BYTES_MAX,
         extended_types: config.extended_types,
+        java_listing_order: config.java_listing_order,
         container_check_interval_ms: config.container_check_interval_ms,
         container_max_per_minute: config.container_max_per_minute,
         container_max_never_used_ms: config.container_max_never_used_ms,

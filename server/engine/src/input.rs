@@ -226,6 +226,11 @@ pub struct Settings {
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
+    /// Whether children are listed in the order in which the original lists them, which is that of
+    /// a Java hash set, instead of the order of their creation. Costs time with each listing.
+    ///
+    /// Default: false.
+    pub java_listing_order: bool,
     /// What the hashes in the engine's tables follow from. Outputs do not depend on it. The time
     /// that lookups take does, if a client knows it and sends keys that collide: draw it by chance
     /// where clients are not trusted.
@@ -304,6 +309,7 @@ impl Default for Settings {
             x509: false,
             x509_super_user: None,
             enforce_auth_schemes: Vec::new(),
+            java_listing_order: false,
             hash_seed: [0; 2],
             #[cfg(feature = "planted")]
             planted: None,

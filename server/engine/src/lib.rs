@@ -50,6 +50,7 @@ mod image;
 mod image_error;
 mod input;
 mod inspect;
+mod java_listing;
 mod java_text;
 mod journal;
 mod keys;

@@ -61,6 +61,7 @@ impl Restoration {
     pub fn new(settings: Settings) -> Self {
         let mut state = State::new(settings);
         state.tree = Tree::empty(state.settings.hash_seed);
+        state.tree.java_listing_order = state.settings.java_listing_order;
         Self {
             state,
             access_lists: BTreeMap::new(),
@@ -77,6 +78,7 @@ impl Restoration {
         let mut restoration = Self::new(settings);
         let hash_seed = restoration.state.settings.hash_seed;
         restoration.state.tree = Tree::new(hash_seed);
+        restoration.state.tree.java_listing_order = restoration.state.settings.java_listing_order;
         restoration
     }
 

@@ -11,6 +11,7 @@
 use crate::{
     effects::{CloseReason, Effects},
     input::{ConnId, Now},
+    java_listing::EMPTY_TABLE_BITS,
     keys::{SessionKey, ZnodeId},
     state::State,
     undo::{Before, Mark, Undo},
@@ -194,5 +195,6 @@ impl State {
         let family = self.tree[parent].family_mut();
         family.pzxid = before.pzxid;
         family.created_children = before.created_children;
+        family.table_bits = before.table_bits.unwrap_or(EMPTY_TABLE_BITS);
     }
 }

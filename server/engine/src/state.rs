@@ -82,9 +82,11 @@ impl State {
                 settings.planted == Some(crate::planted::Planted::WatchFiredTwice);
         }
         let schemes = Schemes::of(&settings);
+        let mut tree = Tree::new(settings.hash_seed);
+        tree.java_listing_order = settings.java_listing_order;
         Self {
             zxid: settings.zxid,
-            tree: Tree::new(settings.hash_seed),
+            tree,
             sessions,
             watches,
             acls: AclTable::new(schemes, settings.hash_seed),
@@ -560,6 +562,7 @@ impl State {
         Before {
             pzxid: parent.pzxid(),
             created_children: parent.created_children(),
+            table_bits: parent.family.as_ref().map(|family| family.table_bits),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The tree: an arena of znodes, an index by full path, and the links between relatives.
 //!
 //! Children hang in their parent in the order of their creation, each linked to the next, which
-//! costs eight bytes a znode, no comparison and no allocation. A listing therefore comes in
-//! creation order: as arbitrary to clients as the original's hash order, but the same each time.
+//! costs eight bytes a znode, no comparison and no allocation. A listing comes in creation order,
+//! unless that of ZooKeeper is wanted, see `java_listing.rs`.
 
 use hashbrown::HashTable;
 use minikeeper_protocol::{Zxid, path};
@@ -10,6 +10,7 @@ use slab::Slab;
 
 use crate::{
     hashing::TableHasher,
+    java_listing,
     keys::{AclId, ZnodeId},
     work,
     znode::{Owner, Znode},
@@ -28,6 +29,8 @@ pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     arena: Slab<Znode>,
+    /// Whether children are listed in the order of the original.
+    pub(crate) java_listing_order: bool,
     /// By path; never iterated, so its order reaches no output.
     index: HashTable<ZnodeId>,
     hasher: TableHasher,
@@ -55,6 +58,7 @@ impl Tree {
     pub(crate) fn empty(hash_seed: [u64; 2]) -> Self {
         Self {
             arena: Slab::new(),
+            java_listing_order: false,
             index: HashTable::new(),
             hasher: TableHasher::new(hash_seed, b"paths---"),
             bytes: 0,
@@ -123,6 +127,10 @@ impl Tree {
         );
         znode.parent = parent;
         if parent != ZnodeId::NONE {
+            if self.java_listing_order {
+                let table_bits = java_listing::table_bits_with(self, parent, znode.name());
+                self[parent].family_mut().table_bits = table_bits;
+            }
             let family = self[parent].family_mut();
             family.count += 1;
             family.path_bytes += znode.path().len();
@@ -225,6 +233,15 @@ impl Tree {
         }
     }
 
+    /// The children, in the order of a listing.
+    pub(crate) fn listing(&self, parent: ZnodeId) -> Listing<'_> {
+        if self.java_listing_order {
+            Listing::Java(java_listing::listed(self, parent).into_iter())
+        } else {
+            Listing::Created(self.children(parent))
+        }
+    }
+
     /// How many znodes lie below this one, at any depth.
     pub(crate) fn count_descendants(&self, id: ZnodeId) -> usize {
         let mut waiting = vec![id];
@@ -274,3 +291,31 @@ impl Iterator for Children<'_> {
 }
 
 impl ExactSizeIterator for Children<'_> {}
+
+/// Walks the children of a znode in the order of a listing.
+pub(crate) enum Listing<'a> {
+    /// That of their creation.
+    Created(Children<'a>),
+    /// That of the original.
+    Java(std::vec::IntoIter<ZnodeId>),
+}
+
+impl Iterator for Listing<'_> {
+    type Item = ZnodeId;
+
+    fn next(&mut self) -> Option<ZnodeId> {
+        match self {
+            Self::Created(children) => children.next(),
+            Self::Java(children) => children.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Created(children) => children.size_hint(),
+            Self::Java(children) => children.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Listing<'_> {}

@@ -93,6 +93,7 @@ impl Undo {
 pub(crate) struct Before {
     pub(crate) pzxid: Zxid,
     pub(crate) created_children: i32,
+    pub(crate) table_bits: Option<u8>,
 }
 
 /// A state that can be gone back to, see [`crate::Engine::mark`].

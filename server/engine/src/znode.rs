@@ -9,6 +9,7 @@ use minikeeper_protocol::{SessionId, Stat, Zxid};
 
 use crate::{
     change::Life,
+    java_listing,
     keys::{AclId, WatchId, ZnodeId},
 };
 
@@ -93,6 +94,9 @@ pub(crate) struct Family {
     pub(crate) first: ZnodeId,
     /// The youngest living child.
     pub(crate) last: ZnodeId,
+    /// How large the hash table is in which ZooKeeper would keep the children, as the exponent of
+    /// two; followed only where listings come in that order.
+    pub(crate) table_bits: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -244,6 +248,7 @@ impl Znode {
                 path_bytes: 0,
                 first: ZnodeId::NONE,
                 last: ZnodeId::NONE,
+                table_bits: java_listing::EMPTY_TABLE_BITS,
             })
         })
     }

@@ -323,7 +323,7 @@ fn put_result(
             results.data(tree[id].data(), &tree[id].stat());
         }
         (MultiReadOp::GetChildren { .. }, Ok(id)) => {
-            results.children(&mut tree.children(id).map(|child| tree[child].name()));
+            results.children(&mut tree.listing(id).map(|child| tree[child].name()));
         }
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn get_children(
         Ok(id) => {
             let tree = &state.tree;
             let stat = with_stat.then(|| tree[id].stat());
-            let mut names = tree.children(id).map(|child| tree[child].name());
+            let mut names = tree.listing(id).map(|child| tree[child].name());
             answer.send(state.zxid, ReplyRef::Children(&mut names, stat.as_ref()));
         }
     }

@@ -9,6 +9,7 @@ mod counters;
 mod hostile_images;
 mod images;
 mod limits;
+mod listings;
 mod past;
 mod quotas;
 mod records;

@@ -1,0 +1,82 @@
+//! Listings in the order of the original.
+
+use super::*;
+
+/// What `java.util.HashSet` of OpenJDK 17 does: names that come (+) and go (-), and then its order.
+const HISTORIES: &str = include_str!("listings.txt");
+
+fn in_java_order() -> Engine {
+    engine(
+        1,
+        Settings {
+            java_listing_order: true,
+            ..Settings::default()
+        },
+    )
+}
+
+/// The names as they are sent.
+fn names(engine: &Engine, path: &str) -> Vec<String> {
+    let tree = &engine.state.tree;
+    tree.listing(tree.find(path.as_bytes()).unwrap())
+        .map(|child| String::from_utf8(tree[child].name().to_vec()).unwrap())
+        .collect()
+}
+
+fn step(engine: &mut Engine, parent: &str, step: &str) {
+    let (what, name) = step.split_at(1);
+    let path = format!("{parent}/{name}");
+    let asked = match what {
+        "+" => create(&path, CreateMode::Persistent),
+        _ => delete(&path),
+    };
+    outcome(engine, 0, asked).unwrap();
+}
+
+#[test]
+fn children_are_listed_in_the_order_of_a_java_hash_set() {
+    let lines: Vec<_> = HISTORIES.lines().collect();
+    assert_eq!(lines.len(), 12);
+    for history in lines.chunks(2) {
+        let mut engine = in_java_order();
+        outcome(&mut engine, 0, create("/p", CreateMode::Persistent)).unwrap();
+        for change in history[0].split(' ') {
+            step(&mut engine, "/p", change);
+        }
+        let listed = names(&engine, "/p");
+        assert_eq!(listed.join(" "), history[1]);
+        // A copy goes on from the same table.
+        let fork = Engine {
+            state: engine.state.fork(SessionId(9)),
+            digests: None,
+            elapsed_ms: 0,
+        };
+        assert_eq!(names(&fork, "/p"), listed);
+    }
+}
+
+/// A table that grew for what was taken back is as small as before.
+#[test]
+fn failed_multi_leaves_the_order_of_a_listing_as_it_was() {
+    let mut engine = in_java_order();
+    for number in 0..6 {
+        step(&mut engine, "", &format!("+n{number}"));
+    }
+    let before = names(&engine, "/");
+    let mut ops: Vec<_> = (6..60)
+        .map(|number| create_op(&format!("/n{number}"), CreateMode::Persistent))
+        .collect();
+    ops.insert(0, delete_op("/n3"));
+    ops.push(check_op("/absent"));
+    request(&mut engine, 0, Request::Multi(ops));
+    assert_eq!(names(&engine, "/"), before);
+}
+
+#[test]
+fn children_are_listed_as_they_were_created_unless_asked_otherwise() {
+    let mut engine = engine(1, Settings::default());
+    for name in ["z", "a", "m"] {
+        step(&mut engine, "", &format!("+{name}"));
+    }
+    assert_eq!(names(&engine, "/"), ["zookeeper", "z", "a", "m"]);
+}
