@@ -1,7 +1,7 @@
 //! Frames in the one form in which they are compared.
 //!
 //! Everything stays as it is on the wire, with these exceptions, which the protocol leaves open:
-//! session ids become numbers in order of appearance, passwords become a mark, listings and
+//! session ids become numbers in order of appearance, passwords become a mark, ephemerals and
 //! identities are sorted, and zxids that several changes of unspecified order got are one. The
 //! frames are taken apart here by hand, so that a mistake of minikeeper's own codec shows.
 
@@ -147,11 +147,12 @@ impl Walk<'_> {
                 self.acl()?;
                 self.stat()
             }
-            OpCode::GetChildren | OpCode::GetEphemerals => self.sorted(1),
+            OpCode::GetChildren => self.buffers(),
             OpCode::GetChildren2 => {
-                self.sorted(1)?;
+                self.buffers()?;
                 self.stat()
             }
+            OpCode::GetEphemerals => self.sorted(1),
             OpCode::WhoAmI => self.sorted(2),
             OpCode::Multi | OpCode::MultiRead => self.results(),
             _ => Ok(()),
@@ -190,7 +191,7 @@ impl Walk<'_> {
                     self.buffer()?;
                     self.stat()?;
                 }
-                Some(OpCode::GetChildren) => self.sorted(1)?,
+                Some(OpCode::GetChildren) => self.buffers()?,
                 Some(_) => {}
             }
         }
@@ -232,6 +233,14 @@ impl Walk<'_> {
             jute::put_int(&mut self.out, perms);
             jute::put_buffer(&mut self.out, scheme.as_deref());
             jute::put_buffer(&mut self.out, id.as_deref());
+        }
+        Ok(())
+    }
+
+    /// A list of strings as they come.
+    fn buffers(&mut self) -> Outcome {
+        for _ in 0..self.int()? {
+            self.buffer()?;
         }
         Ok(())
     }

@@ -99,8 +99,8 @@ pub const KNOWN: &[Known] = &[
     ),
     one_form(
         None,
-        "listings, identities and ephemerals come in any order",
-        "10.11, 10.21, 10.23",
+        "identities and ephemerals come in any order",
+        "10.21, 10.23",
         "sorted",
     ),
     one_form(

@@ -61,6 +61,7 @@ impl Minikeeper {
             container_check_interval_ms: CHECK_MS,
             super_digest: Some(LOGINS[2].1.into()),
             manual_clock: true,
+            java_listing_order: true,
             initial_zxid: Some(0),
             ..Config::default()
         };
