@@ -197,6 +197,12 @@ impl Znode {
         family.path_bytes - before * family.count as usize
     }
 
+    /// How long the data is. Unit: bytes.
+    #[inline]
+    pub(crate) const fn data_bytes(&self) -> usize {
+        self.body.len() - self.split()
+    }
+
     /// Path and data together, in bytes.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body.len()

@@ -301,7 +301,7 @@ fn result_bytes(state: &State, op: &MultiReadOp, found: Found) -> usize {
     match (op, found) {
         (_, Err(_)) => MultiReadResults::ERROR_BYTES,
         (MultiReadOp::GetData { .. }, Ok(id)) => {
-            MultiReadResults::data_bytes(state.tree[id].data().map_or(0, <[u8]>::len))
+            MultiReadResults::data_bytes(state.tree[id].data_bytes())
         }
         (MultiReadOp::GetChildren { .. }, Ok(id)) => {
             let znode = &state.tree[id];

@@ -60,10 +60,7 @@ pub(crate) fn get_data(
         path,
         Perms::READ,
         watch.then_some(Registration::DATA),
-        |state, id| {
-            let bytes = state.tree[id].data().map_or(0, <[u8]>::len);
-            4 + bytes + Stat::BYTES
-        },
+        |state, id| 4 + state.tree[id].data_bytes() + Stat::BYTES,
     ) {
         Err(error) => answer.refuse(state.zxid, error),
         Ok(id) => {
