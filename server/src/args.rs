@@ -224,8 +224,8 @@ pub(crate) struct ServeArgs {
     pub(crate) workers: NonZeroUsize,
     /// Four-letter words to answer, separated by commas; * is all, srvr ZooKeeper's default
     ///
-    /// * stands for cons, dump, wchc and wchp on this machine alone, because they list session ids
-    /// and paths. Name them for other machines: *,dump
+    /// To other machines * leaves out cons, dump, wchc and wchp, because they list session ids and
+    /// paths. Name them if those machines are to have them: '*,dump'
     #[arg(long = "4lw-whitelist", value_name = "LIST", default_value = "*")]
     four_letter_whitelist: String,
     /// Answer isro whatever the whitelist says, as ZooKeeper does with readonlymode.enabled
