@@ -11,8 +11,7 @@ thread_local! {
 
 /// An entry is looked at: a child, a watch, an ephemeral, a path of a list, an access list's entry, an
 /// identity.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "nothing, outside of tests")]
+#[inline]
 pub(crate) fn visit() {
     #[cfg(test)]
     VISITS.set(VISITS.get() + 1);
