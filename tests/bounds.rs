@@ -12,6 +12,10 @@
     clippy::unwrap_used,
     reason = "all of it is test code, its helpers included"
 )]
+#![allow(
+    clippy::print_stdout,
+    reason = "seeds and figures, shown when a test fails or is asked to show them"
+)]
 
 use std::{
     pin::Pin,

@@ -456,7 +456,7 @@ fn assert_reply(text: &str, op: OpCode, header: ReplyHeader, expected: &Reply) {
     let mut out = Vec::new();
     expected
         .encode(header, &mut out, ReplyRef::BYTES_MAX)
-        .unwrap();
+        .expect("it fits a frame");
     assert_eq!(out, hex(text));
 }
 
@@ -482,7 +482,7 @@ fn assert_refusal(text: &str, header: ReplyHeader) {
     let mut out = Vec::new();
     ReplyRef::Empty
         .encode(header, &mut out, ReplyRef::BYTES_MAX)
-        .unwrap();
+        .expect("it fits a frame");
     assert_eq!(out, hex(text));
 }
 
