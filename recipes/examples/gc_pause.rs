@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     // As seen from the server: nothing is heard of the first for its whole timeout.
-    server.expire(session);
+    server.expire(session)?;
     let second = Client::connect(&address).await?;
     let guard = InterProcessMutex::new(second, "/locks/register")?
         .acquire()

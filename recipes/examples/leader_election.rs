@@ -94,7 +94,7 @@ async fn main() -> Result<(), Failure> {
         match terms.len() {
             1 => {
                 let session = candidate.client.session_id();
-                server.expire(session.ok_or("a leader has a session")?);
+                server.expire(session.ok_or("a leader has a session")?)?;
                 println!("  its session is ended; it will queue again with another");
             }
             2 => {

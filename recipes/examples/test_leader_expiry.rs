@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
 
     // The leader's session ends on the server, as if nothing had been heard of it for too long.
     // When this returns its znode is gone.
-    assert!(server.expire(session));
+    server.expire(session)?;
 
     // It is told, and the next one leads, with a larger token.
     assert_eq!(next(&mut first_changes).await?, Leadership::Follower);

@@ -28,7 +28,7 @@ async fn main() -> Result<(), Failure> {
     let mut states = client.states();
 
     // The connection is cut, once. The session lives on, and what it owns with it.
-    server.disconnect(session);
+    server.disconnect(session)?;
     reconnected(&mut states).await?;
     assert_eq!(client.session_id(), Some(session));
     assert_eq!(server.children("/services"), Some(vec!["web".to_owned()]));

@@ -71,7 +71,7 @@
 //! # let lock = InterProcessMutex::new(client, "/locks/printer")?;
 //! let guard = lock.acquire().await?;
 //! # let print_all = async {
-//! #     server.expire(session);
+//! #     server.expire(session)?;
 //! #     std::future::pending::<()>().await;
 //! # };
 //! match guard.run(print_all).await {
@@ -99,7 +99,7 @@
 //! let client = Client::connect(&server.connect_string()).await?;
 //! let lock = InterProcessMutex::new(client.clone(), "/locks/printer")?;
 //! let guard = lock.acquire().await?;
-//! server.expire(client.session_id().ok_or("it is connected")?);
+//! server.expire(client.session_id().ok_or("it is connected")?)?;
 //! // The end of the session, or that of the lock's znode with it: whichever is heard of first.
 //! let loss = guard.lost().await;
 //! assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));

@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
     println!("/leader belongs to session {leader_session}");
 
     // `server.advance(..)` would do the same to every session that keeps silent for so long.
-    assert!(server.expire(leader_session));
+    server.expire(leader_session)?;
 
     let message = frame(&mut standby)?;
     let mut reader = Reader::new(&message);

@@ -51,7 +51,7 @@ impl Connection {
                 let Some(path) = request.first_path() else {
                     return false;
                 };
-                self.is_bound = true;
+                self.set_bound();
                 let Some(to) = self.shared.universes.of_path(path.as_bytes()) else {
                     return false;
                 };
@@ -89,8 +89,14 @@ impl Connection {
             }
         }
         self.shared = to;
-        self.is_bound = true;
+        self.set_bound();
         true
+    }
+
+    fn set_bound(&mut self) {
+        self.is_bound = true;
+        // For whoever asks for the sessions that belong to no universe yet.
+        self.outbox.set_bound();
     }
 
     /// Makes requests of the client's such of its universe: their paths begin there.

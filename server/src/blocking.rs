@@ -15,7 +15,7 @@ use crate::{
     start::StartError,
     tree::Tree,
     universe::{RestartError, Universe, WaitError},
-    who::Who,
+    who::{NoSession, Who},
 };
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.
@@ -144,13 +144,17 @@ impl Server {
     }
 
     /// Ends sessions as if their time were up: ephemerals gone, watchers told, connections closed.
-    /// Returns whether there was such a session; all that are meant are ended, in one go.
+    /// Returns how many; all that are meant are ended, in one go.
     ///
     /// When this returns, every watcher's events are in its socket, as with
     /// [`crate::Universe::expire_told`].
-    pub fn expire(&self, who: impl Into<Who>) -> bool {
+    ///
+    /// # Errors
+    /// When no session is meant, as a test that ends nobody tests nothing. Where that is fine, say
+    /// `.unwrap_or(0)`.
+    pub fn expire(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
         let who = who.into();
-        self.on_its_thread(|universe| async move { universe.expire_told(who).await }) > 0
+        self.on_its_thread(|universe| async move { universe.expire_told(who).await })
     }
 
     /// As [`crate::Universe::until_watched`].
@@ -192,6 +196,14 @@ impl Server {
         self.on_its_thread(|universe| async move {
             universe.until_contenders(&lock, count, within).await
         })
+    }
+
+    /// As [`crate::Universe::until_sessions`].
+    ///
+    /// # Errors
+    /// [`WaitError`] if there is another number of them all that time.
+    pub fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
+        self.on_its_thread(|universe| async move { universe.until_sessions(count, within).await })
     }
 
     /// As [`crate::Universe::until_idle`].

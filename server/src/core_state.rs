@@ -28,6 +28,15 @@ pub(crate) struct Look<'a> {
     pub(crate) counters: &'a Counters,
 }
 
+impl Look<'_> {
+    /// Whether it is still open which universe a connection of the server's own belongs to.
+    pub(crate) fn is_unbound(&self, conn: ConnId) -> bool {
+        // A broken server forgets connections that its engine still knows.
+        let member = self.members.get(conn.0 as usize);
+        member.is_some_and(|member| !member.outbox.is_bound())
+    }
+}
+
 impl Core {
     pub(crate) fn new(engine: Engine) -> Self {
         Self {

@@ -1,12 +1,12 @@
 //! Sleeps until something is due, then takes a turn: sessions that expire, handshakes that were
 //! never finished, requests that a fault delays.
 
-use crate::{fault_turn, shared::Shared};
+use crate::{fault_turn, shared::Shared, turn::Jump};
 
-/// When something is due next, in milliseconds since the start; nothing is on a server that is
-/// broken or down.
-fn next_deadline_ms(shared: &Shared) -> Option<u64> {
-    let in_engine = shared.turns.next_deadline_ms()?;
+/// When something is due next, in milliseconds since the start, if time jumps there; nothing is on a
+/// server that is broken or down.
+fn next_deadline_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+    let in_engine = shared.turns.next_deadline_ms(jump)?;
     let handshakes = shared.fresh.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
     [in_engine, handshakes, delayed].into_iter().flatten().min()
@@ -35,31 +35,32 @@ fn tick(shared: &Shared) {
 
 /// Moves time ahead, from deadline to deadline, and does what is due at each: no more steps than
 /// there are things that become due.
-pub(crate) fn advance(shared: &Shared, by_ms: u64) {
+pub(crate) fn advance(shared: &Shared, by_ms: u64, jump: Jump) {
     let mut left_ms = by_ms;
-    while let Some(step_ms) = next_step_ms(shared)
+    while let Some(step_ms) = next_step_ms(shared, jump)
         && step_ms <= left_ms
     {
         left_ms -= step_ms;
-        step(shared, step_ms);
+        step(shared, step_ms, jump);
     }
-    shared.turns.jump(left_ms);
+    shared.turns.jump(left_ms, jump);
 }
 
 /// Moves time ahead to the next deadline and does what is due then; whether there was one.
 pub(crate) fn advance_to_next(shared: &Shared) -> bool {
-    let step_ms = next_step_ms(shared);
-    step_ms.inspect(|step_ms| step(shared, *step_ms)).is_some()
+    let step_ms = next_step_ms(shared, Jump::Keeping);
+    let step = |step_ms: &u64| step(shared, *step_ms, Jump::Keeping);
+    step_ms.inspect(step).is_some()
 }
 
 /// How far the next deadline is away.
-fn next_step_ms(shared: &Shared) -> Option<u64> {
-    let deadline_ms = next_deadline_ms(shared)?;
+fn next_step_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+    let deadline_ms = next_deadline_ms(shared, jump)?;
     Some(deadline_ms.saturating_sub(shared.turns.clock().elapsed_ms()))
 }
 
-fn step(shared: &Shared, by_ms: u64) {
-    shared.turns.jump(by_ms);
+fn step(shared: &Shared, by_ms: u64, jump: Jump) {
+    shared.turns.jump(by_ms, jump);
     tick(shared);
 }
 

@@ -85,7 +85,7 @@ fn carry_out(
         ..Leftover::default()
     };
     let (reply, cuts) = match action {
-        Some(FaultAction::Drop) => return Leftover::default(),
+        Some(FaultAction::DropRequest) => return Leftover::default(),
         Some(FaultAction::Cut) => {
             wakes.extend(late.and_then(|outbox| outbox.close(Close::Injected)));
             return cut();

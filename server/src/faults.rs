@@ -60,6 +60,7 @@ const HELD_EVENT_BYTES: usize = 64;
 /// let info = &server.faults()[0];
 /// assert_eq!((info.id, &info.fault), (guard.id(), &Fault::cut().at("/a")));
 /// assert_eq!((info.matches, info.hits, info.held), (0, 0, 0));
+/// # guard.keep();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -196,6 +197,14 @@ impl Faults {
             hits.hit();
         }
         refusing.is_some()
+    }
+
+    /// Whether a fault keeps the server from hearing of a session by its pings, for as long as that
+    /// fault lasts: one that loses them all, or delays each for the session's timeout.
+    pub(crate) fn silence(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
+        let table = self.table.lock();
+        let mut rules = table.rules.iter();
+        rules.any(|rule| rule.silences(session, peer, timeout_ms))
     }
 
     /// Which fault acts on a request, of those behind `after`.

@@ -3,17 +3,17 @@
 //! Stock ZooKeeper clients of any language connect to it as to an Apache ZooKeeper: one node, in
 //! memory, up in a millisecond. Tests embed it and own its time, sessions and connections:
 //!
-//! ```
+//! ```no_run
 //! use std::time::Duration;
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let server = minikeeper::Server::builder().manual_clock().start().await?;
 //! let address = server.connect_string(); // give it to any ZooKeeper client
 //! # drop(address);
-//! server.advance(Duration::from_secs(60)); // sessions that kept silent have expired now
-//! server.expire("/locks/lock-0000000007"); // or end one by hand: whoever holds that lock
-//! server.disconnect("127.0.0.1"); // cut connections, and keep the sessions
+//! server.advance(Duration::from_secs(60)); // an hour would do: connected sessions live on
+//! server.expire("/locks/lock-0000000007")?; // or end one by hand: whoever holds that lock
+//! server.disconnect("127.0.0.1")?; // cut connections, and keep the sessions
 //! server.until_children("/locks", 0, Duration::from_secs(10)).await?; // no test sleeps
-//! println!("{}", server.dump()); // the whole state, as stable text
+//! println!("{}", server.dump()); // znodes, sessions, watches: equal trees, equal text
 //! server.shutdown().await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -139,4 +139,4 @@ pub use universe::{
     Moment, RestartError, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard,
     WaitError, faults::FaultGuard,
 };
-pub use who::{Who, WhoError};
+pub use who::{NoSession, Who, WhoError};

@@ -63,6 +63,8 @@ pub(crate) struct Outbox {
     is_filled: AtomicBool,
     /// Whether the handshake is over, so that its deadline no longer counts.
     is_open: AtomicBool,
+    /// Whether the connection has shown which universe it belongs to.
+    is_bound: AtomicBool,
     /// Whether the connection reads and serves nothing until a delayed request has been served.
     is_delayed: AtomicBool,
     /// Output that the connection has taken and its socket has not. Unit: bytes.
@@ -122,6 +124,19 @@ impl Outbox {
 
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_bound(&self) {
+        self.is_bound.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        self.is_bound.load(Ordering::Acquire)
+    }
+
+    /// Whether the connection was told to close.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.inner.lock().close.is_some()
     }
 
     /// Adds a frame. Returns who is to be woken after the engine lock is released.

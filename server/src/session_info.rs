@@ -19,6 +19,10 @@ pub struct SessionInfo {
     pub timeout_left: Duration,
     /// Whether it has a connection now.
     pub is_connected: bool,
+    /// Whether it belongs to no universe yet: its client has not sent a path so far, which is what
+    /// says to which one it belongs. Such a session is listed in the server's own universe, and in
+    /// another one if there is no third. Always `false` on a server that never had another universe than its own.
+    pub is_unbound: bool,
     /// Whether it is not heard: [`Universe::silence`](crate::Universe::silence).
     pub is_silenced: bool,
     /// Where that connection comes from; `None` without one, and inside the process.
@@ -68,6 +72,7 @@ impl SessionInfo {
             timeout: Duration::from_millis(report.timeout_ms.into()),
             timeout_left: Duration::from_millis(left_ms),
             is_connected: connection.is_some(),
+            is_unbound: false,
             is_silenced: false,
             address: connection.and_then(|member| member.stats.peer.address()),
             identities: report

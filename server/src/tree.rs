@@ -2,6 +2,7 @@
 
 mod access;
 mod differences;
+pub(crate) mod dump;
 #[cfg(feature = "seed-files")]
 mod files;
 

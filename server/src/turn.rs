@@ -33,6 +33,15 @@ use crate::{
     turn_effects::{Member, Timed, TurnEffects},
 };
 
+/// What becomes of connected sessions when time jumps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Jump {
+    /// Those that would be heard of on the way are, as if they had sent a ping.
+    Keeping,
+    /// Nobody has said a word.
+    Strict,
+}
+
 /// A turn that reads and writes no more than this is over within microseconds: its beginning
 /// serves as its end, and the clock is not read again. Unit: bytes.
 const LONG_TURN_BYTES: usize = 4 << 10;
@@ -317,26 +326,58 @@ impl Turns {
         is_logged
     }
 
-    /// When something is due next, in milliseconds since the start; `None` on a server that is
-    /// broken or down.
-    pub(crate) fn next_deadline_ms(&self) -> Option<Option<u64>> {
+    /// When something is due next, in milliseconds since the start, if time jumps there; `None` on a
+    /// server that is broken or down.
+    pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
-        is_up.then(|| core.engine.next_deadline_ms(self.clock.now()))
+        is_up.then(|| {
+            let Core {
+                engine, members, ..
+            } = &mut *core;
+            let now = self.clock.now();
+            match jump {
+                Jump::Strict => engine.next_deadline_ms(now),
+                Jump::Keeping => engine.next_deadline_of_silent_ms(now, self.answers(members)),
+            }
+        })
     }
 
     /// Moves time ahead between two turns. On a server that is broken or down nothing is done
-    /// meanwhile; on others nothing is due on the way.
-    pub(crate) fn jump(&self, by_ms: u64) {
+    /// meanwhile; on others nothing is due on the way. In one piece with what is heard of sessions,
+    /// so that none of these is due at the end.
+    pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
         let mut core = self.core.lock();
-        if !self.is_broken() && !self.is_stopped() {
+        let is_up = !self.is_broken() && !self.is_stopped();
+        if is_up {
             let now = self.clock.now();
             let until_ms = now.elapsed_ms.saturating_add(by_ms);
             core.engine.skip_idle_looks(now, until_ms);
         }
         self.clock.jump(by_ms);
+        if is_up && jump == Jump::Keeping {
+            let now = self.clock.now();
+            let Core {
+                engine, members, ..
+            } = &mut *core;
+            engine.hear(now, self.answers(members));
+        }
         drop(core);
         self.clock.tell_changed();
+    }
+
+    /// Which sessions would be heard of, however far time jumps: their connection stands, and
+    /// nothing keeps their pings from being served.
+    fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
+        let has_faults = self.faults.are_set();
+        move |session, timeout_ms, conn| {
+            let Some(Member { outbox, stats, .. }) = members.get(conn.0 as usize) else {
+                return false;
+            };
+            let is_silenced =
+                || has_faults && self.faults.silence(session, &stats.peer, timeout_ms);
+            !outbox.is_closing() && !outbox.is_delayed() && !is_silenced()
+        }
     }
 
     /// Reads the clock between two turns.
@@ -401,7 +442,10 @@ impl Turns {
         let core = self.core.lock();
         let found = find(&core.look());
         let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
-        let close = |conn: &ConnId| core.members[conn.0 as usize].outbox.close(Close::Asked);
+        let close = |conn: &ConnId| {
+            let member = core.members.get(conn.0 as usize)?;
+            member.outbox.close(Close::Asked)
+        };
         let wakes: Vec<_> = conns.iter().filter_map(close).collect();
         drop(core);
         wakes.into_iter().for_each(Waker::wake);

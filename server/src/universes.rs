@@ -112,6 +112,11 @@ impl<S> Universes<S> {
         entries.map(|entry| Arc::clone(&entry.shared)).collect()
     }
 
+    /// Whether there is exactly one.
+    pub(crate) fn is_one(&self) -> bool {
+        self.inner.lock().by_name.len() == 1
+    }
+
     /// Takes one out, which is to be stopped then.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<S>> {
         let entry = self.inner.lock().by_name.remove(name)?;

@@ -1,6 +1,7 @@
 //! Which sessions are meant.
 
 use std::{
+    fmt,
     net::{IpAddr, SocketAddr},
     str::FromStr,
 };
@@ -46,6 +47,51 @@ pub enum Who {
      (digest:alice) or the path of an ephemeral (/locks/x)"
 )]
 pub struct WhoError(String);
+
+/// A verb that was to act on sessions has met none. Nothing has changed.
+///
+/// Where no session is fine too, say so: `server.expire(who).unwrap_or(0)`.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = minikeeper::Server::builder().start().await?;
+/// let error = server.expire("digest:alice").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "expire: no session is meant by identity \"digest:alice\"; there are no sessions; \
+///      allow none if that is fine"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{verb}: no {wanted} is meant by {who}; {seen}; allow none if that is fine")]
+#[non_exhaustive]
+pub struct NoSession {
+    /// The verb, by its name.
+    pub verb: &'static str,
+    /// Which sessions were meant.
+    pub who: Who,
+    /// What was wanted of them: a `session`, a `connected session` or a `silenced session`.
+    pub wanted: &'static str,
+    /// Which sessions there are.
+    pub seen: String,
+}
+
+/// As in a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(id) => write!(f, "session {id}"),
+            Self::Address(ip, None) => write!(f, "address {ip}"),
+            Self::Address(ip, Some(port)) => write!(f, "address {}", SocketAddr::new(*ip, *port)),
+            Self::Identity(identity) => write!(f, "identity {identity:?}"),
+            Self::Owner(path) => write!(f, "owner of {path:?}"),
+        }
+    }
+}
 
 impl FromStr for Who {
     type Err = WhoError;
@@ -111,7 +157,8 @@ impl Who {
             Self::Session(session) => id == *session,
             Self::Owner(_) => owner == Some(id),
             Self::Address(ip, port) => conn.is_some_and(|conn| {
-                let address = look.members[conn.0 as usize].stats.peer.address();
+                let member = look.members.get(conn.0 as usize);
+                let address = member.and_then(|member| member.stats.peer.address());
                 address.is_some_and(|address| {
                     address.ip() == *ip && port.is_none_or(|port| port == address.port())
                 })
@@ -128,6 +175,24 @@ impl Who {
             .filter(|(id, _, conn)| is_meant(*id, *conn))
             .map(|(id, _, conn)| (id, conn))
             .collect()
+    }
+
+    /// Those among the sessions of the server's own universe that belong to none yet, as they are
+    /// seen from another one. If that is not the only one, they are found only where one is named
+    /// beyond doubt, by its id or its whole address: an address without a port, or an identity, may
+    /// as well be that of a client of a third.
+    pub(crate) fn find_unbound(
+        &self,
+        look: &Look<'_>,
+        is_only: bool,
+    ) -> Vec<(SessionId, Option<ConnId>)> {
+        let is_named = matches!(self, Self::Session(_) | Self::Address(_, Some(_)));
+        if !is_named && !is_only {
+            return Vec::new();
+        }
+        let mut found = self.find(look);
+        found.retain(|(_, conn)| conn.is_none_or(|conn| look.is_unbound(conn)));
+        found
     }
 
     fn owner(&self, engine: &Engine) -> Option<SessionId> {

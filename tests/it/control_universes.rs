@@ -38,7 +38,12 @@ fn universe_is_made_used_copied_and_dropped() {
             "no universe \"one\"",
         ),
         (get(address, "universes//now"), 404, "no universe \"\""),
-        (get(address, "universes/two/universes"), 404, "nothing at"),
+        (get(address, "universes/two/nonsense"), 404, "nothing at"),
+        (
+            get(address, "universes/two/universes"),
+            400,
+            "universes is about the whole server, not about universe \"two\" alone: ask the server",
+        ),
         (
             post(address, "drop_universe", &json!({"name": "one"})),
             404,

@@ -51,10 +51,13 @@ fn sessions_are_listed_disconnected_and_ended() {
         json!({"count": 1})
     );
     assert!(scene.server.get("/e").is_none());
-    assert_eq!(
-        done(post(address, "expire", &json!({"session": id}))),
-        json!({"count": 0})
-    );
+    let none = post(address, "expire", &json!({"session": id}));
+    let none = said(&none, 404);
+    assert!(none.starts_with(&format!(
+        "expire: no session is meant by session {id}; there is 1"
+    )));
+    let allowed = json!({"session": id, "allow_none": true});
+    assert_eq!(done(post(address, "expire", &allowed)), json!({"count": 0}));
     scene.end();
 }
 
@@ -142,8 +145,8 @@ fn what_makes_no_sense_is_said() {
         ),
         (
             get(address, "get?path=nonsense"),
-            404,
-            "no znode \"nonsense\"",
+            400,
+            "parameter path: path \"nonsense\": does not start with a slash",
         ),
         (
             get(address, "now?x"),

@@ -141,13 +141,13 @@ fn two_servers_in_one_process_share_nothing() {
     assert_ne!(first.addr(), second.addr());
     let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/here", b"", CreateMode::Persistent));
-    let untouched = start().dump();
-    assert_eq!(second.dump(), untouched);
+    let untouched = start().dump_exact();
+    assert_eq!(second.dump_exact(), untouched);
     let mut stranger = Wire::connect(second.addr());
     let password = session.password.unwrap();
     let refused = stranger.resume(session.session_id, &password, Zxid(0), TIMEOUT_MS);
     assert_eq!(refused.session_id, SessionId::NONE);
-    first.advance(Duration::from_secs(60));
+    first.advance_strictly(Duration::from_secs(60));
     client.expect_closed();
     assert_eq!((first.sessions().len(), second.sessions().len()), (0, 0));
     drop(first);
@@ -195,7 +195,7 @@ fn advance_walks_from_deadline_to_deadline() {
     }
     let mut silent = Wire::connect(server.addr());
     wait_until("it is accepted", || server.connections() == 5);
-    server.advance(Duration::from_secs(50));
+    server.advance_strictly(Duration::from_secs(50));
     let mut last = Zxid(0);
     for path in ["/first", "/second", "/third"] {
         let event = watcher.event();
@@ -207,7 +207,7 @@ fn advance_walks_from_deadline_to_deadline() {
     owners.iter_mut().for_each(Wire::expect_closed);
     assert_eq!(server.sessions().len(), 1);
     // Without end is still an end.
-    server.advance(Duration::MAX);
+    server.advance_strictly(Duration::MAX);
     watcher.expect_closed();
     assert!(server.sessions().is_empty());
 }
@@ -231,12 +231,12 @@ fn expire_session_removes_ephemerals_tells_watchers_and_closes() {
     let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     watcher.must(&wire::exists("/e", true));
-    assert!(server.expire(session.session_id));
+    assert!(server.expire(session.session_id).is_ok());
     assert_eq!(watcher.event().kind, EventKind::Deleted);
     owner.expect_closed();
     assert!(server.get("/e").is_none());
-    assert!(!server.expire(session.session_id));
-    assert!(!server.expire(SessionId(12345)));
+    assert!(server.expire(session.session_id).is_err());
+    assert!(server.expire(SessionId(12345)).is_err());
     server.check().unwrap();
 }
 
@@ -246,11 +246,11 @@ fn disconnect_cuts_the_connection_and_keeps_the_session() {
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     let (mut other, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    assert!(server.disconnect(session.session_id));
+    assert!(server.disconnect(session.session_id).is_ok());
     client.expect_closed();
     wait_until("the connection is gone", || server.connections() == 1);
-    assert!(!server.disconnect(session.session_id));
-    assert!(!server.disconnect(SessionId(12345)));
+    assert!(server.disconnect(session.session_id).is_err());
+    assert!(server.disconnect(SessionId(12345)).is_err());
     other.ping();
     let info = server.sessions();
     let info = info
@@ -326,7 +326,7 @@ fn state_can_be_looked_at_from_outside() {
           ephemeral /app/n-0000000000
           ephemeral /app/n-0000000001
         watch /app conn 0 data persistent child one-shot+persistent
-    "#]].assert_eq(&server.dump());
+    "#]].assert_eq(&server.dump_exact());
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn same_requests_give_the_same_dump() {
             client.must(&wire::create("/n-", b"", CreateMode::EphemeralSequential));
             server.advance(Duration::from_millis(7));
         }
-        server.dump()
+        server.dump_exact()
     };
     assert_eq!(dump(), dump());
 }

@@ -29,6 +29,7 @@
 //! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
 //! | `secrets` | what must not be told: passwords, tokens, hashes; named tests for advisories about ZooKeeper |
 //! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
+//! | `misuse` | verbs that meet nothing, and names that can name nothing |
 //! | `local` | the connection without a socket |
 
 #![allow(
@@ -53,6 +54,7 @@ mod limits;
 mod local;
 mod logging;
 mod memory;
+mod misuse;
 mod moving;
 mod pacing;
 mod paths;

@@ -31,7 +31,7 @@ fn exported_directory_starts_another_server_with_the_same_state() {
     // Whoever starts from it, the directory stays as it is.
     for _ in 0..2 {
         let second = builder().data_from(&dir).start().unwrap();
-        assert_eq!(znodes(&second.dump()), znodes(&first.dump()));
+        assert_eq!(znodes(&second.dump_exact()), znodes(&first.dump_exact()));
         let mut client = Wire::connect(second.addr());
         let password = session.password.as_deref().unwrap();
         let resumed = client.resume(session.session_id, password, zxid, TIMEOUT_MS);
@@ -66,7 +66,7 @@ fn running_server_goes_on_with_an_imported_state() {
     test.import_data(&dir).unwrap();
     client.expect_closed();
     test.check().unwrap();
-    assert_eq!(znodes(&test.dump()), znodes(&production.dump()));
+    assert_eq!(znodes(&test.dump_exact()), znodes(&production.dump_exact()));
     // The sessions of production have their whole timeout before them.
     assert_eq!(test.sessions().len(), 1);
     test.advance(std::time::Duration::from_secs(9));

@@ -60,13 +60,13 @@ fn next_server_goes_on_where_the_last_one_stopped() {
     let (path, seen) = create_numbered(&mut client, "/p/n-");
     let zxid = client.call(&wire::delete(&path)).zxid;
     assert!(zxid > seen);
-    let before = first.dump();
+    let before = first.dump_exact();
     first.shutdown().unwrap();
     client.expect_closed();
 
     let builder = blocking::Server::builder().manual_clock().data_dir(&dir);
     let second = builder.listen(address).start().unwrap();
-    assert_eq!(znodes(&second.dump()), znodes(&before));
+    assert_eq!(znodes(&second.dump_exact()), znodes(&before));
     second.check().unwrap();
     let (mut client, resumed) = resume(&second, &session, zxid);
     assert_eq!(resumed, session);
@@ -292,7 +292,7 @@ fn stop_within_saves_whoever_hangs_on() {
     let builder = Server::builder().data_dir(&dir);
     let mut server = runtime.block_on(builder.start()).unwrap();
     let mut local = server.local();
-    let before = server.dump();
+    let before = server.dump_exact();
     let stop = async {
         let stop = server.stop_within(Duration::ZERO);
         tokio::time::timeout(PATIENCE, stop).await
@@ -303,7 +303,7 @@ fn stop_within_saves_whoever_hangs_on() {
         .expect("it saves");
     let write = tokio::io::AsyncWriteExt::write_all(&mut local, b"ruok");
     let _ = runtime.block_on(write);
-    assert_eq!(server.dump(), before);
+    assert_eq!(server.dump_exact(), before);
     start(&dir);
 }
 
@@ -321,10 +321,10 @@ fn next_server_in_the_process_goes_on_without_a_file() {
     client.must(&wire::create("/p", b"data", CreateMode::Persistent));
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     lazy.must(&wire::create("/l", b"", CreateMode::Ephemeral));
-    let (before, state) = (first.dump(), first.state());
+    let (before, state) = (first.dump_exact(), first.state());
     drop(first);
     let second = start(Server::builder().manual_clock().state(state.clone()));
-    assert_eq!(znodes(&second.dump()), znodes(&before));
+    assert_eq!(znodes(&second.dump_exact()), znodes(&before));
     let timeout = Duration::from_millis(TIMEOUT_MS.unsigned_abs().into());
     second.advance(timeout / 2);
     let (mut client, resumed) = resume(&second, &session, Zxid(0));

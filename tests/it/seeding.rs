@@ -26,10 +26,10 @@ fn what_is_missing_is_created_and_what_differs_is_set() {
         .unwrap();
     assert_eq!((seeded.created, seeded.changed), (1, 1));
     assert_eq!(server.get("/a/b/c").unwrap().1.version, 1);
-    let before = server.dump();
+    let before = server.dump_exact();
     let seeded = server.seed(&server.export_tree()).unwrap();
     assert_eq!((seeded.created, seeded.changed), (0, 0));
-    assert_eq!(server.dump(), before);
+    assert_eq!(server.dump_exact(), before);
     server.check().unwrap();
 }
 
@@ -97,7 +97,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
     let scene = Scene::with(|config| config.tree_bytes_max = 100_000);
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    let before = scene.server.dump();
+    let before = scene.server.dump_exact();
     let ttl = |ms| Znode::any().time_to_live(Duration::from_millis(ms));
     for (tree, error) in [
         (
@@ -145,7 +145,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
     ] {
         let refused = scene.server.seed(&tree).unwrap_err();
         assert_eq!(refused.to_string(), error);
-        assert_eq!(scene.server.dump(), before, "{error}");
+        assert_eq!(scene.server.dump_exact(), before, "{error}");
     }
     let large = tree! { "/a" => "", "/b" => vec![0; 99_000] };
     let refused = scene.server.seed(&large).unwrap_err();
@@ -153,7 +153,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
         matches!(refused, SeedError::TreeTooLarge { max: 100_000, .. }),
         "{refused}"
     );
-    assert_eq!(scene.server.dump(), before);
+    assert_eq!(scene.server.dump_exact(), before);
     // Known only to the one who serves it: said with its path.
     let unknown = tree! { "/x" => Znode::any().acl(["nobody:knows:r"]) };
     let refused = scene.server.seed(&unknown).unwrap_err();
@@ -308,4 +308,34 @@ fn random_create(random: &mut Random) -> Request {
         _ => {}
     }
     Request::Create(create)
+}
+
+/// However a tree came to be, and whoever made it: equal ones have equal dumps, and others have not.
+#[test]
+fn equal_trees_have_equal_dumps() {
+    let scene = Scene::new();
+    let other = blocking::Server::builder().start().unwrap();
+    for (path, data) in [("/a", "x"), ("/b", "old"), ("/b/c", "y")] {
+        scene.server.seed(&Tree::new().with(path, data)).unwrap();
+    }
+    scene.server.advance(Duration::from_secs(60));
+    scene.server.seed(&tree! { "/b" => b"\xff\"\n" }).unwrap();
+    let tree = tree! { "/b/c" => "y", "/b" => b"\xff\"\n", "/a" => "x", "/bystander" => "x" };
+    other.seed(&tree).unwrap();
+    let (mut client, _) = Wire::open(other.addr(), 60_000);
+    client.must(&wire::delete("/bystander"));
+    client.must(&wire::create("/bystander", b"1", CreateMode::Ephemeral));
+    assert_ne!(scene.server.dump_exact(), other.dump_exact());
+    assert_eq!(scene.server.dump(), other.dump());
+    client.must(&wire::get("/a", true));
+    assert_eq!(
+        other.dump(),
+        "znode / \"\"\nznode /a \"x\"\nznode /b bytes \"\\xff\\\"\\n\"\nznode /b/c \"y\"\n\
+         znode /bystander \"1\" session 1\nsession 1 connected timeout 60000 ms\n\
+         watch /a data session 1\n"
+    );
+    for other_data in [&b"\xfe\"\n"[..], b"\xff\"", b"\\xff\"\n"] {
+        other.seed(&Tree::new().with("/b", other_data)).unwrap();
+        assert_ne!(scene.server.dump(), other.dump());
+    }
 }

@@ -97,7 +97,7 @@ fn unknown_and_expired_sessions_are_refused_with_zeros() {
     let refused = stranger.resume(SessionId(0x1234), &[1; 16], Zxid(0), TIMEOUT_MS);
     assert_refused(stranger, &refused);
     let (mut client, session) = scene.open_session();
-    scene.server.advance(12 * SECOND);
+    scene.server.advance_strictly(12 * SECOND);
     client.expect_closed();
     let (wire, refused) = resume(&scene, &session, TIMEOUT_MS);
     assert_refused(wire, &refused);
@@ -149,10 +149,10 @@ fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     }
     watcher.must(&wire::children("/p", true));
     // (0 + 10,000) / 3,000 + 1 ticks: due at 12,000.
-    scene.server.advance(Duration::from_millis(11_999));
+    scene.server.advance_strictly(Duration::from_millis(11_999));
     watcher.ping();
     assert!(scene.server.get("/p/a").is_some());
-    scene.server.advance(Duration::from_millis(1));
+    scene.server.advance_strictly(Duration::from_millis(1));
     let events: Vec<_> = (0..3).map(|_| watcher.event()).collect();
     assert!(events.iter().all(|event| event.zxid == events[0].zxid));
     let kinds: Vec<_> = events
@@ -189,7 +189,7 @@ fn requests_keep_a_session_alive_and_events_do_not() {
     watching.must(&wire::watch("/w"));
     pinging.must(&wire::create("/w", b"", CreateMode::Persistent));
     for _ in 0..4 {
-        scene.server.advance(5 * SECOND);
+        scene.server.advance_strictly(5 * SECOND);
         pinging.ping();
         reading.must(&wire::exists("/", false));
         pinging.must(&wire::set("/w", b""));
@@ -300,7 +300,7 @@ fn timeout_changes_with_the_reconnect() {
     let (_first, session) = scene.open_session();
     let (_second, resumed) = resume(&scene, &session, 30_000);
     assert_eq!(resumed.timeout_ms, 30_000);
-    scene.server.advance(20 * SECOND);
+    scene.server.advance_strictly(20 * SECOND);
     assert_eq!(scene.server.sessions().len(), 2);
     let (mut third, resumed) = resume(&scene, &session, 6_000);
     assert_eq!(resumed.timeout_ms, 6_000);
@@ -311,7 +311,7 @@ fn timeout_changes_with_the_reconnect() {
         .unwrap();
     assert_eq!(info.timeout, 6 * SECOND);
     assert!(info.is_connected);
-    scene.server.advance(9 * SECOND);
+    scene.server.advance_strictly(9 * SECOND);
     third.expect_closed();
     assert_eq!(scene.server.sessions().len(), 1);
     scene.end();

@@ -7,9 +7,12 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use minikeeper::{Config, Server as AsyncServer, blocking::Server};
+use minikeeper::{Config, Fault, OpCode, Server as AsyncServer, Znode, blocking::Server, tree};
 use minikeeper_protocol::{ConnectRequest, Create, CreateMode, EventKind, Request, Xid};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_tests::{
+    random::Random,
+    wire::{self, Wire},
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::{Scene, TIMEOUT_MS, wait_until};
@@ -29,12 +32,12 @@ fn silent_session_expires_exactly_its_timeout_after_it_was_heard_of() {
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     for _ in 0..5 {
-        scene.server.advance(1_234 * MS);
+        scene.server.advance_strictly(1_234 * MS);
         client.ping();
     }
-    scene.server.advance(10 * SECOND - MS);
+    scene.server.advance_strictly(10 * SECOND - MS);
     assert!(scene.server.get("/e").is_some());
-    scene.server.advance(MS);
+    scene.server.advance_strictly(MS);
     assert!(scene.server.get("/e").is_none());
     client.expect_closed();
     scene.end();
@@ -79,9 +82,9 @@ fn session_of_a_server_that_rounds_expires_at_the_tick_past_its_timeout() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    scene.server.advance(12 * SECOND - MS);
+    scene.server.advance_strictly(12 * SECOND - MS);
     assert!(scene.server.get("/e").is_some());
-    scene.server.advance(MS);
+    scene.server.advance_strictly(MS);
     assert!(scene.server.get("/e").is_none());
     client.expect_closed();
     scene.end();
@@ -120,7 +123,7 @@ fn advance_of_a_running_clock_walks_the_deadlines_and_goes_on() {
     }
     let before = server.now();
     assert!(!before.is_frozen);
-    server.advance(50 * SECOND);
+    server.advance_strictly(50 * SECOND);
     assert_eq!(server.sessions().len(), 1);
     let after = server.now();
     assert!(after.elapsed >= before.elapsed + 50 * SECOND);
@@ -145,7 +148,7 @@ fn session_of_a_running_clock_expires_by_itself_after_a_jump_close_to_its_deadli
     let server = running();
     let (mut client, _) = Wire::open(server.addr(), 60_000);
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    server.advance(60 * SECOND - 50 * MS);
+    server.advance_strictly(60 * SECOND - 50 * MS);
     wait_until("the session expires by itself", || {
         server.sessions().is_empty()
     });
@@ -163,7 +166,7 @@ fn session_does_not_expire_while_time_is_frozen_and_does_once_it_is_free() {
     assert!(frozen.is_frozen);
     let left = server.sessions()[0].timeout_left;
     assert!(left <= 60 * SECOND && left > Duration::ZERO);
-    server.advance(left - MS);
+    server.advance_strictly(left - MS);
     assert_eq!(server.sessions()[0].id, session.session_id);
     assert_eq!(server.sessions()[0].timeout_left, MS);
     assert_eq!(server.now().elapsed, frozen.elapsed + left - MS);
@@ -262,6 +265,9 @@ async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     let mut second = open_local(&server, 20_000).await;
     tokio::time::sleep(60 * SECOND).await;
     assert_eq!(seen(&server), (2, Duration::ZERO));
+    // Connected sessions do not run into their timeouts, unless they are not heard.
+    let deaf = Fault::drop_request().on(OpCode::Ping).optional();
+    server.inject(deaf).unwrap().keep();
     server.auto_advance(Some(100 * MS));
     tokio::time::sleep(99 * MS).await;
     assert_eq!(seen(&server), (2, Duration::ZERO));
@@ -285,6 +291,7 @@ async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     assert_eq!(seen(&server), (0, 30 * SECOND));
     // Switched off nothing is moved, nor on a clock that runs.
     server.auto_advance(None);
+    server.reset_faults();
     let third = open_local(&server, 10_000).await;
     tokio::time::sleep(60 * SECOND).await;
     assert_eq!(seen(&server), (1, 30 * SECOND));
@@ -329,9 +336,180 @@ fn interval_of_saves_is_that_of_the_servers_clock() {
     client.must(&wire::create("/kept", b"", CreateMode::Persistent));
     let zxid = client.call(&Request::Ping).zxid;
     // By then the session has expired, which is a change too.
-    server.advance(3_600 * SECOND);
+    server.advance_strictly(3_600 * SECOND);
     let name = format!("version-2/snapshot.{:x}", zxid.0 + 1);
     wait_until("the state is saved", || dir.join(&name).exists());
     drop(server);
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A jump kills nobody's client: whoever is connected would have sent pings on the way. Everything
+/// else happens as ever, at its own time.
+#[test]
+fn connected_sessions_survive_a_jump_of_any_length_and_others_do_not() {
+    let scene = Scene::new();
+    let leased = Znode::from("").time_to_live(60 * SECOND);
+    scene.server.seed(&tree! { "/c" => leased }).unwrap();
+    let (mut client, _) = scene.open_session();
+    client.must(&wire::create("/mine", b"", CreateMode::Ephemeral));
+    client.must(&wire::children("/", true));
+    let (mut gone, gones) = scene.open_session();
+    gone.must(&wire::create("/gone", b"", CreateMode::Ephemeral));
+    drop(gone);
+    wait_until("its connection is gone", || scene.server.connections() == 2);
+    let (mut paused, paused_session) = scene.open_session();
+    paused.must(&wire::create("/paused", b"", CreateMode::Ephemeral));
+    scene.server.silence(paused_session.session_id).unwrap();
+    let (mut cut, _) = scene.open_session();
+    cut.must(&wire::create("/cut", b"", CreateMode::Ephemeral));
+    scene.server.disconnect("/cut").unwrap();
+    let there = |path| scene.server.get(path).is_some();
+    scene.server.advance(10 * SECOND - MS);
+    assert!(there("/gone") && there("/paused") && there("/cut"));
+    scene.server.advance(MS);
+    assert!(!there("/gone") && !there("/paused") && !there("/cut"));
+    assert!(scene.server.expire(gones.session_id).is_err());
+    scene.server.advance(24 * 3_600 * SECOND);
+    assert!(there("/mine"));
+    assert!(!there("/c"), "its time to live has ended on the way");
+    assert_eq!(client.event().kind, EventKind::ChildrenChanged);
+    client.must(&wire::get("/mine", false));
+    // From the end of the jump on it has its whole timeout.
+    scene.server.advance_strictly(10 * SECOND - MS);
+    assert!(there("/mine"));
+    scene.server.advance_strictly(MS);
+    assert!(!there("/mine"));
+    client.expect_closed();
+}
+
+/// Which faults keep a connected session from being heard, so that a jump ends it.
+#[test]
+fn jump_ends_a_connected_session_whose_pings_are_lost() {
+    let ping = || Fault::drop_request().on(OpCode::Ping).optional();
+    let hour = 3_600 * SECOND;
+    for (fault, survives) in [
+        (ping(), false),
+        (Fault::drop_request().optional(), false),
+        (Fault::delay(10 * SECOND).optional(), false),
+        (Fault::delay(9 * SECOND).optional(), true),
+        (ping().times(5), true),
+        (ping().with_probability(0.5, 1), true),
+        (ping().skip(1), true),
+        (ping().of(std::net::IpAddr::from([127, 0, 0, 2])), true),
+        (ping().of(std::net::IpAddr::from([127, 0, 0, 1])), false),
+        (Fault::drop_request().at("/x").optional(), true),
+        (Fault::error(minikeeper::ErrorCode::NoAuth).optional(), true),
+    ] {
+        let server = Server::builder().manual_clock().start().unwrap();
+        let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+        let guard = server.inject(fault.clone()).unwrap();
+        server.advance(hour);
+        let is_there = server.find_sessions(session.session_id).len() == 1;
+        assert_eq!(is_there, survives, "{fault}");
+        drop(guard);
+        if survives {
+            client.ping();
+        } else {
+            client.expect_closed();
+        }
+    }
+}
+
+/// A session whose request is delayed is not heard of until that is served.
+#[test]
+fn jump_past_a_delayed_request_is_that_of_a_session_which_says_nothing_until_then() {
+    for (delay, survives) in [(9 * SECOND, true), (11 * SECOND, false)] {
+        let server = Server::builder().manual_clock().start().unwrap();
+        let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+        let fault = Fault::delay(delay).on(OpCode::Exists).once();
+        let guard = server.inject(fault).unwrap();
+        client.send(&wire::exists("/", false));
+        server.until_hit(guard.id(), 1, 10 * SECOND).unwrap();
+        server.advance(60 * SECOND);
+        let is_there = server.find_sessions(session.session_id).len() == 1;
+        assert_eq!(is_there, survives, "{delay:?}");
+    }
+}
+
+/// Sessions of any kind and jumps of any length, strict ones too: who answers lives on, and who does
+/// not ends exactly its timeout after it was heard of last.
+#[test]
+fn jumps_end_exactly_the_sessions_that_are_not_heard() {
+    let seed = std::env::var("MINIKEEPER_SEED").ok();
+    let seed = seed.map_or(1, |seed| seed.parse().unwrap());
+    println!("MINIKEEPER_SEED={seed}");
+    let mut random = Random::new(seed);
+    let mut below = |end: usize| random.below(end) as u64;
+    for _ in 0..20 {
+        let server = Server::builder().manual_clock().start().unwrap();
+        let mut now_ms = 0;
+        // Its connection, session, timeout, when it was heard of last, and whether it answers.
+        let mut sessions = Vec::new();
+        for _ in 0..40 {
+            match below(6) {
+                0 | 1 => {
+                    let timeout_ms = 6_000 + below(50_000);
+                    let (wire, session) =
+                        Wire::open(server.addr(), i32::try_from(timeout_ms).unwrap());
+                    sessions.push((Some(wire), session.session_id, timeout_ms, now_ms, true));
+                }
+                2 if !sessions.is_empty() => {
+                    let index = usize::try_from(below(sessions.len())).unwrap();
+                    let (wire, id, ..) = &mut sessions[index];
+                    let connections = server.connections();
+                    if wire.take().is_some() {
+                        wait_until("it is closed", || server.connections() < connections);
+                    }
+                    assert!(!server.find_sessions(*id).is_empty());
+                    sessions[index].4 = false;
+                }
+                3 if !sessions.is_empty() => {
+                    let index = usize::try_from(below(sessions.len())).unwrap();
+                    server.silence(sessions[index].1).unwrap();
+                    sessions[index].4 = false;
+                }
+                4 => {
+                    let by_ms = below(30_000);
+                    now_ms += by_ms;
+                    server.advance_strictly(Duration::from_millis(by_ms));
+                    sessions.retain(|(_, _, timeout, heard, _)| now_ms - heard < *timeout);
+                }
+                _ => {
+                    let by_ms = below(200_000);
+                    now_ms += by_ms;
+                    server.advance(Duration::from_millis(by_ms));
+                    for session in &mut sessions {
+                        if session.4 {
+                            session.3 = now_ms;
+                        }
+                    }
+                    sessions.retain(|(_, _, timeout, heard, _)| now_ms - heard < *timeout);
+                }
+            }
+            let found: Vec<_> = server.sessions().into_iter().map(|info| info.id).collect();
+            let expected: Vec<_> = sessions.iter().map(|session| session.1).collect();
+            assert_eq!(found, expected, "after {now_ms} ms");
+            server.check().unwrap();
+        }
+    }
+}
+
+/// The server's own way of moving time spares connected sessions too.
+#[tokio::test(start_paused = true)]
+async fn time_that_moves_by_itself_ends_no_connected_session() {
+    let server = AsyncServer::builder().manual_clock().start().await.unwrap();
+    let connected = open_local(&server, 10_000).await;
+    let gone = open_local(&server, 20_000).await;
+    drop(gone);
+    server.auto_advance(Some(100 * MS));
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(seen(&server), (1, 20 * SECOND));
+    tokio::time::sleep(60 * SECOND).await;
+    assert_eq!(seen(&server), (1, 20 * SECOND));
+    // It is heard of no more, so there is something to move on to.
+    let id = server.sessions()[0].id;
+    server.silence(id).unwrap();
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(seen(&server), (0, 30 * SECOND));
+    drop(connected);
 }

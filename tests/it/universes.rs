@@ -1,12 +1,12 @@
 //! Several trees behind one port.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use minikeeper::{UniverseError, blocking};
 use minikeeper_protocol::{
     CreateMode, ErrorCode, EventKind, MultiOp, MultiResult, OpCode, Reply, Request, Zxid,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_tests::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 
@@ -88,7 +88,8 @@ fn session_moves_with_its_first_path() {
         scheme: Some("digest".into()),
         data: Some(b"alice:secret"[..].into()),
     });
-    assert_eq!((mine.sessions().len(), server.sessions().len()), (0, 1));
+    assert_eq!((mine.sessions().len(), server.sessions().len()), (1, 1));
+    assert!(mine.sessions()[0].is_unbound && server.sessions()[0].is_unbound);
     client.send(&wire::create("/mine/a", b"", CreateMode::Ephemeral));
     client.send(&wire::get("/mine/a", false));
     client.answer(OpCode::Create).outcome.unwrap();
@@ -97,6 +98,7 @@ fn session_moves_with_its_first_path() {
     assert!(format!("{who:?}").contains("alice"), "{who:?}");
     assert_eq!((mine.sessions().len(), server.sessions().len()), (1, 0));
     assert_eq!(mine.sessions()[0].id, session.session_id);
+    assert!(!mine.sessions()[0].is_unbound);
     server.check().unwrap();
     // Over another connection it is known by its id.
     drop(client);
@@ -139,7 +141,7 @@ fn each_has_its_time_and_its_sessions() {
         client
     };
     let (mut first, mut second) = (open("/one/e"), open("/two/e"));
-    one.advance(Duration::from_secs(60));
+    one.advance_strictly(Duration::from_secs(60));
     first.expect_closed();
     second.ping();
     assert!(one.get("/e").is_none() && two.get("/e").is_some());
@@ -229,4 +231,93 @@ fn sessions_of_a_universe_expire_by_themselves() {
     // A copy of a server whose time runs: its time goes on too.
     let copy = server.fork("copy").unwrap();
     copy.check().unwrap();
+}
+
+/// Until its client has sent a path, a session may belong to any universe. Each finds it where it is
+/// named beyond doubt, and the only one beside the server's own in any way.
+#[test]
+fn session_of_no_universe_yet_is_found_from_each() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    let id = session.session_id;
+    for universe in [&*mine, server.universe()] {
+        let sessions = universe.sessions();
+        assert_eq!(sessions.len(), 1);
+        assert!(sessions[0].is_unbound && sessions[0].id == id);
+        for who in ["127.0.0.1", "ip:127.0.0.1"] {
+            assert_eq!(universe.find_sessions(who), [id]);
+        }
+    }
+    // With a third one it may be that one's client.
+    let other = server.create_universe("other").unwrap();
+    for universe in [&*mine, &*other] {
+        assert!(universe.sessions().is_empty());
+        assert_eq!(universe.find_sessions(id), [id]);
+        assert_eq!(universe.find_sessions(client.local_address()), [id]);
+        for vague in ["127.0.0.1", "ip:127.0.0.1"] {
+            let vague = universe.expire(vague).unwrap_err().to_string();
+            assert!(
+                vague.contains("name one by id or by address and port"),
+                "{vague}"
+            );
+        }
+    }
+    assert_eq!(server.find_sessions("127.0.0.1"), [id]);
+    assert!(server.sessions()[0].is_unbound);
+    // It is cut, and comes back.
+    assert_eq!(mine.disconnect(id), Ok(1));
+    client.expect_closed();
+    wait_until("the connection is gone", || server.connections() == 0);
+    assert!(!server.sessions()[0].is_unbound);
+    let (mut client, _) = resume(&server, &session);
+    // Not heard, wherever it goes.
+    assert_eq!(mine.silence(id), Ok(1));
+    assert!(server.faults().len() == 1 && mine.faults().len() == 1);
+    client.send(&Request::Ping);
+    wait_until("it is lost", || server.faults()[0].hits == 1);
+    assert_eq!(mine.unsilence(id), Ok(1));
+    assert!(server.faults().is_empty() && mine.faults().is_empty());
+    client.ping();
+    // It belongs to one, and to no other.
+    client.must(&wire::create("/mine/a", b"", CreateMode::Ephemeral));
+    assert!(!mine.sessions()[0].is_unbound);
+    assert!(other.sessions().is_empty() && server.sessions().is_empty());
+    assert!(other.expire(id).is_err() && server.expire(id).is_err());
+    assert_eq!(mine.expire(id), Ok(1));
+    client.expect_closed();
+    // One that is ended before it has said a word.
+    let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
+    assert_eq!(mine.expire(session.session_id), Ok(1));
+    client.expect_closed();
+}
+
+/// What a universe lists is what its waits count.
+#[test]
+fn sessions_are_waited_for() {
+    let server = start();
+    let mine = server.create_universe("mine").unwrap();
+    let (first, second) = thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.until_sessions(2, PATIENCE));
+        let (first, _) = Wire::open(server.addr(), TIMEOUT_MS);
+        let (mut second, _) = Wire::open(server.addr(), TIMEOUT_MS);
+        waiting.join().unwrap().unwrap();
+        second.must(&wire::create("/mine/a", b"", CreateMode::Persistent));
+        (first, second)
+    });
+    server.until_sessions(1, PATIENCE).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        mine.until_sessions(2, PATIENCE).await.unwrap();
+        drop(first);
+        mine.until_sessions(1, PATIENCE).await.unwrap();
+        let none = mine.until_sessions(0, Duration::from_millis(1)).await;
+        let error = none.unwrap_err().to_string();
+        assert!(error.starts_with("0 sessions are there: not within 1ms; there is 1 session: 0x"));
+        mine.expire_told(second.local_address()).await.unwrap();
+        mine.until_sessions(0, PATIENCE).await.unwrap();
+    });
 }

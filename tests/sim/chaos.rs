@@ -61,7 +61,7 @@ async fn disturb(
                 "delay"
             }
             _ => match (site.server(), client.session_id()) {
-                (Some(server), Some(session)) if server.expire(session) => {
+                (Some(server), Some(session)) if server.expire(session).is_ok() => {
                     judge.expired(victim, client.epoch());
                     "expiry"
                 }

@@ -71,7 +71,7 @@ async fn contenders_on_both_clients_are_served_in_the_order_in_which_they_came()
         }
         // A cut changes nothing of it.
         cut(&server, &theirs);
-        server.disconnect(ours.session_id().unwrap());
+        server.disconnect(ours.session_id().unwrap()).unwrap();
         drop(mine);
         for task in tasks {
             soon(task).await.unwrap();

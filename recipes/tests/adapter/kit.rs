@@ -47,12 +47,12 @@ pub(crate) async fn adapter(server: &Server) -> Adapter {
 
 /// Ends the session that the adapter has just now.
 pub(crate) fn expire(server: &Server, adapter: &Adapter) {
-    server.expire(adapter.session().unwrap());
+    server.expire(adapter.session().unwrap()).unwrap();
 }
 
 /// Ends the connection that the adapter has just now.
 pub(crate) fn cut(server: &Server, adapter: &Adapter) {
-    server.disconnect(adapter.session().unwrap());
+    server.disconnect(adapter.session().unwrap()).unwrap();
 }
 
 /// The names in a directory.

@@ -409,7 +409,7 @@ async fn multi_lock_test_2_clients() {
     let guard = soon(waiting).await.unwrap().unwrap();
     // Loss of one member is loss of all.
     let session = server.get(guard.guards()[1].path()).unwrap().1;
-    server.expire(session.ephemeral_owner);
+    server.expire(session.ephemeral_owner).unwrap();
     soon(guard.lost()).await;
     assert!(matches!(guard.status(), Status::Lost(_)));
     drop(guard);

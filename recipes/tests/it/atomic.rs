@@ -234,7 +234,7 @@ async fn changes_go_on_in_a_new_session() {
         link.delay_replies(Duration::from_millis(1));
         let (change, ()) = tokio::join!(soon(counter.increment()), async {
             sleep(Duration::from_millis(delay_ms)).await;
-            server.expire(client.session_id().unwrap());
+            server.expire(client.session_id().unwrap()).unwrap();
         });
         let value = counter.get().await.unwrap();
         match change {

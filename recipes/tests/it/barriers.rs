@@ -126,7 +126,7 @@ async fn waiting_outlasts_interruptions_and_sessions() {
     changer.set_data(PATH, b"new", None).await.unwrap();
     link.cut();
     sleep(Duration::from_secs(1)).await;
-    server.expire(client.session_id().unwrap());
+    server.expire(client.session_id().unwrap()).unwrap();
     sleep(Duration::from_secs(10)).await;
     assert!(!waiting.is_finished());
     // Removed while nobody is told.
@@ -242,7 +242,7 @@ async fn sessions_expire_and_links_are_cut_in_every_phase() {
             let fault = async || {
                 sleep(Duration::from_millis(delay_ms)).await;
                 if is_expired {
-                    server.expire(client.session_id().unwrap());
+                    server.expire(client.session_id().unwrap()).unwrap();
                 } else {
                     link.cut();
                 }
@@ -342,7 +342,7 @@ async fn member_without_a_session_does_not_wait_for_the_next_round() {
     let (other, _, _) = double(&server, 2, 2).await;
     for _ in 0..3 {
         let (lost, member) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
-        server.expire(client.session_id().unwrap());
+        server.expire(client.session_id().unwrap()).unwrap();
         soon(member.unwrap().leave()).await.unwrap();
         // It enters again before the first has left.
         let again = tokio::spawn({
@@ -367,8 +367,8 @@ async fn ready_of_a_round_that_died_lets_nobody_in() {
     let (other, second, _) = double(&server, 2, 2).await;
     let (first, both) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
     // Every member goes without leaving.
-    server.expire(client.session_id().unwrap());
-    server.expire(second.session_id().unwrap());
+    server.expire(client.session_id().unwrap()).unwrap();
+    server.expire(second.session_id().unwrap()).unwrap();
     drop((first, both));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(queue(&server), ["ready"]);

@@ -167,7 +167,7 @@ async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
                 async move { lock.acquire().await }
             });
             sleep(Duration::from_millis(delay_ms)).await;
-            server.expire(session);
+            server.expire(session).unwrap();
             drop(held);
             let guard = soon(waiting).await.unwrap().unwrap();
             let epoch = victim.client.epoch();

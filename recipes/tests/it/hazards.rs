@@ -95,7 +95,7 @@ async fn h8_each_attempt_has_a_prefix_of_its_own() {
             until("it waits", || queue(&server).len() == 2).await;
             let name = queue(&server).remove(1);
             assert!(prefixes.insert(name[..naming::PROTECTION_BYTES].to_owned()));
-            server.expire(one.client.session_id().unwrap());
+            server.expire(one.client.session_id().unwrap()).unwrap();
             until("its znode goes", || !queue(&server).contains(&name)).await;
         }
         drop(held);

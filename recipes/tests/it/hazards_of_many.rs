@@ -69,7 +69,7 @@ async fn h30_loss_is_not_missed_among_many_changes_nobody_looked_at() {
         one.link.cut();
         sleep(Duration::from_millis(100)).await;
     }
-    server.expire(one.client.session_id().unwrap());
+    server.expire(one.client.session_id().unwrap()).unwrap();
     until("there is a new session", || one.client.epoch().0 == 2).await;
     for _ in 0..100 {
         one.link.cut();
@@ -118,7 +118,7 @@ async fn h35_znodes_of_locks_end_with_their_session() {
             "{path}"
         );
     }
-    server.expire(session);
+    server.expire(session).unwrap();
     for path in ["/l/a", "/l/b", "/l/c/leases", "/l/c/locks"] {
         assert!(
             server.children(path).unwrap_or_default().is_empty(),

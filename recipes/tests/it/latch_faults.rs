@@ -30,7 +30,7 @@ async fn h5_expiring_at_every_step_makes_no_second_leader() {
                     LeaderLatch::start_with(client.clone(), PATH, "", options(lock.clone()))
                         .unwrap();
                 sleep(Duration::from_millis(delay_ms)).await;
-                server.expire(session);
+                server.expire(session).unwrap();
                 drop(other);
                 soon(latch.wait()).await.unwrap();
                 until("one is left", || queue(&server).len() == 1).await;
@@ -91,7 +91,7 @@ async fn h39_late_reply_of_an_old_session_names_no_znode() {
         let latch = LeaderLatch::start_with(client.clone(), PATH, "", options(lock)).unwrap();
         until("it is created", || queue(&server).len() == 1).await;
         let first = queue(&server).remove(0);
-        server.expire(session);
+        server.expire(session).unwrap();
         soon(latch.wait()).await.unwrap();
         let own = latch.own_path().unwrap();
         assert_ne!(naming::name_of(&own), first);

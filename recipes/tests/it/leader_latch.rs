@@ -29,7 +29,7 @@ impl Contender {
 
     pub(crate) fn expire(&self, server: &Server) {
         if let Some(session) = self.client.session_id() {
-            server.expire(session);
+            server.expire(session).unwrap();
         }
     }
 }

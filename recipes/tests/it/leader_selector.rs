@@ -160,14 +160,14 @@ async fn test_kill_session() {
     until("it queues", || queue(&server).len() == 2).await;
     for _ in 0..15 {
         let session = other.client.session_id().unwrap();
-        server.expire(session);
+        server.expire(session).unwrap();
         until("it is in a new session", || {
             other.client.session_id().is_some_and(|id| id != session) && queue(&server).len() == 2
         })
         .await;
         assert!(one.selector.has_leadership() && !other.selector.has_leadership());
     }
-    server.expire(one.client.session_id().unwrap());
+    server.expire(one.client.session_id().unwrap()).unwrap();
     until("the other leads", || other.selector.has_leadership()).await;
     assert!(!one.selector.has_leadership());
     until("it queues again", || queue(&server).len() == 2).await;

@@ -128,7 +128,7 @@ async fn s9_lost_lock_is_queued_for_anew() {
     let lock = here.lock.clone();
     let waiting = tokio::spawn(async move { lock.acquire().await.unwrap() });
     sleep(Duration::from_millis(1)).await;
-    server.expire(here.client.session_id().unwrap());
+    server.expire(here.client.session_id().unwrap()).unwrap();
     let there = contender(&server, 2).await;
     let other = soon(there.lock.acquire()).await.unwrap();
     assert!(held.token() < other.token());

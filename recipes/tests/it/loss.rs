@@ -20,7 +20,7 @@ async fn h1_holder_is_told_of_an_expired_session() {
     let session = holder.client.session_id().unwrap();
     let (loss, _) = tokio::join!(soon(guard.lost()), async {
         sleep(Duration::from_secs(1)).await;
-        server.expire(session);
+        server.expire(session).unwrap();
     });
     // The server tells of the znode before it ends the connection.
     assert!(
@@ -128,7 +128,7 @@ async fn work_is_dropped_with_the_lock() {
     let session = holder.client.session_id().unwrap();
     let (result, _) = tokio::join!(soon(guard.run(std::future::pending::<()>())), async {
         sleep(Duration::from_secs(1)).await;
-        server.expire(session);
+        server.expire(session).unwrap();
     });
     assert!(result.is_err());
 }
@@ -139,7 +139,7 @@ async fn h3_lost_hold_is_not_entered_again() {
     let holder = contender(&server, 1).await;
     let owner = Owner::new();
     let guard = holder.lock.acquire_as(&owner).await.unwrap();
-    server.expire(holder.client.session_id().unwrap());
+    server.expire(holder.client.session_id().unwrap()).unwrap();
     soon(guard.lost()).await;
     let error = holder.lock.acquire_as(&owner).await.unwrap_err();
     assert!(matches!(error, LockError::HoldLost { .. }), "{error}");
@@ -157,7 +157,7 @@ async fn h7_guarded_write_happens_only_under_the_lock() {
         |multi: minikeeper_client::Multi| multi.create("/done", b"", CreateMode::Persistent);
     guard.multi(change).await.unwrap();
     holder.client.delete("/done", None).await.unwrap();
-    server.expire(holder.client.session_id().unwrap());
+    server.expire(holder.client.session_id().unwrap()).unwrap();
     soon(guard.lost()).await;
     let error = guard.multi(change).await.unwrap_err();
     let expected = Error::MultiRefused {

@@ -153,7 +153,7 @@ async fn test_killed_session() {
         async move { lock.acquire().await }
     });
     until("it waits", || queues(&server) == [2, 1, 1]).await;
-    server.expire(shared.client.session_id().unwrap());
+    server.expire(shared.client.session_id().unwrap()).unwrap();
     soon(guard.lost()).await;
     assert!(matches!(guard.status(), Status::Lost(_)));
     let second = soon(waiting).await.unwrap().unwrap();
@@ -486,7 +486,7 @@ async fn h5_session_lost_between_members_is_no_grant() {
         async move { lock.acquire().await }
     });
     until("it waits", || queues(&server) == [1, 2, 0]).await;
-    server.expire(one.client.session_id().unwrap());
+    server.expire(one.client.session_id().unwrap()).unwrap();
     until("it waits again", || queues(&server) == [0, 2, 0]).await;
     drop(held);
     let error = soon(waiting).await.unwrap().unwrap_err();

@@ -159,7 +159,7 @@ async fn test_killed_session() {
             async move { lock.acquire().await }
         });
         until("it waits", || queue(&server).len() == 2).await;
-        server.expire(shared.client.session_id().unwrap());
+        server.expire(shared.client.session_id().unwrap()).unwrap();
         let second = soon(waiting).await.unwrap().unwrap();
         assert!(matches!(guard.status(), Status::Lost(_)));
         assert_eq!(second.status(), Status::Held);
@@ -308,7 +308,9 @@ async fn waiter_in_the_middle_that_leaves_wakes_nobody_wrongly() {
         // The second and third go, one by giving up, one by losing its session.
         waiting[1].abort();
         until("it is gone", || queue(&server).len() == 4).await;
-        server.expire(contenders[2].client.session_id().unwrap());
+        server
+            .expire(contenders[2].client.session_id().unwrap())
+            .unwrap();
         until("it is at the end", || queue(&server).len() == 4).await;
         sleep(Duration::from_secs(1)).await;
         assert!(

@@ -80,7 +80,7 @@ async fn test_recreates_node_when_session_reconnects() {
             let node = PersistentNode::start(kept.clone(), NODE, b"one", mode).unwrap();
             sleep(Duration::from_millis(delay_ms)).await;
             let session = kept.session_id().unwrap();
-            server.expire(session);
+            server.expire(session).unwrap();
             sleep(Duration::from_secs(10)).await;
             let path = soon(node.created()).await.unwrap().unwrap();
             assert_eq!(queue(&server), [naming::name_of(&path)]);

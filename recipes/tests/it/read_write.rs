@@ -190,7 +190,7 @@ async fn test_lock_path() {
         let one = contender(&server, 1, &options).await;
         let two = contender(&server, 2, &options).await;
         let writer = one.lock.acquire_write().await.unwrap();
-        server.expire(one.client.session_id().unwrap());
+        server.expire(one.client.session_id().unwrap()).unwrap();
         let reader = soon(two.lock.acquire_read()).await.unwrap();
         assert_eq!(reader.status(), Status::Held);
         assert!(server.get(writer.path()).is_none());
@@ -236,7 +236,7 @@ async fn h34_lost_writer_cannot_go_on_as_a_reader() {
     let one = contender(&server, 1, &LockOptions::default()).await;
     let owner = Owner::new();
     let writer = one.lock.acquire_write_as(&owner).await.unwrap();
-    server.expire(one.client.session_id().unwrap());
+    server.expire(one.client.session_id().unwrap()).unwrap();
     soon(writer.lost()).await;
     let error = one.lock.acquire_read_as(&owner).await.unwrap_err();
     assert!(matches!(error, LockError::HoldLost { .. }), "{error}");

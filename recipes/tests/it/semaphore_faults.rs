@@ -259,7 +259,7 @@ async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
                 async move { semaphore.acquire().await }
             });
             sleep(Duration::from_millis(delay_ms)).await;
-            server.expire(session);
+            server.expire(session).unwrap();
             drop(held);
             let lease = soon(waiting).await.unwrap().unwrap();
             let epoch = victim.client.epoch();
@@ -336,7 +336,7 @@ async fn lost_lease_is_told() {
     assert_eq!(leases[1].status(), Status::Held);
     let (loss, _) = tokio::join!(soon(leases[1].lost()), async {
         sleep(Duration::from_secs(1)).await;
-        server.expire(one.client.session_id().unwrap());
+        server.expire(one.client.session_id().unwrap()).unwrap();
     });
     assert!(matches!(loss, Loss::NodeDeleted | Loss::SessionOver));
     assert!(leases[1].run(std::future::pending::<()>()).await.is_err());

@@ -108,7 +108,7 @@ async fn test_killed_session() {
             async move { lock.acquire().await }
         });
         until("it waits", || leases(&server).len() == 2).await;
-        server.expire(shared.client.session_id().unwrap());
+        server.expire(shared.client.session_id().unwrap()).unwrap();
         let second = soon(waiting).await.unwrap().unwrap();
         assert!(matches!(guard.status(), Status::Lost(_)));
         assert_eq!(second.status(), Status::Held);

@@ -163,7 +163,7 @@ async fn test_disconnect_reconnect_event_does_not_fire_value_watcher() {
     link.cut();
     assert!(timeout(LONG, changes.next()).await.is_err());
     // Nor does another session.
-    server.expire(one_client.session_id().unwrap());
+    server.expire(one_client.session_id().unwrap()).unwrap();
     assert!(timeout(LONG, changes.next()).await.is_err());
     assert_eq!(one_client.epoch().0, 2);
     one.set(3).await.unwrap();

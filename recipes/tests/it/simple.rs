@@ -92,7 +92,7 @@ async fn they_time_out_and_are_got_when_a_session_ends() {
         sleep(Duration::from_secs(1)).await;
         link.cut();
         sleep(Duration::from_secs(1)).await;
-        server.expire(holder.session_id().unwrap());
+        server.expire(holder.session_id().unwrap()).unwrap();
         let next = soon(waiting).await.unwrap().unwrap();
         assert!(next.token() > guard.token());
     }

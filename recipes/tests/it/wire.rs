@@ -155,7 +155,7 @@ impl Wire {
     fn expire_own(&self) {
         let session = *self.state.session.lock();
         if let Some(session) = session {
-            self.server.expire(session);
+            self.server.expire(session).unwrap_or(0);
         }
     }
 

@@ -25,6 +25,20 @@ export interface Within {
   withinMs?: number;
 }
 
+/** Whether it is fine that a verb meets no session; else that is an error (404). */
+export interface AllowNone {
+  allowNone?: boolean;
+}
+
+/** What a session asked last: as in the protocol ("getData"), and when, by the universe's clock. */
+export interface LastOperation {
+  name: string;
+  atMs: number;
+}
+
+/** A znode of a tree: text, bytes, null, or an object with `data` or `data_base64`, `acl`, `container`, `ttl_ms`. */
+export type Seed = string | Uint8Array | null | { data?: string | Uint8Array | null; [field: string]: unknown };
+
 /** What a universe's clock shows. */
 export interface Now {
   /** Since its start; decides about expiry. */
@@ -43,10 +57,12 @@ export interface Session {
   address?: string | null;
   isConnected: boolean;
   isSilenced?: boolean;
+  /** Whether its client has not sent a path so far, which says to which universe it belongs. */
+  isUnbound?: boolean;
   identities?: string[];
   ephemerals?: string[];
   watches?: { path: string; kind: string }[];
-  lastOperation?: string | null;
+  lastOperation?: LastOperation | null;
 }
 
 /** A verb that did not do what was asked, or a program that did not run. Its message is a sentence for people. */
@@ -58,15 +74,18 @@ export class MinikeeperError extends Error {
   status?: number;
 }
 
-/** A rule that is in force until it is removed, at the end of `await using` for instance. */
+/**
+ * A rule that is in force until it is removed, at the end of `withFault` or `await using` for instance. One that has never
+ * acted has tested nothing: its end rejects with MinikeeperError (409), unless it was injected with `optional: true`.
+ */
 export class Fault {
   readonly id: number | string;
-  /** How often it was met so far. */
+  /** How often it has acted so far. */
   hits(): Promise<number>;
   /** Waits until it has been met so often, 1 by default. */
   untilHit(hits?: number, options?: Within): Promise<void>;
-  /** Takes it back. */
-  remove(): Promise<void>;
+  /** Takes it back; resolves to how often it has acted. Rejects if it never has and is not optional. */
+  remove(): Promise<number>;
 }
 
 /**
@@ -87,8 +106,11 @@ export class Universe {
 
   /** What the clock shows. */
   now(): Promise<Now>;
-  /** Moves the clock ahead, deadline by deadline. At the end all that was due has happened and been sent. */
-  advance(options: { byMs: number }): Promise<void>;
+  /**
+   * Moves the clock ahead, deadline by deadline. At the end all that was due has happened and been sent. Connected sessions
+   * live on, however far it moves, as their clients would have sent pings on the way; `strict` ends them too.
+   */
+  advance(options: { byMs: number; strict?: boolean }): Promise<void>;
   /** Stops the clock: nothing expires, whoever sleeps or is stopped at a breakpoint. */
   freeze(): Promise<void>;
   /** Lets the clock go on from where it stands. */
@@ -96,29 +118,35 @@ export class Universe {
   /** Moves the clock to its next deadline whenever no client has asked anything for so long; null switches that off. */
   autoAdvance(options: { idleMs: number | null }): Promise<void>;
 
-  /** Every session, connected or not. */
+  /**
+   * Every session, connected or not. A client shows by its first request with a path which universe its session belongs to:
+   * until then it is found by its id, or by its address with the port, from every universe of the server; and listed
+   * (`isUnbound`) in one that is the only one beside the server's own.
+   */
   sessions(): Promise<Session[]>;
   /**
    * Ends sessions as if their time were up. Resolves to how many when their ephemerals are gone and the events about it
-   * have been sent.
+   * have been sent. That it meets none is an error, here and below, unless `allowNone` says that this is fine.
    */
-  expire(who: Who): Promise<number>;
+  expire(who: Who, options?: AllowNone): Promise<number>;
   /** Cuts the connections of sessions, which live on. Resolves to how many had one. */
-  disconnect(who: Who): Promise<number>;
+  disconnect(who: Who, options?: AllowNone): Promise<number>;
   /** Cuts every connection of a client; all sessions live on. */
   disconnectAll(): Promise<void>;
   /** Stops serving sessions: they are not heard and get no answers, as in a long pause of a collector. */
-  silence(who: Who): Promise<number>;
+  silence(who: Who, options?: AllowNone): Promise<number>;
   /** Serves silenced sessions again. */
-  unsilence(who: Who): Promise<number>;
+  unsilence(who: Who, options?: AllowNone): Promise<number>;
 
   /** Adds a rule: the fields of a fault in the control API. */
   inject(fault: Record<string, unknown>): Promise<Fault>;
+  /** Does something with a rule in force, and takes the rule back; rejects if it has never acted and is not optional. */
+  withFault<T>(fault: Record<string, unknown>, use: (fault: Fault) => Promise<T> | T): Promise<T>;
   /** The rules in force, each with its id and its hits. */
   faults(): Promise<Record<string, unknown>[]>;
-  /** Takes a rule back. */
-  removeFault(fault: Fault | number | string): Promise<void>;
-  /** Takes all rules back. */
+  /** Takes a rule back: see `Fault.remove`. */
+  removeFault(fault: Fault | number | string): Promise<number>;
+  /** Takes all rules back, whether they have acted or not. */
   resetFaults(): Promise<void>;
   /** Waits until a rule has been met so often, 1 by default. */
   untilHit(fault: Fault | number | string, hits?: number, options?: Within): Promise<void>;
@@ -127,19 +155,19 @@ export class Universe {
   get(path: string): Promise<{ data: Buffer | null; stat: Record<string, unknown> }>;
   /** The names of a znode's children. */
   children(path: string): Promise<string[]>;
-  /** Everything there is, as text for people. */
+  /** Znodes, sessions and watches as text, to be read and compared: equal trees give equal text. */
   dump(): Promise<string>;
   /** The tree in the form `seed` takes: an object by path for "json", the default, or a text for "yaml". */
   exportTree(options?: { format?: 'json' | 'yaml' }): Promise<any>;
-  /** Puts znodes there: `{'/app/config': 'on'}`, a tree as `exportTree` gives it, or a text in YAML. */
-  seed(tree: Record<string, unknown> | string): Promise<void>;
+  /** Puts znodes there: `{'/app/config': 'on', '/raw': Buffer.of(255)}`, a tree as `exportTree` gives it, or a text in YAML. */
+  seed(tree: Record<string, Seed> | string): Promise<void>;
   /** Marks the state of now, sessions and watches included. */
   snapshot(): Promise<number | string>;
   /** Goes back to a mark, which stays. */
   restore(snapshot: number | string): Promise<void>;
   /** Forgets a mark. */
   dropSnapshot(snapshot: number | string): Promise<void>;
-  /** Saves to the data directory now. */
+  /** Saves to the data directory now. About the whole server: it rejects on a universe that was created. */
   save(): Promise<void>;
   /** Writes a data directory that an Apache ZooKeeper 3.8 or 3.9 starts from. */
   exportData(dir: string): Promise<Record<string, unknown>>;
@@ -147,6 +175,7 @@ export class Universe {
   importData(dir: string): Promise<Record<string, unknown>>;
 
   /**
+   * About the whole server, as `comeUp` and `restart` are: they reject on a universe that was created.
    * Cuts every connection of a client and refuses new ones until `comeUp`. The verbs of this object work meanwhile; others
    * reach the server at the HOST:PORT this resolves to: `new Universe(await server.goDown()).comeUp()`.
    */
@@ -171,6 +200,8 @@ export class Universe {
   untilChildren(path: string, count: number, options?: Within): Promise<void>;
   /** Waits until so many contenders stand in the queue of a lock, its holder included. */
   untilContenders(lock: string, count: number, options?: Within): Promise<void>;
+  /** Waits until there are exactly so many sessions, connected or not: those that `sessions` lists. */
+  untilSessions(count: number, options?: Within): Promise<void>;
   /** Waits until no client has asked anything but pings for `quietMs`, 50 by default. */
   untilIdle(options?: { quietMs?: number } & Within): Promise<void>;
 }
@@ -202,6 +233,12 @@ export class Server extends Universe {
   readonly log: string;
   /** Starts it, unless it runs; after `stop` on the port it had. */
   start(): Promise<this>;
+  /**
+   * Undoes what a test may have left on the server itself, so that clients can connect: for a `beforeEach`. Starts the
+   * program if it does not run or answer, brings the server up if it is down, takes back the faults of its own universe,
+   * and lets its clock run. Znodes, sessions and universes stay.
+   */
+  ensureReady(): Promise<this>;
   /** Stops it, as SIGTERM does; it saves before if it has a `dataDir`. Nothing happens if it does not run. */
   stop(): Promise<void>;
   /** Ends it as a crash does: what it keeps is its last save. */

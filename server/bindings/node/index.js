@@ -12,6 +12,7 @@ const WITHIN_MS = 10_000;
 
 class Fault {
   #universe;
+  #hits;
 
   constructor(universe, id) {
     this.#universe = universe;
@@ -19,16 +20,37 @@ class Fault {
   }
 
   async hits() {
+    if (this.#hits !== undefined) return this.#hits;
     const faults = await this.#universe.faults();
-    return faults.find((fault) => (fault.fault ?? fault.id) === this.id)?.hits ?? 0;
+    const fault = faults.find((one) => (one.fault ?? one.id) === this.id);
+    if (fault === undefined) {
+      throw new MinikeeperError(`fault ${this.id}: unknown, or removed by somebody else`, { status: 404 });
+    }
+    return fault.hits;
   }
 
   untilHit(hits, options) {
     return this.#universe.untilHit(this, hits, options);
   }
 
-  remove() {
-    return this.#universe.removeFault(this);
+  async remove() {
+    try {
+      this.#hits = await this.#universe.removeFault(this.id);
+    } catch (error) {
+      if (error.status === 409) this.#hits = 0;
+      throw error;
+    }
+    return this.#hits;
+  }
+
+  /** At the end of its scope: who has removed it by hand knows what became of it. */
+  async _end() {
+    if (this.#hits !== undefined) return;
+    try {
+      await this.remove();
+    } catch (error) {
+      if (error.status !== 404) throw error;
+    }
   }
 }
 
@@ -62,8 +84,8 @@ class Universe {
     return { elapsedMs, wallMs, isFrozen };
   }
 
-  async advance({ byMs }) {
-    await this._api.act('advance', { by_ms: byMs });
+  async advance({ byMs, strict = false }) {
+    await this._api.act('advance', { by_ms: byMs, ...(strict && { strict }) });
   }
 
   async freeze() {
@@ -83,28 +105,28 @@ class Universe {
   async sessions() {
     const { sessions } = await this._api.read('sessions');
     return sessions.map((session) =>
-      Object.fromEntries(Object.entries(session).map(([name, value]) => [camelCase(name), value])),
+      ({ ...camelCased(session), lastOperation: session.last_operation && camelCased(session.last_operation) }),
     );
   }
 
-  async expire(who) {
-    return (await this._api.act('expire', whoJson(who))).count;
+  async expire(who, { allowNone = false } = {}) {
+    return (await this._api.act('expire', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
   }
 
-  async disconnect(who) {
-    return (await this._api.act('disconnect', whoJson(who))).count;
+  async disconnect(who, { allowNone = false } = {}) {
+    return (await this._api.act('disconnect', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
   }
 
   async disconnectAll() {
     await this._api.act('disconnect_all');
   }
 
-  async silence(who) {
-    return (await this._api.act('silence', whoJson(who))).count;
+  async silence(who, { allowNone = false } = {}) {
+    return (await this._api.act('silence', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
   }
 
-  async unsilence(who) {
-    return (await this._api.act('unsilence', whoJson(who))).count;
+  async unsilence(who, { allowNone = false } = {}) {
+    return (await this._api.act('unsilence', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
   }
 
   // Faults.
@@ -118,7 +140,22 @@ class Universe {
   }
 
   async removeFault(fault) {
-    await this._api.act('remove_fault', { fault: fault.id ?? fault });
+    if (fault instanceof Fault) return fault.remove();
+    return (await this._api.act('remove_fault', { fault })).hits;
+  }
+
+  async withFault(fault, use) {
+    const injected = await this.inject(fault);
+    let result;
+    try {
+      result = await use(injected);
+    } catch (error) {
+      // What goes wrong already tells more.
+      await injected._end().catch(() => {});
+      throw error;
+    }
+    await injected._end();
+    return result;
   }
 
   async resetFaults() {
@@ -151,7 +188,12 @@ class Universe {
   }
 
   async seed(tree) {
-    await this._api.act('seed', typeof tree === 'string' ? { yaml: tree } : { tree });
+    if (typeof tree === 'string') {
+      await this._api.act('seed', { yaml: tree });
+      return;
+    }
+    const znodes = Object.entries(tree).map(([path, znode]) => [path, znodeJson(znode)]);
+    await this._api.act('seed', { tree: Object.fromEntries(znodes) });
   }
 
   async snapshot() {
@@ -231,6 +273,10 @@ class Universe {
     await this._api.act('until_contenders', { lock, count, within_ms: withinMs });
   }
 
+  async untilSessions(count, { withinMs = WITHIN_MS } = {}) {
+    await this._api.act('until_sessions', { count, within_ms: withinMs });
+  }
+
   async untilIdle({ quietMs = 50, withinMs = WITHIN_MS } = {}) {
     await this._api.act('until_idle', { quiet_ms: quietMs, within_ms: withinMs });
   }
@@ -271,6 +317,22 @@ class Server extends Universe {
     return this;
   }
 
+  async ensureReady() {
+    await this.start();
+    try {
+      await this.comeUp();
+    } catch (error) {
+      if (error.status !== undefined) throw error;
+      // Somebody else has taken it down, and knows where it could be brought up.
+      await this.kill();
+      await this.start();
+    }
+    await this.resetFaults();
+    await this.autoAdvance({ idleMs: null });
+    await this.unfreeze();
+    return this;
+  }
+
   async stop() {
     const program = this.#program;
     this.#program = undefined;
@@ -287,7 +349,7 @@ class Server extends Universe {
 // Node knows it from 18.18 and 20.4 on.
 if (Symbol.asyncDispose !== undefined) {
   Server.prototype[Symbol.asyncDispose] = Server.prototype.stop;
-  Fault.prototype[Symbol.asyncDispose] = Fault.prototype.remove;
+  Fault.prototype[Symbol.asyncDispose] = Fault.prototype._end;
 }
 
 async function startServer(options) {
@@ -307,6 +369,20 @@ function whoJson(who) {
   }
   const [[name, value]] = given;
   return name === 'session' ? whoJson(value) : { [name]: value };
+}
+
+/** A znode of a tree, with bytes as JSON has them. */
+function znodeJson(znode) {
+  if (znode instanceof Uint8Array) return { data_base64: Buffer.from(znode).toString('base64') };
+  if (znode?.data instanceof Uint8Array) {
+    const { data, ...rest } = znode;
+    return { ...znodeJson(data), ...rest };
+  }
+  return znode;
+}
+
+function camelCased(object) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [camelCase(name), value]));
 }
 
 function camelCase(name) {

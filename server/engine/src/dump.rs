@@ -19,7 +19,8 @@ fn write_all(state: &State, out: &mut String) -> std::fmt::Result {
         write!(out, "znode {}", String::from_utf8_lossy(znode.path()))?;
         match znode.data() {
             None => write!(out, " null")?,
-            Some(data) => write!(out, " {:?}", String::from_utf8_lossy(data))?,
+            // No byte is lost, or states would look alike that are not.
+            Some(data) => write!(out, " \"{}\"", data.escape_ascii())?,
         }
         write!(
             out,

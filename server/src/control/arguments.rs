@@ -82,6 +82,11 @@ impl Arguments {
         whole(self.value(name)?).ok_or_else(|| wrong(name, "no whole number"))
     }
 
+    /// Yes or no; no if nothing was given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.given(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
     /// A time.
     pub(crate) fn duration(&self, name: &str) -> Result<Duration, Fault> {
         self.count(name).map(Duration::from_millis)

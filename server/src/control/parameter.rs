@@ -1,5 +1,6 @@
 //! What a verb takes: each parameter's name, kind and help.
 
+use minikeeper_protocol::path;
 use serde_json::{Map, Value, json};
 
 use crate::control::schema;
@@ -61,6 +62,12 @@ impl Parameter {
         )
     }
 
+    /// Whether it is fine that a verb meets nobody.
+    pub(crate) const fn allow_none() -> Self {
+        let help = "Whether it is fine that no session is met; else that is an error";
+        Self::required("allow_none", Kind::Flag, help).with_default("false")
+    }
+
     pub(crate) fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         if let Value::Object(schema) = &mut schema {
@@ -80,8 +87,10 @@ impl Parameter {
 pub enum Kind {
     /// Any text.
     Text,
-    /// The path of a znode; any text, as what is no path names nothing.
+    /// The path of a znode.
     Path,
+    /// Yes or no.
+    Flag,
     /// One part of a path.
     Name,
     /// A time in milliseconds.
@@ -164,7 +173,9 @@ impl Kind {
     /// What JSON Schema says of it.
     pub(crate) fn schema(self) -> Value {
         match self {
-            Self::Text | Self::Path => schema::text(),
+            Self::Text => schema::text(),
+            Self::Path => schema::path(),
+            Self::Flag => schema::boolean(),
             Self::Name => schema::name(),
             Self::DurationMs => {
                 json!({"type": "integer", "minimum": 0, "maximum": DURATION_MS_MAX})
@@ -191,6 +202,11 @@ impl Kind {
                     .filter(|_| is_plain)
                     .map_or_else(|| json!(text), |number| json!(number))
             }
+            Self::Flag => match text {
+                "true" => json!(true),
+                "false" => json!(false),
+                text => json!(text),
+            },
             Self::Json(_) => {
                 serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
             }
@@ -211,8 +227,17 @@ impl Kind {
             _ => Err(format!("{value} is no whole number from 0 to {max}")),
         };
         match self {
-            Self::Text | Self::Path | Self::Name | Self::Who if value.is_string() => Ok(()),
-            Self::Text | Self::Path | Self::Name | Self::Who => Err(format!("{value} is no text")),
+            Self::Path => {
+                let path = value
+                    .as_str()
+                    .ok_or_else(|| format!("{value} is no text"))?;
+                // What is no path would name nothing, for ever.
+                path::validate(path.as_bytes()).map_err(|error| error.to_string())
+            }
+            Self::Text | Self::Name | Self::Who if value.is_string() => Ok(()),
+            Self::Text | Self::Name | Self::Who => Err(format!("{value} is no text")),
+            Self::Flag if value.is_boolean() => Ok(()),
+            Self::Flag => Err(format!("{value} is neither true nor false")),
             Self::DurationMsOrNull if value.is_null() => Ok(()),
             Self::DurationMs | Self::DurationMsOrNull => at_most(DURATION_MS_MAX),
             Self::Count(max) => at_most(max),

@@ -43,6 +43,13 @@ impl Route {
             Some(_) => verbs::find_of_universes(name),
         };
         let verb = verb.ok_or_else(|| {
+            if let (Some(universe), Some(verb)) = (&universe, verbs::find(name)) {
+                return Fault::bad_input(format!(
+                    "{name} is about the whole server, not about universe {universe:?} alone: ask \
+                     the server itself, without a universe, at /v1/{}",
+                    verb.name
+                ));
+            }
             Fault::not_found(format!(
                 "nothing at {:?}; GET /v1/openapi.json tells what there is",
                 uri.path()

@@ -56,6 +56,13 @@ pub(crate) fn name() -> Value {
     json!({"type": "string", "pattern": NAME})
 }
 
+/// The path of a znode, as servers take it.
+pub(crate) fn path() -> Value {
+    const PATH: &str =
+        r"^/$|^(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
+    json!({"type": "string", "pattern": PATH})
+}
+
 /// A tree: znodes by path.
 pub(crate) fn tree() -> Value {
     /// Paths as servers take them, but for those that are the server's own.

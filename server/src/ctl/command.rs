@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use minikeeper::control::{self, Kind, Parameter, Verb};
 use serde_json::{Map, Value, json};
 
@@ -83,6 +83,11 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<Fields, String> 
                     put(parameter.name, json!(count));
                 }
             }
+            Kind::Flag => {
+                if given.get_flag(parameter.name) {
+                    put(parameter.name, json!(true));
+                }
+            }
             Kind::Who => {
                 if let Some(who) = text(parameter.name) {
                     put(values::who(who), json!(who));
@@ -132,6 +137,7 @@ fn argument(parameter: &'static Parameter) -> Arg {
         Kind::DurationMs => argument.value_parser(|text: &str| values::duration(text).map(Some)),
         Kind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
         Kind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
+        Kind::Flag => argument.action(ArgAction::SetTrue),
         Kind::OneOf(words) => argument.value_parser(words.to_vec()),
         _ => argument,
     }
@@ -145,7 +151,9 @@ fn help(parameter: &Parameter) -> String {
         Kind::Json(_) => help.push_str(", as JSON"),
         _ => {}
     }
-    if let Some(default) = parameter.default {
+    if let Some(default) = parameter.default
+        && !matches!(parameter.kind, Kind::Flag)
+    {
         let unit = if matches!(parameter.kind, Kind::DurationMs | Kind::DurationMsOrNull) {
             "ms"
         } else {

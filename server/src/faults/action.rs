@@ -34,9 +34,9 @@ pub enum FaultAction {
     /// It is served even if its client has gone meanwhile, as one that was on its way; but not once
     /// the server has closed the connection, because the session expired for example.
     Delay(Duration),
-    /// `drop`: the request is lost on its way to the server. Nothing changes, no answer comes, and
+    /// `drop-request`: the request is lost on its way to the server. Nothing changes, no answer comes, and
     /// it is no sign of life of the session. The connection stays.
-    Drop,
+    DropRequest,
     /// `lose-reply`: the request is carried out, and the connection is cut without its reply. The
     /// client cannot know whether it was.
     LoseReply,
@@ -69,7 +69,7 @@ impl FaultAction {
     pub const NAMES: &'static [&'static str] = &[
         "refuse",
         "delay",
-        "drop",
+        "drop-request",
         "lose-reply",
         "never-answer",
         "error",
@@ -89,7 +89,7 @@ impl FaultAction {
         match self {
             Self::Refuse => "refuse",
             Self::Delay(_) => "delay",
-            Self::Drop => "drop",
+            Self::DropRequest => "drop-request",
             Self::LoseReply => "lose-reply",
             Self::NeverAnswer => "never-answer",
             Self::Error(_) => "error",
@@ -108,7 +108,7 @@ impl FaultAction {
     /// # Examples
     /// ```
     /// use minikeeper::FaultAction;
-    /// assert_eq!(FaultAction::from_name("drop", None, None), Ok(FaultAction::Drop));
+    /// assert_eq!(FaultAction::from_name("drop-request", None, None), Ok(FaultAction::DropRequest));
     /// ```
     pub fn from_name(
         name: &str,
@@ -121,7 +121,7 @@ impl FaultAction {
                 action: "delay",
                 needs: "a duration",
             })?),
-            "drop" => Self::Drop,
+            "drop-request" => Self::DropRequest,
             "lose-reply" => Self::LoseReply,
             "never-answer" => Self::NeverAnswer,
             "error" => Self::Error(error.ok_or(FaultError::Incomplete {

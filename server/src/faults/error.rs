@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use minikeeper_protocol::OpCode;
+use minikeeper_protocol::{ErrorCode, OpCode};
+
+use crate::who::NoSession;
 
 /// Why a fault cannot be injected. Nothing has changed.
 ///
@@ -32,6 +34,9 @@ pub enum FaultError {
         /// The names there are.
         known: &'static [&'static str],
     },
+    /// There is no error of this name.
+    #[error("error \"{0}\": unknown; one of {names}", names = error_names())]
+    UnknownError(String),
     /// An action needs to be told more.
     #[error("action \"{action}\": needs {needs}")]
     Incomplete {
@@ -73,6 +78,9 @@ pub enum FaultError {
         /// How many there are.
         max: usize,
     },
+    /// There is no session to be silenced.
+    #[error(transparent)]
+    NoSession(#[from] NoSession),
     /// There are too many faults already.
     #[error("faults: limit of {max} reached; remove some, or reset them")]
     TooMany {
@@ -86,7 +94,12 @@ fn op_names() -> String {
     names.join(", ")
 }
 
-/// Why a fault was waited for in vain: it says what was seen instead.
+fn error_names() -> String {
+    let names: Vec<_> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+    names.join(", ")
+}
+
+/// Why a fault was waited for in vain, or has ended in vain: it says what was seen instead.
 ///
 /// # Examples
 /// ```
@@ -94,7 +107,7 @@ fn op_names() -> String {
 /// use std::time::Duration;
 /// use minikeeper::Fault;
 /// let server = minikeeper::Server::builder().start().await?;
-/// let guard = server.inject(Fault::cut())?;
+/// let guard = server.inject(Fault::cut().optional())?;
 /// let in_vain = guard.hit_within(Duration::from_millis(1)).await.unwrap_err();
 /// assert_eq!(in_vain.to_string(), "fault 1: acted 0 of 1 times within 1ms; 0 messages matched it");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -105,7 +118,7 @@ fn op_names() -> String {
 #[non_exhaustive]
 pub enum NotHit {
     /// There is no fault of this number, or no longer.
-    #[error("fault {id}: unknown, or removed")]
+    #[error("fault {id}: unknown, or removed; \"faults\" lists those there are")]
     Unknown {
         /// The number.
         id: u64,
@@ -119,6 +132,20 @@ pub enum NotHit {
         hits: u64,
         /// How often it was waited for.
         wanted: u64,
+    },
+    /// It has ended without having acted once. It is removed.
+    #[error(
+        "fault {id} ({fault}): has ended and never acted; {matches} messages matched it; what it \
+         meets may be written otherwise (op, path, session), or inject it as optional"
+    )]
+    Never {
+        /// The fault's number.
+        id: u64,
+        /// What it was, in a few words.
+        fault: String,
+        /// How many messages it was about, those left alone by `skip`, `count` and `probability`
+        /// included.
+        matches: u64,
     },
     /// It has not acted as often in time.
     #[error(

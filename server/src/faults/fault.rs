@@ -1,6 +1,6 @@
 //! A fault: what it meets, and what it does.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use minikeeper_protocol::{ErrorCode, SessionId};
 
@@ -17,7 +17,7 @@ use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
 ///
 /// # Examples
 /// The reply to one particular create is lost, and nothing else:
-/// ```
+/// ```no_run
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use minikeeper::{Fault, OpCode};
 /// let server = minikeeper::Server::builder().start().await?;
@@ -51,6 +51,8 @@ pub struct Fault {
     pub probability: f64,
     /// What its chance follows from: the same matches with the same seed have the same outcome.
     pub seed: u64,
+    /// Whether it need not act: [`Fault::optional`]. Default: `false`, but for [`Fault::silence`].
+    pub is_optional: bool,
 }
 
 impl Fault {
@@ -74,6 +76,7 @@ impl Fault {
             count: None,
             probability: 1.0,
             seed: 0,
+            is_optional: false,
         }
     }
 
@@ -100,7 +103,7 @@ impl Fault {
     /// Serves requests later: [`FaultAction::Delay`].
     ///
     /// # Examples
-    /// ```
+    /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use std::time::Duration;
     /// use minikeeper::{Fault, OpCode};
@@ -118,7 +121,7 @@ impl Fault {
         Self::new(FaultAction::Delay(by))
     }
 
-    /// Loses requests on their way to the server: [`FaultAction::Drop`].
+    /// Loses requests on their way to the server: [`FaultAction::DropRequest`].
     ///
     /// # Examples
     /// ```
@@ -128,7 +131,7 @@ impl Fault {
     /// ```
     #[must_use]
     pub const fn drop_request() -> Self {
-        Self::new(FaultAction::Drop)
+        Self::new(FaultAction::DropRequest)
     }
 
     /// Carries requests out and cuts the connection without their reply:
@@ -201,7 +204,7 @@ impl Fault {
     /// Keeps watch events back until it is removed: [`FaultAction::HoldEvents`].
     ///
     /// # Examples
-    /// ```
+    /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
@@ -219,7 +222,8 @@ impl Fault {
 
     /// Stops hearing a session: nothing it sends is answered or taken as a sign of life, not even
     /// the attempt to reconnect. What a long pause of the client looks like to the server: if it lasts,
-    /// the session expires.
+    /// the session expires. It is [optional](Fault::optional): a session may expire without having
+    /// said a word more.
     ///
     /// # Examples
     /// ```
@@ -235,9 +239,16 @@ impl Fault {
     /// ```
     #[must_use]
     pub const fn silence(session: SessionId) -> Self {
-        let mut fault = Self::new(FaultAction::Drop);
+        let mut fault = Self::new(FaultAction::DropRequest);
         fault.who = FaultFor::Session(session);
+        fault.is_optional = true;
         fault
+    }
+
+    /// Whether this is what [`Fault::silence`] makes.
+    pub(crate) fn silences(&self, session: SessionId) -> bool {
+        let silence = Self::silence(session);
+        *self == silence || !self.is_optional && self.clone().optional() == silence
     }
 
     /// Meets requests that ask this, and those that ask what was named before.
@@ -335,6 +346,29 @@ impl Fault {
         self.skip(number.saturating_sub(1)).once()
     }
 
+    /// Need not act: that it never has is no error when it ends.
+    ///
+    /// Any other fault that never acted has tested nothing, so its end is an error:
+    /// [`FaultGuard`](crate::FaultGuard) panics when dropped, and
+    /// [`remove_fault`](crate::Universe::remove_fault) says so.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::Fault;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let maybe = server.inject(Fault::cut().with_probability(0.01, 42).optional())?;
+    /// drop(maybe); // whether it has acted or not
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
+    }
+
     /// Acts by chance, the same each time for the same seed.
     ///
     /// # Examples
@@ -348,5 +382,25 @@ impl Fault {
         self.probability = probability;
         self.seed = seed;
         self
+    }
+}
+
+/// In a few words: `lose-reply, op create, path "/locks/*"`.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.action.name())?;
+        if !self.ops.is_empty() {
+            let ops: Vec<_> = self.ops.iter().map(|op| op.name()).collect();
+            write!(f, ", op {}", ops.join(","))?;
+        }
+        if let Some(path) = &self.path {
+            write!(f, ", path {path:?}")?;
+        }
+        match self.who {
+            FaultFor::Anyone => Ok(()),
+            FaultFor::Session(session) => write!(f, ", session {session}"),
+            FaultFor::Address(address) => write!(f, ", address {address}"),
+            FaultFor::Ip(ip) => write!(f, ", address {ip}"),
+        }
     }
 }

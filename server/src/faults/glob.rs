@@ -30,6 +30,7 @@ impl Glob {
         if !pattern.starts_with(['/', '*']) {
             return Err("begins with neither \"/\" nor \"*\", so it can match no path");
         }
+        check_names(pattern)?;
         let mut tokens = Vec::new();
         let mut rest = pattern.as_bytes();
         while let Some((&first, behind)) = rest.split_first() {
@@ -82,6 +83,30 @@ impl Glob {
     }
 }
 
+/// Names that no path has, so that a pattern with one of them can match none.
+fn check_names(pattern: &str) -> Result<(), &'static str> {
+    if pattern.contains('\0') {
+        return Err("has a null character, which no path has");
+    }
+    let mut names = pattern.split('/').skip(1).peekable();
+    while let Some(name) = names.next() {
+        match name {
+            // The last one: the path of the root, or of a sequential create.
+            "" if names.peek().is_none() => {}
+            "" => return Err("has an empty name (//), which no path has"),
+            "." | ".." => return Err("has a name . or .., which no path has"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a pattern matches only paths that end with a slash: those of sequential creates, which
+/// get a name that is nothing but their number.
+pub(crate) fn ends_with_slash(pattern: &str) -> bool {
+    pattern.len() > 1 && pattern.ends_with('/')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +153,12 @@ mod tests {
     fn pattern_that_can_match_no_path_is_refused() {
         assert!(Glob::new("a/b").is_err());
         assert!(Glob::new("").is_err());
+        for never in ["/a//b", "//", "**//b", "/a/./b", "/a/..", "/./*", "/a\0"] {
+            assert!(Glob::new(never).is_err(), "{never:?}");
+        }
+        for fine in ["/", "*/a", "/a/.*", "/a/...", "/*.*/b", "/a/*/"] {
+            assert!(Glob::new(fine).is_ok(), "{fine:?}");
+        }
         assert!(Glob::new(&format!("/{}", "a".repeat(GLOB_BYTES_MAX))).is_err());
     }
 

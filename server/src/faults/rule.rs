@@ -7,8 +7,14 @@ use minikeeper_protocol::{ErrorCode, MultiOp, MultiReadOp, OpCode, Request, Sess
 
 use crate::{
     faults::{
-        action::FaultAction, chance::Chance, error::FaultError, fault::Fault, glob::Glob,
-        hits::Hits, op::FaultOp, who::FaultFor,
+        action::FaultAction,
+        chance::Chance,
+        error::FaultError,
+        fault::Fault,
+        glob::{self, Glob},
+        hits::Hits,
+        op::FaultOp,
+        who::FaultFor,
     },
     stats::Peer,
 };
@@ -85,6 +91,34 @@ impl Rule {
             && (ops.is_empty() || ops.iter().any(|op| op.is_of(subject.input)))
             && self.is_about(subject.input)
             && self.decide()
+    }
+
+    /// Whether no ping of this session is heard as long as it lasts. A fault that acts only so often,
+    /// or by chance, lets one through sooner or later.
+    pub(crate) fn silences(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
+        let Fault {
+            action,
+            ops,
+            path,
+            who,
+            skip,
+            count,
+            probability,
+            ..
+        } = &self.fault;
+        let is_silent = match action {
+            FaultAction::DropRequest => true,
+            FaultAction::Delay(by) => by.as_millis() >= timeout_ms.into(),
+            _ => false,
+        };
+        let pings = [FaultOp::Any, FaultOp::Op(OpCode::Ping)];
+        is_silent
+            && path.is_none()
+            && count.is_none()
+            && *probability >= 1.0
+            && self.matches >= *skip
+            && (ops.is_empty() || ops.iter().any(|op| pings.contains(op)))
+            && who.is(session, peer)
     }
 
     /// Whether it refuses a connection from there.
@@ -168,7 +202,18 @@ const fn path_of(op: &MultiOp) -> Option<&Ustring> {
     }
 }
 
-/// What can be wrong with a fault, but for its path.
+const fn is_create(op: OpCode) -> bool {
+    matches!(
+        op,
+        OpCode::Create
+            | OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::Multi
+    )
+}
+
+/// What can be wrong with a fault, but for the names in its path.
 fn check(fault: &Fault) -> Result<(), FaultError> {
     if !(0.0..=1.0).contains(&fault.probability) {
         return Err(FaultError::Probability(fault.probability));
@@ -184,6 +229,16 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
     }
     let action = fault.action.name();
     let pointless = |by| Err(FaultError::Pointless { action, by });
+    if let Some(pattern) = &fault.path
+        && glob::ends_with_slash(pattern)
+        && !(fault.ops.iter()).any(|op| matches!(op, FaultOp::Op(op) if is_create(*op)))
+    {
+        return Err(FaultError::Path {
+            pattern: pattern.chars().take(100).collect(),
+            why: "ends with a slash, as only the path of a sequential create does: name that \
+                  operation (create) too, or write /q for the znode and /q/* for its children",
+        });
+    }
     let names_op = fault.ops.iter().any(|op| *op != FaultOp::Any);
     match fault.action {
         FaultAction::Error(ErrorCode::Other(0)) => Err(FaultError::Incomplete {
@@ -343,6 +398,11 @@ mod tests {
             Fault::cut().with_probability(f64::NAN, 0),
             Fault::cut().times(0),
             Fault::cut().at("no/slash"),
+            Fault::cut().at("/q/"),
+            Fault::cut().at("/q/").on(OpCode::GetData),
+            Fault::hold_events().at("/q/"),
+            Fault::cut().at("/q//r"),
+            Fault::cut().at("/q/./r"),
             Fault::cut().at("/".repeat(2_000)),
             Fault::refuse().at("/a"),
             Fault::refuse().on(OpCode::Create),
@@ -360,5 +420,8 @@ mod tests {
             assert!(Rule::new(1, fault.clone()).is_err(), "{fault:?}");
         }
         assert!(Rule::new(1, Fault::refuse().on(FaultOp::Any)).is_ok());
+        // A sequential create may have a path that ends so: its name is nothing but the number.
+        assert!(Rule::new(1, Fault::cut().at("/q/").on(OpCode::Create)).is_ok());
+        assert!(Rule::new(1, Fault::cut().at("/")).is_ok());
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     fault_turn,
     faults::{
         FaultInfo,
+        action::FaultAction,
         error::{FaultError, NotHit},
         fault::Fault,
         hits::{Hits, Seen},
@@ -14,7 +15,8 @@ use crate::{
 };
 
 impl Universe {
-    /// Lets something go wrong from now on, until the guard is dropped.
+    /// Lets something go wrong from now on, until the guard is dropped, which panics if it has not
+    /// gone wrong by then: see [`FaultGuard`].
     ///
     /// Faults are asked in the order of their injection, and the first that acts decides. At most
     /// 1,000 at a time.
@@ -23,7 +25,7 @@ impl Universe {
     /// [`FaultError`] says what makes no sense; nothing has changed.
     ///
     /// # Examples
-    /// ```
+    /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use minikeeper::{Fault, OpCode};
     /// let server = minikeeper::Server::builder().start().await?;
@@ -38,7 +40,15 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn inject(&self, fault: Fault) -> Result<FaultGuard, FaultError> {
+        if self.elsewhere().is_some() && fault.action == FaultAction::Refuse {
+            return Err(FaultError::Pointless {
+                action: FaultAction::Refuse.name(),
+                by: "universe: none is known yet; inject it in the server's own universe",
+            });
+        }
         let (id, hits) = self.shared.turns.faults.add(fault)?;
+        // A session that is not heard any more is due some time: time may move on to that.
+        self.shared.turns.heed.tell_turned();
         Ok(FaultGuard {
             universe: self.clone(),
             id,
@@ -67,28 +77,53 @@ impl Universe {
         self.shared.turns.faults.infos()
     }
 
-    /// Removes a fault; whether it was there.
+    /// Removes a fault; says how often it has acted.
     ///
     /// What it held is let go before this returns: events are on their way, delayed requests are
     /// served.
+    ///
+    /// # Errors
+    /// [`NotHit::Unknown`] if there is no such fault, [`NotHit::Never`] if it has never acted and is
+    /// not [optional](Fault::optional): it is removed all the same.
     ///
     /// # Examples
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use minikeeper::Fault;
     /// let server = minikeeper::Server::builder().start().await?;
-    /// let id = server.inject(Fault::cut())?.keep();
-    /// assert!(server.remove_fault(id));
-    /// assert!(!server.remove_fault(id));
+    /// let id = server.inject(Fault::refuse())?.keep();
+    /// drop(server.local());
+    /// assert_eq!(server.remove_fault(id), Ok(1));
+    /// assert!(server.remove_fault(id).is_err()); // it is gone
+    /// let id = server.inject(Fault::cut().at("/x"))?.keep();
+    /// assert_eq!(
+    ///     server.remove_fault(id).unwrap_err().to_string(),
+    ///     "fault 2 (cut, path \"/x\"): has ended and never acted; 0 messages matched it; what it \
+    ///      meets may be written otherwise (op, path, session), or inject it as optional"
+    /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_fault(&self, id: u64) -> bool {
-        fault_turn::remove(&self.shared, Some(id)) > 0
+    pub fn remove_fault(&self, id: u64) -> Result<u64, NotHit> {
+        let unknown = NotHit::Unknown { id };
+        let faults = &self.shared.turns.faults;
+        let info = faults.infos().into_iter().find(|info| info.id == id);
+        let (Some(FaultInfo { fault, .. }), Some(hits)) = (info, faults.hits(id)) else {
+            return Err(unknown);
+        };
+        if fault_turn::remove(&self.shared, Some(id)) == 0 {
+            return Err(unknown);
+        }
+        let Seen { hits, matches, .. } = hits.seen();
+        if hits == 0 && !fault.is_optional {
+            let fault = fault.to_string();
+            return Err(NotHit::Never { id, fault, matches });
+        }
+        Ok(hits)
     }
 
-    /// Removes every fault, as [`Universe::remove_fault`] does one.
+    /// Removes every fault, whether it has acted or not: to begin anew.
     ///
     /// # Examples
     /// ```
@@ -173,6 +208,11 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
 
 /// A fault that lasts as long as this, unless it is [kept](FaultGuard::keep).
 ///
+/// # Panics
+/// When it is dropped, and the fault has never acted: what was to be tested has not been. That is
+/// not so if the fault is [optional](Fault::optional) or was removed by hand before, and while the
+/// thread panics already. [`FaultGuard::remove`] ends it with an error instead.
+///
 /// # Examples
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -203,7 +243,7 @@ impl FaultGuard {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
-    /// let guard = server.inject(Fault::cut())?;
+    /// let guard = server.inject(Fault::cut().optional())?;
     /// assert_eq!(server.faults()[0].id, guard.id());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -222,7 +262,7 @@ impl FaultGuard {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
-    /// let guard = server.inject(Fault::cut())?;
+    /// let guard = server.inject(Fault::cut().optional())?;
     /// assert_eq!(guard.hits(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -265,7 +305,7 @@ impl FaultGuard {
     /// # use std::time::Duration;
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
-    /// let guard = server.inject(Fault::refuse())?;
+    /// let guard = server.inject(Fault::refuse().optional())?;
     /// assert!(guard.hit_within(Duration::from_millis(1)).await.is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -275,6 +315,27 @@ impl FaultGuard {
         within_bound(&self.hits, self.id, 1, within).await
     }
 
+    /// Ends the fault; says how often it has acted. As dropping it, with an error instead of a panic.
+    ///
+    /// # Errors
+    /// Those of [`Universe::remove_fault`].
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use minikeeper::Fault;
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// let guard = server.inject(Fault::refuse())?;
+    /// assert!(guard.remove().is_err()); // nobody has connected
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove(mut self) -> Result<u64, NotHit> {
+        self.is_kept = true;
+        self.universe.remove_fault(self.id)
+    }
+
     /// Lets the fault last until it is removed by its number, which this gives.
     ///
     /// # Examples
@@ -282,8 +343,8 @@ impl FaultGuard {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
-    /// let id = server.inject(Fault::cut())?.keep();
-    /// server.remove_fault(id);
+    /// let id = server.inject(Fault::cut().optional())?.keep();
+    /// server.remove_fault(id)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -297,8 +358,14 @@ impl FaultGuard {
 
 impl Drop for FaultGuard {
     fn drop(&mut self) {
-        if !self.is_kept {
-            self.universe.remove_fault(self.id);
+        if self.is_kept || self.hits.seen().is_removed {
+            return;
+        }
+        // Whoever has removed it meanwhile has looked at its hits, or did not want to.
+        if let Err(never @ NotHit::Never { .. }) = self.universe.remove_fault(self.id)
+            && !std::thread::panicking()
+        {
+            panic!("{never}");
         }
     }
 }

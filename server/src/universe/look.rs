@@ -3,7 +3,7 @@
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::Stat;
 
-use crate::{snapshot::State, universe::Universe};
+use crate::{snapshot::State, tree::dump, universe::Universe};
 
 impl Universe {
     /// The data and stat of a znode; null data reads as `None`.
@@ -22,9 +22,43 @@ impl Universe {
         self.shared.turns.inspect(|engine| engine.children(path))
     }
 
-    /// The whole state as text; the same state gives the same text.
+    /// Znodes, sessions and watches as text, to be read and compared: equal trees give equal text.
+    ///
+    /// One line each: znodes by path, then sessions, then watches. Text is quoted, other bytes are
+    /// `bytes "\x00\xff"`. Left out is what depends on when and in which order things came to be,
+    /// zxids, times, versions and session ids: sessions are numbered in the order of their ids. Left
+    /// out is `/zookeeper` too, but for quotas, and an access list that lets everybody do anything.
+    /// [`dump_exact`](Universe::dump_exact) has all of it.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, Znode, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! {
+    ///     "/b" => Znode::from("x").acl(["world:anyone:r"]),
+    ///     "/b/raw" => b"\x00\xff",
+    ///     "/a" => null,
+    /// })?;
+    /// let dump = r#"znode / ""
+    /// znode /a null
+    /// znode /b "x" acl world:anyone:r
+    /// znode /b/raw bytes "\x00\xff"
+    /// "#;
+    /// assert_eq!(server.dump(), dump);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn dump(&self) -> String {
+        self.shared.turns.inspect(dump::dump)
+    }
+
+    /// The whole state as text, zxids, times and versions included; the same state gives the same
+    /// text. For tests of determinism; its form may change.
+    #[must_use]
+    pub fn dump_exact(&self) -> String {
         self.shared.turns.inspect(Engine::dump)
     }
 

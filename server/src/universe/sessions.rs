@@ -1,85 +1,119 @@
 //! Sessions and connections: seen, and ended by hand.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    core_state::Look, faults::fault::Fault, outbox::Close, session_info::SessionInfo, telling,
-    universe::Universe, who::Who,
+    core_state::Look,
+    outbox::Close,
+    session_info::SessionInfo,
+    shared::Shared,
+    telling,
+    universe::Universe,
+    who::{NoSession, Who},
 };
 
 /// How long clients that have been told of an expiry may take to be written to. A bound for a
 /// machine that stands still, never a delay.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
+/// How many sessions an error lists.
+const LISTED_MAX: usize = 10;
+
+/// A client says by its first path which universe its session belongs to. Until then the session
+/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`Who`] find it from every
+/// universe of its server by its id, or by its address with the port. If there is one universe
+/// beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is found in
+/// any way; if there are several it might be that of another one's client.
 impl Universe {
     /// Ends sessions as if their time were up: ephemerals gone, watchers told, connections closed.
-    /// Returns whether there was such a session; all that are meant are ended, in one go.
+    /// Returns how many; all that are meant are ended, in one go.
     ///
     /// When this returns, the state has changed and the events are with the watchers' connections,
     /// whose tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits
     /// until they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
+    /// # Errors
+    /// When no session is meant, as a test that ends nobody tests nothing. Where that is fine, say
+    /// `.unwrap_or(0)`.
+    ///
     /// # Examples
-    /// ```
+    /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
     /// // Whoever holds the lock loses it now, wherever their process is.
-    /// server.expire("/locks/lock-0000000007");
-    /// server.expire("digest:alice");
+    /// server.expire("/locks/lock-0000000007")?;
+    /// server.expire("digest:alice")?;
     /// for session in server.sessions() {
-    ///     server.expire(session.id);
+    ///     server.expire(session.id)?;
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn expire(&self, who: impl Into<Who>) -> bool {
-        self.expire_all(&who.into()) > 0
+    pub fn expire(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+        let who = who.into();
+        let mut count = self.shared.turns.expire(|look| who.find(look));
+        if count == 0
+            && let Some(root) = self.elsewhere()
+        {
+            let is_only = self.is_only();
+            count = (root.turns).expire(|look| who.find_unbound(look, is_only));
+        }
+        self.met(count, "expire", "session", who)
     }
 
     /// As [`Universe::expire`], and when this resolves, every watcher's events are in its socket:
-    /// a client in another process need only read. Returns how many sessions were ended.
+    /// a client in another process need only read.
     ///
     /// A client that does not read, so that its socket is full, is not waited for.
     ///
-    /// # Examples
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let server = minikeeper::Server::builder().start().await?;
-    /// assert_eq!(server.expire_told("127.0.0.1").await, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub async fn expire_told(&self, who: impl Into<Who>) -> usize {
-        let count = self.expire_all(&who.into());
-        if !telling::told(&self.shared, TOLD_WITHIN).await {
-            tracing::warn!("some clients could not be told of an expiry in time");
-        }
-        count
-    }
-
-    fn expire_all(&self, who: &Who) -> usize {
-        self.shared.turns.expire(|look| who.find(look))
-    }
-
-    /// Cuts the connections of sessions, which live on. Returns whether any of them had one.
+    /// # Errors
+    /// Those of [`Universe::expire`].
     ///
     /// # Examples
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
-    /// server.disconnect("127.0.0.1"); // every client of this machine has to reconnect
+    /// assert_eq!(server.expire_told("127.0.0.1").await.unwrap_or(0), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn disconnect(&self, who: impl Into<Who>) -> bool {
+    pub async fn expire_told(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+        let count = self.expire(who)?;
+        if !telling::told(&self.shared, TOLD_WITHIN).await {
+            tracing::warn!("some clients could not be told of an expiry in time");
+        }
+        Ok(count)
+    }
+
+    /// Cuts the connections of sessions, which live on. Returns how many had one.
+    ///
+    /// # Errors
+    /// When none of them has a connection. Where that is fine, say `.unwrap_or(0)`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// server.disconnect("127.0.0.1")?; // every client of this machine has to reconnect
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn disconnect(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
         let who = who.into();
-        self.shared.turns.disconnect(|look| who.find(look)) > 0
+        let mut count = self.shared.turns.disconnect(|look| who.find(look));
+        if count == 0
+            && let Some(root) = self.elsewhere()
+        {
+            let is_only = self.is_only();
+            count = (root.turns).disconnect(|look| who.find_unbound(look, is_only));
+        }
+        self.met(count, "disconnect", "connected session", who)
     }
 
     /// Cuts every connection; all sessions live on.
@@ -87,15 +121,81 @@ impl Universe {
         self.shared.turns.close_all(Close::Asked);
     }
 
-    /// The sessions that are meant.
+    /// The sessions that are meant. None is no error here.
     #[must_use]
     pub fn find_sessions(&self, who: impl Into<Who>) -> Vec<SessionId> {
-        let who = who.into();
-        let found = self.shared.turns.look(|look| who.find(&look));
-        found.into_iter().map(|(id, _)| id).collect()
+        let (mut sessions, unbound) = self.find(&who.into());
+        sessions.extend(unbound);
+        sessions
     }
 
-    /// Every session, connected or not.
+    /// The sessions that are meant: of this universe, or, where there are none, of those that
+    /// belong to none yet.
+    pub(super) fn find(&self, who: &Who) -> (Vec<SessionId>, Vec<SessionId>) {
+        let ids = |found: Vec<(SessionId, Option<ConnId>)>| found.into_iter().map(|(id, _)| id);
+        let is_only = self.is_only();
+        let sessions: Vec<_> = ids(self.shared.turns.look(|look| who.find(&look))).collect();
+        let unbound = match self.elsewhere() {
+            Some(root) if sessions.is_empty() => {
+                ids(root.turns.look(|look| who.find_unbound(&look, is_only))).collect()
+            }
+            _ => Vec::new(),
+        };
+        (sessions, unbound)
+    }
+
+    /// Where the sessions are that belong to no universe yet, unless it is here.
+    pub(super) fn elsewhere(&self) -> Option<&Shared> {
+        (!Arc::ptr_eq(&self.shared, &self.root)).then_some(&*self.root)
+    }
+
+    /// Whether this is the only universe beside the server's own.
+    fn is_only(&self) -> bool {
+        self.elsewhere().is_some() && self.root.universes.is_one()
+    }
+
+    /// How many sessions a verb has met, if it has met any.
+    pub(super) fn met(
+        &self,
+        count: usize,
+        verb: &'static str,
+        wanted: &'static str,
+        who: Who,
+    ) -> Result<usize, NoSession> {
+        if count > 0 {
+            return Ok(count);
+        }
+        Err(NoSession {
+            verb,
+            who,
+            wanted,
+            seen: self.seen(&self.sessions()),
+        })
+    }
+
+    /// Sessions in a sentence, and those that are not among them because they may be anybody's.
+    pub(super) fn seen(&self, sessions: &[SessionInfo]) -> String {
+        let mut text = listed(sessions);
+        if let Some(root) = self.elsewhere()
+            && !self.is_only()
+        {
+            let unbound = sessions_of(root)
+                .iter()
+                .filter(|info| info.is_unbound)
+                .count();
+            if unbound > 0 {
+                text.push_str(&format!(
+                    "; {unbound} of the server belong to no universe yet, as they have sent no \
+                     path: name one by id or by address and port"
+                ));
+            }
+        }
+        text
+    }
+
+    /// Every session, connected or not, by their ids. If this is the only universe beside the
+    /// server's own, those too that are connected and belong to no universe yet
+    /// ([`SessionInfo::is_unbound`]).
     ///
     /// # Examples
     /// ```
@@ -110,25 +210,81 @@ impl Universe {
     /// ```
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionInfo> {
-        let turns = &self.shared.turns;
-        let mut sessions: Vec<_> = turns.look(
-            |Look {
-                 engine, members, ..
-             }| {
-                let elapsed_ms = turns.clock().elapsed_ms();
-                let member = |conn: ConnId| members.get(conn.0 as usize);
-                let info = |report: minikeeper_engine::SessionReport| {
-                    let connection = report.conn.and_then(member);
-                    SessionInfo::new(report, connection, elapsed_ms)
-                };
-                engine.session_reports().map(info).collect()
-            },
-        );
-        let faults = self.faults();
+        let mut sessions = sessions_of(&self.shared);
+        match self.elsewhere() {
+            Some(root) if self.is_only() => {
+                let known: Vec<_> = sessions.iter().map(|info| info.id).collect();
+                let others = sessions_of(root).into_iter();
+                // A fork knows sessions of the server's own universe by the same id.
+                let is_meant = |info: &SessionInfo| info.is_unbound && !known.contains(&info.id);
+                sessions.extend(others.filter(is_meant));
+            }
+            Some(_) => {}
+            None => {
+                let is_used = self.root.universes.is_used();
+                for session in &mut sessions {
+                    session.is_unbound &= is_used;
+                }
+            }
+        }
+        sessions.sort_unstable_by_key(|info| info.id);
+        let mut faults = self.faults();
+        if let Some(root) = self.elsewhere() {
+            faults.extend(root.turns.faults.infos());
+        }
         for session in &mut sessions {
-            let silence = Fault::silence(session.id);
-            session.is_silenced = faults.iter().any(|info| info.fault == silence);
+            session.is_silenced = faults.iter().any(|info| info.fault.silences(session.id));
         }
         sessions
     }
+}
+
+fn sessions_of(shared: &Shared) -> Vec<SessionInfo> {
+    let is_root = shared.turns.prefix().is_empty();
+    shared.turns.look(|look| {
+        let elapsed_ms = shared.turns.clock().elapsed_ms();
+        let Look {
+            engine, members, ..
+        } = &look;
+        let member = |conn: ConnId| members.get(conn.0 as usize);
+        let info = |report: minikeeper_engine::SessionReport| {
+            let is_unbound = is_root && report.conn.is_some_and(|conn| look.is_unbound(conn));
+            let connection = report.conn.and_then(member);
+            SessionInfo {
+                is_unbound,
+                ..SessionInfo::new(report, connection, elapsed_ms)
+            }
+        };
+        engine.session_reports().map(info).collect()
+    })
+}
+
+/// Sessions in a sentence.
+fn listed(sessions: &[SessionInfo]) -> String {
+    if sessions.is_empty() {
+        return "there are no sessions".to_owned();
+    }
+    let mut text = match sessions.len() {
+        1 => "there is 1 session".to_owned(),
+        count => format!("there are {count} sessions"),
+    };
+    for (index, info) in sessions.iter().take(LISTED_MAX).enumerate() {
+        text.push_str(if index == 0 { ": " } else { ", " });
+        text.push_str(&info.id.to_string());
+        match info.address {
+            Some(address) => text.push_str(&format!(" from {address}")),
+            None if info.is_connected => {}
+            None => text.push_str(" without a connection"),
+        }
+        if info.is_silenced {
+            text.push_str(", silenced");
+        }
+        if info.is_unbound {
+            text.push_str(", of no universe yet");
+        }
+    }
+    if sessions.len() > LISTED_MAX {
+        text.push_str(", ...");
+    }
+    text
 }

@@ -3,9 +3,11 @@
 use minikeeper_protocol::SessionId;
 
 use crate::{
+    fault_turn,
     faults::{error::FaultError, fault::Fault},
+    shared::Shared,
     universe::Universe,
-    who::Who,
+    who::{NoSession, Who},
 };
 
 impl Universe {
@@ -14,7 +16,8 @@ impl Universe {
     /// connections stay. Returns how many are meant.
     ///
     /// # Errors
-    /// When there are too many faults; each session takes one.
+    /// When no session is meant ([`FaultError::NoSession`]), or there are too many faults: each
+    /// session takes one.
     ///
     /// # Examples
     /// ```
@@ -30,30 +33,61 @@ impl Universe {
     /// # Ok(()) }
     /// ```
     pub fn silence(&self, who: impl Into<Who>) -> Result<usize, FaultError> {
-        let sessions = self.find_sessions(who);
-        for session in &sessions {
-            if !self.is_silenced(*session) {
-                // Lasts until it is taken back.
-                let _ = self.inject(Fault::silence(*session))?.keep();
+        let who = who.into();
+        let (sessions, unbound) = self.find(&who);
+        for session in sessions.iter().chain(&unbound) {
+            silence(&self.shared, *session)?;
+        }
+        if let Some(root) = self.elsewhere() {
+            // Here once they have shown that they belong here, there until then.
+            for session in &unbound {
+                silence(root, *session)?;
             }
         }
-        Ok(sessions.len())
+        let count = sessions.len() + unbound.len();
+        Ok(self.met(count, "silence", "session", who)?)
     }
 
     /// Hears these sessions again. Returns how many were not heard.
-    pub fn unsilence(&self, who: impl Into<Who>) -> usize {
-        let silenced = |session: &SessionId| {
-            let fault = Fault::silence(*session);
-            let mut faults = self.faults().into_iter();
-            faults.find(|info| info.fault == fault).map(|info| info.id)
+    ///
+    /// # Errors
+    /// When none of them was silenced. Where that is fine, say `.unwrap_or(0)`.
+    pub fn unsilence(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+        let who = who.into();
+        let unsilenced = |session: &SessionId| {
+            let here = unsilence(&self.shared, *session);
+            let there = self
+                .elsewhere()
+                .is_some_and(|root| unsilence(root, *session));
+            here || there
         };
-        let sessions = self.find_sessions(who);
-        let faults: Vec<_> = sessions.iter().filter_map(silenced).collect();
-        faults.iter().filter(|id| self.remove_fault(**id)).count()
+        let count = self
+            .find_sessions(who.clone())
+            .iter()
+            .filter(|id| unsilenced(id))
+            .count();
+        self.met(count, "unsilence", "silenced session", who)
     }
+}
 
-    fn is_silenced(&self, session: SessionId) -> bool {
-        let fault = Fault::silence(session);
-        self.faults().iter().any(|info| info.fault == fault)
+/// Hears a session no more, until that is taken back.
+fn silence(shared: &Shared, session: SessionId) -> Result<(), FaultError> {
+    if silencing(shared, session).is_none() {
+        shared.turns.faults.add(Fault::silence(session))?;
+        shared.turns.heed.tell_turned();
     }
+    Ok(())
+}
+
+/// Hears a session again; whether it was not heard.
+fn unsilence(shared: &Shared, session: SessionId) -> bool {
+    silencing(shared, session).is_some_and(|id| fault_turn::remove(shared, Some(id)) > 0)
+}
+
+/// The number of the fault by which a session is not heard.
+fn silencing(shared: &Shared, session: SessionId) -> Option<u64> {
+    let mut faults = shared.turns.faults.infos().into_iter();
+    faults
+        .find(|info| info.fault.silences(session))
+        .map(|info| info.id)
 }

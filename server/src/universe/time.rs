@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{clock::Clock, expiry, universe::Universe};
+use crate::{clock::Clock, expiry, turn::Jump, universe::Universe};
 
 /// What a server's clock shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +47,13 @@ impl Universe {
     /// Moves time ahead, stopping wherever something is due on the way. Frozen time stands still
     /// again afterwards; running time runs on from there.
     ///
+    /// Connected sessions live on, however far time jumps: their clients, who live in real time,
+    /// would have sent pings on the way, and count as having done so. Connected is a session whose
+    /// connection stands, whether or not its client ever sends a ping; not if it was
+    /// [silenced](Universe::silence), if another fault loses all its pings, or delays them for its
+    /// timeout, while one of its requests is delayed, and once it was told to close. All others expire
+    /// as ever. [`advance_strictly`](Universe::advance_strictly) spares none.
+    ///
     /// Sessions expire, times to live end and unfinished handshakes end in the order of their
     /// deadlines; when this returns, all of it has happened, and everybody concerned has been
     /// told: replies and events are on their way. Two who advance at the same time wait for one
@@ -68,9 +75,36 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn advance(&self, by: Duration) {
+        self.jump(by, Jump::Keeping);
+    }
+
+    /// As [`advance`](Universe::advance), with no client heard of on the way: every session whose
+    /// timeout is over expires, connected ones too.
+    ///
+    /// What a pause of the whole network looks like, or a client that hangs with its connection open.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use minikeeper_client::{Client, CreateMode};
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.create("/alive", b"", CreateMode::Ephemeral).await?;
+    /// server.advance(Duration::from_secs(3600));
+    /// assert!(server.get("/alive").is_some());
+    /// server.advance_strictly(Duration::from_secs(3600));
+    /// assert!(server.get("/alive").is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn advance_strictly(&self, by: Duration) {
+        self.jump(by, Jump::Strict);
+    }
+
+    fn jump(&self, by: Duration, jump: Jump) {
         let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         let _mover = self.shared.movers.enter();
-        expiry::advance(&self.shared, by_ms);
+        expiry::advance(&self.shared, by_ms, jump);
     }
 
     /// Lets time stand still, until [`Universe::advance`] or [`Universe::unfreeze`]. Returns
@@ -116,9 +150,9 @@ impl Universe {
     /// Moves frozen time ahead by itself: whenever no client has asked for anything for so long, in
     /// real time, time jumps to the next deadline. `None` stops that.
     ///
-    /// Pings do not count, so a client that does nothing but ping runs into its timeout. Who has
-    /// just connected has a second to say something. While time runs, nothing is moved. Default:
-    /// `None`.
+    /// Pings do not count as asking. Connected sessions live on, as with
+    /// [`advance`](Universe::advance); who has just connected has a second to say something. While
+    /// time runs, nothing is moved. Default: `None`.
     ///
     /// # Examples
     /// ```

@@ -4,6 +4,8 @@ use std::{pin::pin, time::Duration};
 
 use minikeeper_engine::Engine;
 
+use minikeeper_protocol::path;
+
 use crate::universe::Universe;
 
 /// How much of what was seen an error lists.
@@ -59,6 +61,7 @@ impl Universe {
     /// ```
     pub async fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
         let wanted = || format!("path {path:?} is watched");
+        check(path, within, wanted)?;
         let is_met = |engine: &Engine| engine.is_watched(path);
         self.until(within, is_met, watched, wanted).await
     }
@@ -87,6 +90,7 @@ impl Universe {
         within: Duration,
     ) -> Result<(), WaitError> {
         let wanted = || format!("path {path:?} has {count} children");
+        check(path, within, wanted)?;
         let is_met = |engine: &Engine| {
             let children = engine.get(path).map_or(0, |(_, stat)| stat.num_children);
             usize::try_from(children) == Ok(count)
@@ -124,12 +128,60 @@ impl Universe {
         within: Duration,
     ) -> Result<(), WaitError> {
         let wanted = || format!("lock {lock:?} has {count} contenders");
+        check(lock, within, wanted)?;
         let is_met = |engine: &Engine| {
             let children = engine.children(lock).unwrap_or_default();
             children.iter().filter(|name| is_contender(name)).count() >= count
         };
         let seen = |engine: &Engine| children(engine, lock, is_contender);
         self.until(within, is_met, seen, wanted).await
+    }
+
+    /// Waits until there are exactly so many sessions, connected or not: until
+    /// [`sessions`](Universe::sessions) lists so many.
+    ///
+    /// # Errors
+    /// [`WaitError`] if there is another number of them all that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let waited = server.until_sessions(1, Duration::from_millis(10)).await;
+    /// assert_eq!(
+    ///     waited.unwrap_err().to_string(),
+    ///     "1 session is there: not within 10ms; there are no sessions"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
+        let (here, root) = (&self.shared.turns.heed, &self.root.turns.heed);
+        let (here, root) = (here.wait(), root.wait());
+        let mut end = pin!(tokio::time::sleep(within));
+        loop {
+            // Before the look: what happens after it is not missed.
+            let turned = (here.turned(), root.turned());
+            let sessions = self.sessions();
+            if sessions.len() == count {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                () = turned.0 => {}
+                () = turned.1 => {}
+                () = &mut end => {
+                    let wanted = match count {
+                        1 => "1 session is there".to_owned(),
+                        _ => format!("{count} sessions are there"),
+                    };
+                    let seen = self.seen(&sessions);
+                    return Err(WaitError { wanted, within, seen });
+                }
+            }
+        }
     }
 
     /// Waits until nobody has asked for anything for a while, pings apart, no connection has come
@@ -199,6 +251,15 @@ impl Universe {
             }
         }
     }
+}
+
+/// Whether a path can be one: what is none would be waited for in vain, or would be so at once.
+fn check(path: &str, within: Duration, wanted: impl Fn() -> String) -> Result<(), WaitError> {
+    path::validate(path.as_bytes()).map_err(|error| WaitError {
+        wanted: wanted(),
+        within,
+        seen: error.to_string(),
+    })
 }
 
 fn is_contender(name: &str) -> bool {

@@ -50,14 +50,14 @@ fn verbs_print_what_the_server_answers() {
     );
     assert_eq!(done(&server, &["disconnect-all"]), "{}\n");
     // Text as it is, for whoever pipes it on.
-    assert!(done(&server, &["dump"]).starts_with("zxid 0x"));
+    assert!(done(&server, &["dump"]).starts_with("znode / "));
     assert!(done(&server, &["now"]).starts_with("{\"elapsed_ms\":"));
 }
 
 #[test]
 fn frozen_time_moves_as_told_and_by_itself() {
     let server = server(&[]);
-    let (mut client, ..) = open(server.address());
+    let (mut client, session, _) = open(server.address());
     let elapsed_ms = || -> u64 {
         let now = done(&server, &["now"]);
         let rest = now.strip_prefix("{\"elapsed_ms\":").unwrap();
@@ -71,7 +71,8 @@ fn frozen_time_moves_as_told_and_by_itself() {
     assert!(done(&server, &["now"]).contains("\"is_frozen\":false"));
     done(&server, &["freeze"]);
     assert!(done(&server, &["now"]).contains("\"is_frozen\":true"));
-    // To the end of the session. Whoever connects from here on has to be as quick as that.
+    done(&server, &["silence", &session.session_id.to_string()]);
+    // To the end of the session, which is not heard any more. Whoever connects from here on has to be as quick as that.
     done(&server, &["auto-advance", "1ms"]);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }

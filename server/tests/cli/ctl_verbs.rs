@@ -34,6 +34,7 @@ fn play(server: &Running) -> BTreeSet<String> {
     ask(&["freeze"], "{}");
     ask(&["now"], "{\"elapsed_ms\":");
     ask(&["advance", "5s"], "{}");
+    ask(&["advance", "5s", "--strict"], "{}");
     ask(&["auto-advance", "never"], "{}");
     ask(&["unfreeze"], "{}");
     ask(
@@ -42,7 +43,7 @@ fn play(server: &Running) -> BTreeSet<String> {
     );
     ask(&["get", "/a"], "{\"data\":\"x\"");
     ask(&["children", "/"], "{\"children\":[");
-    ask(&["dump"], "zxid 0x");
+    ask(&["dump"], "znode / ");
     ask(&["export-tree", "--format", "yaml"], "/a: \"x\"");
     ask(&["export-data", dir], "{\"zxid\":\"0x");
     let snapshot = number(&ask(&["snapshot"], "{\"snapshot\":"));
@@ -60,15 +61,16 @@ fn play(server: &Running) -> BTreeSet<String> {
     ask(&["universes"], "{\"universes\":[");
     ask(&["drop-universe", "mine"], "{}");
     let fault = number(&ask(
-        &["inject", "refuse", "--address", "127.0.0.2"],
+        &["inject", "refuse", "--address", "127.0.0.2", "--optional"],
         "{\"fault\":",
     ));
     ask(&["faults"], "{\"faults\":[{");
     ask(&["until-hit", &fault, "--hits", "0"], "{\"hits\":0}");
-    ask(&["remove-fault", &fault], "{}");
+    ask(&["remove-fault", &fault], "{\"hits\":0}");
     ask(&["reset-faults"], "{}");
     let (_stream, session, _) = open(server.address());
     let id = session.session_id.to_string();
+    ask(&["until-sessions", "1"], "{}");
     ask(&["sessions"], "{\"sessions\":[{");
     ask(&["silence", &id], "{\"count\":1}");
     ask(&["unsilence", "/e"], "{\"count\":1}");
@@ -132,6 +134,43 @@ fn control_has_a_port_of_its_own() {
         );
     }
     TcpStream::connect(server.address()).unwrap();
+}
+
+/// What meets nothing, or has never acted, has tested nothing: exit code 1, and what to do.
+#[test]
+fn verb_that_meets_nothing_fails() {
+    let server = server(&[]);
+    let (_stream, session, _) = open(server.address());
+    let fails = |args: &[&str], words: &str| {
+        let output = ctl(&server, args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let sentence = text(&output.stderr);
+        assert!(sentence.contains(words), "{args:?}: {sentence}");
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+    };
+    for verb in ["expire", "disconnect", "silence", "unsilence"] {
+        for who in ["0x1", "127.0.0.1:1", "digest:nobody", "/nobodys"] {
+            fails(&[verb, who], "; allow none if that is fine");
+            let allowed = done(&server, &[verb, who, "--allow-none"]);
+            assert_eq!(allowed, "{\"count\":0}\n", "{verb}");
+        }
+    }
+    fails(&["get", "/none"], "no znode \"/none\"");
+    fails(&["children", "/none"], "no znode \"/none\"");
+    fails(&["restore", "9"], "no snapshot 9");
+    fails(&["drop-snapshot", "9"], "no snapshot 9");
+    fails(&["drop-universe", "none"], "no universe \"none\"");
+    fails(&["remove-fault", "9"], "fault 9: unknown");
+    fails(&["until-hit", "9"], "fault 9: unknown");
+    let fault = number(&done(&server, &["inject", "cut", "--path", "/never"]));
+    fails(&["remove-fault", &fault], "has ended and never acted");
+    fails(&["inject", "cut", "--path", "/q/"], "/q/*");
+    fails(&["until-children", "/q/", "0"], "slash");
+    done(&server, &["create-universe", "mine"]);
+    fails(&["--universe", "mine", "go-down"], "ask the server itself");
+    let id = session.session_id.to_string();
+    let strict = done(&server, &["expire", &id, "--allow-none"]);
+    assert_eq!(strict, "{\"count\":1}\n");
 }
 
 #[test]

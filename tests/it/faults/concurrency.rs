@@ -50,7 +50,9 @@ async fn play(over_tcp: bool) {
     let mut rounds = 0;
     while !clients.is_empty() {
         let delay = if rounds % 2 == 0 { 1 } else { 60_000 };
-        let fault = Fault::delay(Duration::from_millis(delay)).with_probability(0.5, rounds);
+        let fault = Fault::delay(Duration::from_millis(delay))
+            .with_probability(0.5, rounds)
+            .optional();
         let guard = scene.server.inject(fault).unwrap();
         for _ in 0..rounds % 50 {
             tokio::task::yield_now().await;

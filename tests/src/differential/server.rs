@@ -94,7 +94,7 @@ impl Server for Minikeeper {
     }
 
     fn zxid(&mut self) -> Result<i64, String> {
-        let dump = self.running()?.dump();
+        let dump = self.running()?.dump_exact();
         dump.strip_prefix("zxid 0x")
             .and_then(|rest| rest.lines().next())
             .and_then(|hex| i64::from_str_radix(hex, 16).ok())
@@ -102,13 +102,13 @@ impl Server for Minikeeper {
     }
 
     fn expire(&mut self, session: SessionId) -> Result<bool, String> {
-        Ok(self.running()?.expire(session))
+        Ok(self.running()?.expire(session).is_ok())
     }
 
     fn advance(&mut self, by_ms: u64) -> Result<Vec<SessionId>, String> {
         let running = self.running()?;
         let before = running.sessions();
-        running.advance(Duration::from_millis(by_ms));
+        running.advance_strictly(Duration::from_millis(by_ms));
         let after = running.sessions();
         let ended = before
             .into_iter()

@@ -27,7 +27,7 @@ async fn test_connection_state_recovers_from_unexpected_expired_connection() {
     scene.link.set(Mode::Cut);
     let suspended = states.next().await.unwrap();
     assert!(matches!(suspended, ConnectionState::Suspended { .. }));
-    scene.server.expire(session);
+    scene.server.expire(session).unwrap();
     scene.link.set(Mode::Pass);
     let (epoch, reason) = (Epoch(1), LostReason::Expired);
     let lost = states.next().await.unwrap();

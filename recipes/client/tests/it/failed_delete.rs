@@ -43,7 +43,7 @@ async fn fail_and_recover(is_below: bool, is_expired: bool) {
     let delete = client.delete_for_certain(PATH);
     drop(tokio::time::timeout(Duration::from_secs(1), delete).await);
     if is_expired {
-        scene.server.expire(session);
+        scene.server.expire(session).unwrap();
     }
     assert!(scene.server.get(full).is_some());
     scene.link.cut();

@@ -27,7 +27,7 @@ async fn every_change_of_state_is_told_in_order() {
     ));
     let state = states.next().await.unwrap();
     assert_eq!(state, ConnectionState::Reconnected { epoch, session });
-    scene.server.expire(session);
+    scene.server.expire(session).unwrap();
     let state = states.next().await.unwrap();
     assert!(matches!(state, ConnectionState::Suspended { .. }));
     let state = states.next().await.unwrap();
@@ -92,7 +92,7 @@ async fn request_of_one_epoch_is_not_sent_in_the_next() {
     sleep(Duration::from_millis(50)).await;
     let kept = bound.create("/kept", b"", CreateMode::Persistent);
     let free = client.create("/free", b"", CreateMode::Persistent);
-    scene.server.expire(client.session_id().unwrap());
+    scene.server.expire(client.session_id().unwrap()).unwrap();
     scene.link.set(Mode::Pass);
     let not_sent = |error: Error| {
         matches!(
@@ -123,7 +123,7 @@ async fn replies_tell_their_epoch_and_zxid() {
         (Epoch(1), created.value.stat.czxid)
     );
     let mut states = client.states();
-    scene.server.expire(client.session_id().unwrap());
+    scene.server.expire(client.session_id().unwrap()).unwrap();
     kit::lost(&mut states).await;
     let read = client.exists("/a").stamped().await.unwrap();
     assert_eq!(read.epoch, Epoch(2));

@@ -99,7 +99,7 @@ async fn watches_end_with_their_session() {
         .add_watch("/", AddWatchMode::Persistent)
         .await
         .unwrap();
-    scene.server.expire(client.session_id().unwrap());
+    scene.server.expire(client.session_id().unwrap()).unwrap();
     assert_eq!(watch.await, Fired::EpochOver);
     assert_eq!(persistent.next().await, WatchEvent::EpochOver);
 }

@@ -106,7 +106,7 @@ test('what is wrong is told', async () => {
 test('server that somebody else started, with a token', async () => {
   const server = await startServer({ options: ['--control-token', 'secret'] });
   await assert.rejects(server.dump(), (error) => error instanceof MinikeeperError && error.status === 401);
-  assert.match(await new Universe(server.address, { token: 'secret' }).dump(), /zxid/);
+  assert.match(await new Universe(server.address, { token: 'secret' }).dump(), /znode \//);
   await server.stop();
 });
 
@@ -145,10 +145,21 @@ withServer('frozen clock is advanced', ['freeze', 'unfreeze', 'advance'], async 
   await server.unfreeze();
 });
 
+withServer('connected client survives a jump unless it is strict', ['freeze', 'advance'], async (server, client) => {
+  await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
+  await server.freeze();
+  await server.advance({ byMs: 3_600_000 });
+  assert.equal(await client.has('/mine'), true);
+  await server.advance({ byMs: 3_600_000, strict: true });
+  assert.ok(!(await server.children('/')).includes('mine'));
+});
+
 withServer('auto advance moves time when nobody asks', ['auto_advance', 'freeze'], async (server, client) => {
   await client.make('/mine', null, zookeeper.CreateMode.EPHEMERAL);
   await server.freeze();
   const { elapsedMs } = await server.now();
+  // One that is heard of lives on, however far time moves.
+  await server.silence(client);
   await server.autoAdvance({ idleMs: 100 });
   await server.untilChildren('/', 1);
   await server.autoAdvance({ idleMs: null });
@@ -164,14 +175,91 @@ withServer('expire takes a session in every form', ['sessions', 'expire'], async
   const bytes = client.getSessionId();
   assert.equal(BigInt(session.id), bytes.readBigUInt64BE());
   assert.equal(session.isConnected, true);
+  assert.equal(session.isUnbound, false);
+  assert.match(session.lastOperation.name, /^create/);
+  assert.ok(session.lastOperation.atMs <= (await server.now()).elapsedMs);
   assert.equal(await server.expire(client), 1);
   assert.deepEqual(await server.children('/'), ['zookeeper']);
   for (const who of [bytes, bytes.readBigInt64BE(), session.id, { session: session.id }]) {
-    assert.equal(await server.expire(who), 0);
+    await assert.rejects(server.expire(who), { status: 404, message: /^expire: no session is meant by session 0x/ });
+    assert.equal(await server.expire(who, { allowNone: true }), 0);
   }
   for (const who of [undefined, null, {}, { owner: '/a', address: 'b' }, { name: 'c' }]) {
     await assert.rejects(server.expire(who), TypeError);
   }
+});
+
+withServer('verb that meets nobody is an error', ['expire', 'inject'], async (server) => {
+  const nobody = [1n, { address: '127.0.0.1:1' }, { identity: 'digest:x' }, { owner: '/x' }];
+  for (const verb of ['expire', 'disconnect', 'silence', 'unsilence']) {
+    for (const who of nobody) {
+      await assert.rejects(server[verb](who), { status: 404 });
+      assert.equal(await server[verb](who, { allowNone: true }), 0);
+    }
+  }
+  for (const missing of [
+    () => server.get('/x'),
+    () => server.children('/x'),
+    () => server.restore(999),
+    () => server.dropSnapshot(999),
+    () => server.removeFault(999),
+    () => server.untilHit(999),
+    () => server.dropUniverse('x'),
+  ]) {
+    await assert.rejects(missing(), { status: 404 });
+  }
+  const never = { action: 'cut', path: '/x' };
+  await assert.rejects((await server.inject(never)).remove(), { status: 409, message: /never acted/ });
+  await assert.rejects(server.withFault(never, () => 1), { status: 409, message: /never acted/ });
+  await assert.rejects(server.withFault(never, () => Promise.reject(new Error('mine'))), /^Error: mine$/);
+  assert.equal(await server.withFault({ ...never, optional: true }, (fault) => fault.hits()), 0);
+  assert.deepEqual(await server.faults(), []);
+});
+
+withServer('misuse says what to do', ['inject', 'create_universe'], async (server) => {
+  const mine = await server.createUniverse('mine');
+  for (const [call, message] of [
+    [() => server.inject({ action: 'drop' }), /drop-request/],
+    [() => server.inject({ action: 'error', error: 'NOSUCH' }), /NONODE/],
+    [() => server.inject({ action: 'cut', op: 'getdata' }), /getData/],
+    [() => server.inject({ action: 'cut', path: '/q/' }), /write \/q for the znode/],
+    [() => server.untilChildren('/q/', 0), /slash/],
+    [() => mine.inject({ action: 'refuse' }), /server's own universe/],
+    [() => mine.goDown(), /the whole server/],
+    [() => mine.comeUp(), /the whole server/],
+    [() => mine.restart(), /the whole server/],
+    [() => mine.save(), /the whole server/],
+  ]) {
+    await assert.rejects(call(), { status: 400, message });
+  }
+});
+
+withServer('session of no universe yet is found', ['create_universe', 'until_sessions'], async (server, client) => {
+  const mine = await server.createUniverse('mine');
+  await client.has('/');
+  const other = await connect(mine);
+  await mine.untilSessions(1);
+  const [session] = await mine.sessions();
+  assert.equal(session.isUnbound, true);
+  assert.equal(await mine.expire(other), 1);
+  await mine.untilSessions(0);
+  other.close();
+});
+
+withServer('server that was left down is made ready', ['go_down', 'come_up'], async (server) => {
+  await server.goDown();
+  await server.ensureReady();
+  assert.equal(await listens(server.port), true);
+  await new Universe(server.address).goDown();
+  await server.ensureReady();
+  await server.freeze();
+  // Refuses the verbs too.
+  await server.inject({ action: 'refuse' });
+  await server.ensureReady();
+  assert.deepEqual(await server.faults(), []);
+  assert.equal((await server.now()).isFrozen, false);
+  await server.stop();
+  await (await connect(await server.ensureReady())).close();
 });
 
 withServer('owner of a path is expired', ['expire'], async (server, client, t) => {
@@ -228,6 +316,16 @@ withServer('seeded tree is exported the same', ['seed', 'export_tree'], async (s
   await server.seed(await server.exportTree({ format: 'yaml' }));
 });
 
+withServer('bytes are seeded, and equal trees have equal dumps', ['seed', 'dump'], async (server) => {
+  const tree = { '/raw': Buffer.of(0xff, 0), '/box': { data: Buffer.of(0xfe), container: true }, '/text': 'x' };
+  const [mine, other] = [await server.createUniverse('mine'), await server.createUniverse('other')];
+  await mine.seed(tree);
+  for (const path of Object.keys(tree).reverse()) await other.seed({ [path]: tree[path] });
+  assert.deepEqual((await mine.get('/raw')).data, Buffer.of(0xff, 0));
+  assert.equal(await mine.dump(), await other.dump());
+  assert.match(await mine.dump(), /^znode \/raw bytes "\\xff\\x00"$/m);
+});
+
 withServer('restore goes back to a snapshot', ['snapshot', 'restore', 'drop_snapshot'], async (server, client) => {
   const mark = await server.snapshot();
   await client.make('/new');
@@ -256,7 +354,8 @@ withServer('lost reply leaves what was created', FAULTS, async (server, client) 
   await fault.untilHit();
   assert.equal(await fault.hits(), 1);
   assert.ok((await server.children('/')).includes('orphan'));
-  await fault.remove();
+  assert.equal(await fault.remove(), 1);
+  assert.equal(await fault.hits(), 1);
   assert.deepEqual(await server.faults(), []);
 });
 
@@ -309,7 +408,7 @@ withServer('universes share nothing', UNIVERSES, async (server, client) => {
 
 // Waiting.
 
-const WAITS = ['until_watched', 'until_children', 'until_contenders', 'until_idle'];
+const WAITS = ['until_watched', 'until_children', 'until_contenders', 'until_sessions', 'until_idle'];
 
 withServer('waits return when it is so, or say what was seen', WAITS, async (server, client) => {
   await promisify(client.getChildren.bind(client))('/', () => {});
@@ -318,6 +417,7 @@ withServer('waits return when it is so, or say what was seen', WAITS, async (ser
   await client.make('/lock');
   await client.make('/lock/lock-', null, zookeeper.CreateMode.EPHEMERAL_SEQUENTIAL);
   await server.untilContenders('/lock', 1);
+  await server.untilSessions(1);
   await server.untilIdle({ quietMs: 1 });
   await assert.rejects(server.untilChildren('/', 100, { withinMs: 1 }), { status: 408 });
 });

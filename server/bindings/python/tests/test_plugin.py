@@ -17,6 +17,35 @@ def test_world_of_the_next_test_is_empty_too(minikeeper):
     assert minikeeper.children("/") in ([], ["zookeeper"])
 
 
+def test_server_may_be_left_down(minikeeper, minikeeper_server):
+    minikeeper_server.go_down()
+
+
+def test_server_left_down_is_up_for_the_next_test(minikeeper):
+    with connected(minikeeper) as client:
+        assert client.exists("/")
+
+
+def test_server_may_be_left_down_by_somebody_else(minikeeper, minikeeper_server):
+    Universe(minikeeper_server.address).go_down()
+
+
+def test_server_left_down_by_somebody_else_is_up_too(minikeeper):
+    with connected(minikeeper) as client:
+        assert client.exists("/")
+
+
+def test_server_may_be_left_frozen_and_refusing(minikeeper_server):
+    minikeeper_server.freeze()
+    minikeeper_server.inject(action="refuse")
+
+
+def test_server_left_so_serves_the_next_test(minikeeper, minikeeper_server):
+    assert minikeeper_server.faults() == [] and not minikeeper_server.now().is_frozen
+    with connected(minikeeper) as client:
+        assert client.exists("/")
+
+
 def test_server_of_the_run_stays(minikeeper, minikeeper_server):
     assert minikeeper_server.start() is minikeeper_server
     minikeeper_server.now()

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from minikeeper import MinikeeperError, Now, Session, Universe, WaitTimedOut, Watch, Znode
+from minikeeper import LastOperation, MinikeeperError, Now, Session, Universe, WaitTimedOut, Watch, Znode
 
 
 class Fake:
@@ -62,7 +62,7 @@ SESSION_JSON = {
     "identities": ["digest:alice"],
     "ephemerals": ["/e"],
     "watches": [{"path": "/w", "kind": "data"}],
-    "last_operation": "exists",
+    "last_operation": {"name": "exists", "at_ms": 5},
 }
 SESSION = Session(
     0x1000A2B3C0001,
@@ -74,7 +74,7 @@ SESSION = Session(
     ("digest:alice",),
     ("/e",),
     (Watch("/w", "data"),),
-    "exists",
+    LastOperation("exists", 5),
 )
 KAZOO = types.SimpleNamespace(client_id=(0x1000A2B3C0001, b"password"))
 WITHIN = {"within_ms": 10_000}
@@ -88,6 +88,12 @@ CASES = [
         Now(5, 9, True),
     ),
     (lambda u: u.advance(by_ms=10_000), ("POST", "/v1/advance", {"by_ms": 10_000}), {}, None),
+    (
+        lambda u: u.advance(by_ms=5, strict=True),
+        ("POST", "/v1/advance", {"by_ms": 5, "strict": True}),
+        {},
+        None,
+    ),
     (lambda u: u.freeze(), ("POST", "/v1/freeze", {}), {}, None),
     (lambda u: u.unfreeze(), ("POST", "/v1/unfreeze", {}), {}, None),
     (lambda u: u.auto_advance(idle_ms=5), ("POST", "/v1/auto_advance", {"idle_ms": 5}), {}, None),
@@ -98,6 +104,12 @@ CASES = [
     (lambda u: u.expire(KAZOO), ("POST", "/v1/expire", {"session": "0x1000a2b3c0001"}), {"count": 1}, 1),
     (lambda u: u.expire(SESSION), ("POST", "/v1/expire", {"session": "0x1000a2b3c0001"}), {"count": 1}, 1),
     (lambda u: u.expire(owner="/e"), ("POST", "/v1/expire", {"owner": "/e"}), {"count": 1}, 1),
+    (
+        lambda u: u.expire(1, allow_none=True),
+        ("POST", "/v1/expire", {"session": "0x1", "allow_none": True}),
+        {"count": 0},
+        0,
+    ),
     (lambda u: u.disconnect("0x1"), ("POST", "/v1/disconnect", {"session": "0x1"}), {"count": 1}, 1),
     (lambda u: u.disconnect_all(), ("POST", "/v1/disconnect_all", {}), {"count": 3}, None),
     (
@@ -115,7 +127,7 @@ CASES = [
     (lambda u: u.inject(path="/a").id, ("POST", "/v1/inject", {"path": "/a"}), {"fault": 7}, 7),
     (lambda u: u.inject({"path": "/a"}).id, ("POST", "/v1/inject", {"path": "/a"}), {"fault": 7}, 7),
     (lambda u: u.faults(), ("GET", "/v1/faults", None), {"faults": [{"fault": 7, "hits": 1}]}, [{"fault": 7, "hits": 1}]),
-    (lambda u: u.remove_fault(7), ("POST", "/v1/remove_fault", {"fault": 7}), {}, None),
+    (lambda u: u.remove_fault(7), ("POST", "/v1/remove_fault", {"fault": 7}), {"hits": 2}, 2),
     (lambda u: u.reset_faults(), ("POST", "/v1/reset_faults", {}), {}, None),
     (lambda u: u.until_hit(7), ("POST", "/v1/until_hit", {"fault": 7, "hits": 1, **WITHIN}), {}, None),
     (lambda u: u.get("/a b"), ("GET", "/v1/get?path=%2Fa+b", None), {"data": "ä", "stat": {"version": 1}},
@@ -127,6 +139,12 @@ CASES = [
     (lambda u: u.export_tree(), ("GET", "/v1/export_tree?format=json", None), {"tree": {"a": "1"}}, {"a": "1"}),
     (lambda u: u.export_tree(format="yaml"), ("GET", "/v1/export_tree?format=yaml", None), {"tree": "a: 1"}, "a: 1"),
     (lambda u: u.seed({"a": "1"}), ("POST", "/v1/seed", {"tree": {"a": "1"}}), {}, None),
+    (
+        lambda u: u.seed({"/a": b"\xff", "/b": {"data": b"", "container": True}}),
+        ("POST", "/v1/seed", {"tree": {"/a": {"data_base64": "/w=="}, "/b": {"data_base64": "", "container": True}}}),
+        {},
+        None,
+    ),
     (lambda u: u.seed(yaml="a: 1"), ("POST", "/v1/seed", {"yaml": "a: 1"}), {}, None),
     (lambda u: u.snapshot(), ("POST", "/v1/snapshot", {}), {"snapshot": 3}, 3),
     (lambda u: u.restore(3), ("POST", "/v1/restore", {"snapshot": 3}), {}, None),
@@ -156,6 +174,12 @@ CASES = [
     (
         lambda u: u.until_contenders("/lock", 2),
         ("POST", "/v1/until_contenders", {"lock": "/lock", "count": 2, **WITHIN}),
+        {},
+        None,
+    ),
+    (
+        lambda u: u.until_sessions(2),
+        ("POST", "/v1/until_sessions", {"count": 2, **WITHIN}),
         {},
         None,
     ),
@@ -190,6 +214,27 @@ def test_fault_is_removed_at_the_end_of_with(fake):
     with Universe(fake.address).inject(path="/a") as fault:
         assert fault.hits() == 2
     assert fake.asked == ("POST", "/v1/remove_fault", {"fault": 7})
+
+
+def test_fault_that_never_acted_is_an_error_at_the_end_of_with(fake):
+    universe = Universe(fake.address)
+    fake.answer = {"fault": 7}
+    with pytest.raises(MinikeeperError, match="never acted"):
+        with universe.inject(path="/a") as fault:
+            fake.status, fake.answer = 409, {"error": "fault 7 (cut): has ended and never acted"}
+    assert fault.hits() == 0
+    # What has gone wrong already tells more.
+    fake.status, fake.answer = 200, {"fault": 7}
+    with pytest.raises(KeyError):
+        with universe.inject(path="/a"):
+            fake.status, fake.answer = 409, {"error": "fault 7 (cut): has ended and never acted"}
+            raise KeyError
+    # One that was removed by hand is gone.
+    fake.status, fake.answer = 200, {"fault": 7, "hits": 3}
+    with universe.inject(path="/a") as fault:
+        assert fault.remove() == 3
+        fake.asked = None
+    assert fake.asked is None and fault.hits() == 3
 
 
 def test_refusal_is_an_error_with_the_sentence_of_the_server(fake):

@@ -59,6 +59,15 @@ def test_freeze_and_advance_expire_a_session_without_sleeping(minikeeper):
         assert not minikeeper.now().is_frozen
 
 
+def test_connected_client_survives_a_jump_unless_it_is_strict(minikeeper, kazoo):
+    kazoo.create("/mine", ephemeral=True)
+    minikeeper.freeze()
+    minikeeper.advance(by_ms=3_600_000)
+    assert kazoo.exists("/mine")
+    minikeeper.advance(by_ms=3_600_000, strict=True)
+    assert "mine" not in minikeeper.children("/")
+
+
 def test_advance_of_a_clock_that_runs_is_refused_or_done(minikeeper):
     before = minikeeper.now().elapsed_ms
     try:
@@ -74,6 +83,8 @@ def test_auto_advance_moves_time_when_nobody_asks(minikeeper, kazoo):
     kazoo.create("/mine", ephemeral=True)
     minikeeper.freeze()
     before = minikeeper.now().elapsed_ms
+    # One that is heard of lives on, however far time moves.
+    minikeeper.silence(kazoo)
     minikeeper.auto_advance(idle_ms=100)
     minikeeper.until_children("/", 1)
     minikeeper.auto_advance(idle_ms=None)
@@ -90,7 +101,9 @@ def test_sessions_are_told(minikeeper, kazoo):
     assert session.id == kazoo.client_id[0]
     assert session.timeout_ms == 10_000
     assert session.is_connected
-    assert not session.is_silenced
+    assert not session.is_silenced and not session.is_unbound
+    assert session.last_operation.name in ("create", "create2")
+    assert session.last_operation.at_ms <= minikeeper.now().elapsed_ms
 
 
 @pytest.mark.parametrize("form", ["client", "number", "text", "session"])
@@ -99,7 +112,9 @@ def test_expire_takes_a_session_in_every_form(minikeeper, kazoo, form):
     id = kazoo.client_id[0]
     given = {"client": kazoo, "number": id, "text": f"0x{id:x}", "session": session}[form]
     assert minikeeper.expire(given) == 1
-    assert minikeeper.expire(id) == 0
+    with pytest.raises(MinikeeperError, match="no session is meant"):
+        minikeeper.expire(id)
+    assert minikeeper.expire(id, allow_none=True) == 0
 
 
 def test_expired_client_is_lost_and_comes_back_as_another(minikeeper, kazoo):
@@ -119,6 +134,66 @@ def by_name(minikeeper, verb, **who):
         if error.status == 409 and "yet" in str(error) and not os.environ.get("MINIKEEPER_ALL_VERBS"):
             pytest.skip(str(error))
         raise
+
+
+def test_verb_that_meets_nobody_is_an_error(minikeeper):
+    fault = minikeeper.inject(action="cut", path="/never")
+    missing = [
+        *(lambda verb=verb, who=who: getattr(minikeeper, verb)(**who)
+          for verb in ("expire", "disconnect", "silence", "unsilence")
+          for who in ({"session": 1}, {"address": "127.0.0.1:1"}, {"identity": "digest:x"}, {"owner": "/x"})),
+        lambda: minikeeper.get("/never"),
+        lambda: minikeeper.children("/never"),
+        lambda: minikeeper.restore(999),
+        lambda: minikeeper.drop_snapshot(999),
+        lambda: minikeeper.remove_fault(999),
+        lambda: minikeeper.until_hit(999),
+        lambda: minikeeper.drop_universe("nobodys"),
+    ]
+    for verb in missing:
+        with pytest.raises(MinikeeperError) as refused:
+            verb()
+        assert refused.value.status == 404, refused.value
+    for verb in ("expire", "disconnect", "silence", "unsilence"):
+        assert getattr(minikeeper, verb)(1, allow_none=True) == 0
+    with pytest.raises(MinikeeperError, match="never acted") as never:
+        fault.remove()
+    assert never.value.status == 409
+    with pytest.raises(MinikeeperError, match="never acted"):
+        with minikeeper.inject(action="cut", path="/never"):
+            pass
+    with minikeeper.inject(action="cut", path="/never", optional=True):
+        pass
+
+
+def test_misuse_says_what_to_do(minikeeper):
+    for call, words in [
+        (lambda: minikeeper.inject(action="drop"), "drop-request"),
+        (lambda: minikeeper.inject(action="error", error="NOSUCH"), "NONODE"),
+        (lambda: minikeeper.inject(action="cut", op="getdata"), "getData"),
+        (lambda: minikeeper.inject(action="cut", path="/q/"), "/q/\\*"),
+        (lambda: minikeeper.inject(action="refuse"), "server's own universe"),
+        (lambda: minikeeper.until_children("/q/", 0), "slash"),
+        (lambda: minikeeper.go_down(), "the whole server"),
+        (lambda: minikeeper.come_up(), "the whole server"),
+        (lambda: minikeeper.restart(), "the whole server"),
+        (lambda: minikeeper.save(), "the whole server"),
+    ]:
+        with pytest.raises(MinikeeperError, match=words) as refused:
+            call()
+        assert refused.value.status == 400, refused.value
+
+
+def test_session_that_has_sent_no_path_is_found(minikeeper):
+    host, port = minikeeper.address.split(":")
+    with socket.create_connection((host, int(port)), PATIENCE_S) as bare:
+        hello = struct.pack(">iqiqi16sb", 0, 0, 10_000, 0, 16, bytes(16), 0)
+        bare.sendall(struct.pack(">i", len(hello)) + hello)
+        minikeeper.until_sessions(1)
+        (session,) = minikeeper.sessions()
+        assert session.is_unbound
+        assert minikeeper.expire(session) == 1
+    minikeeper.until_sessions(0)
 
 
 def test_expire_by_owner(minikeeper, kazoo):
@@ -284,6 +359,19 @@ def test_seeded_tree_is_exported_the_same(minikeeper, kazoo):
     minikeeper.seed(yaml=minikeeper.export_tree(format="yaml"))
 
 
+def test_bytes_are_seeded_and_dumped(minikeeper, minikeeper_server):
+    tree = {"/raw": b"\xff\x00", "/box": {"data": b"\xfe", "container": True}, "/text": "x"}
+    minikeeper.seed(tree)
+    assert minikeeper.get("/raw").data == b"\xff\x00"
+    assert minikeeper.get("/box").data == b"\xfe"
+    other = minikeeper_server.create_universe("equal")
+    for path in sorted(tree):
+        other.seed({path: tree[path]})
+    assert other.dump() == minikeeper.dump()
+    assert 'znode /raw bytes "\\xff\\x00"\n' in other.dump()
+    other.drop_universe()
+
+
 @pytest.mark.needs("snapshot", "restore", "drop_snapshot")
 def test_restore_goes_back_to_a_snapshot(minikeeper, kazoo):
     kazoo.create("/kept")
@@ -343,7 +431,7 @@ def test_reset_takes_all_faults_back(minikeeper, kazoo):
 
 @pytest.mark.needs("inject", "faults", "remove_fault")
 def test_one_fault_of_two_is_removed(minikeeper, kazoo):
-    first = minikeeper.inject(action="error", error="NOAUTH", op="exists")
+    first = minikeeper.inject(action="error", error="NOAUTH", op="exists", optional=True)
     second = minikeeper.inject(action="error", error="NODEEXISTS", op="create")
     minikeeper.remove_fault(first)
     assert [fault["fault"] for fault in minikeeper.faults()] == [second.id]
@@ -429,6 +517,7 @@ def test_universes_share_nothing(minikeeper_server):
 
 @pytest.mark.needs("until_watched", "until_children", "until_contenders", "until_idle")
 def test_waits_return_when_it_is_so(minikeeper, kazoo):
+    minikeeper.until_sessions(1)
     kazoo.get_children("/", watch=lambda event: None)
     minikeeper.until_watched("/")
     kazoo.create("/a")

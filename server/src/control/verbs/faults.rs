@@ -12,7 +12,14 @@ use crate::{
         schema,
         verb::{Handler, Method, Verb},
     },
-    faults::{FaultInfo, action::FaultAction, fault::Fault, op::FaultOp, who::FaultFor},
+    faults::{
+        FaultInfo,
+        action::FaultAction,
+        error::{FaultError, NotHit},
+        fault::Fault,
+        op::FaultOp,
+        who::FaultFor,
+    },
 };
 use minikeeper_protocol::ErrorCode;
 
@@ -67,6 +74,12 @@ pub(super) const VERBS: &[Verb] = &[
                 Kind::Text,
                 "For the action error: its name, NODEEXISTS",
             ),
+            Parameter::required(
+                "optional",
+                Kind::Flag,
+                "Whether it need not act; else its removal is an error if it never has",
+            )
+            .with_default("false"),
         ],
         plain: None,
         answer: || schema::object(&[("fault", schema::count())]),
@@ -94,19 +107,17 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "remove_fault",
         method: Method::Post,
-        summary: "Take one back; what it holds back goes on",
+        summary: "Take one back; what it holds back goes on. An error if it never acted, unless it is optional",
         parameters: &[FAULT],
         plain: None,
-        answer: schema::nothing,
+        answer: || schema::object(&[("hits", schema::count())]),
         handler: Handler::AtOnce(|call| {
-            let id = call.arguments.count("fault")?;
-            if call.universe.remove_fault(id) {
-                Ok(json!({}))
-            } else {
-                Err(Refusal::not_found(format!(
-                    "fault {id}: unknown, or removed"
-                )))
-            }
+            let removed = call.universe.remove_fault(call.arguments.count("fault")?);
+            let hits = removed.map_err(|error| match error {
+                NotHit::Unknown { .. } => Refusal::not_found(error.to_string()),
+                _ => Refusal::cannot_now(error.to_string()),
+            })?;
+            Ok(json!({"hits": hits}))
         }),
     },
     Verb {
@@ -138,9 +149,7 @@ pub(super) const VERBS: &[Verb] = &[
                 let hits = call.arguments.count("hits")?;
                 let within = call.arguments.duration("within_ms")?;
                 if call.universe.faults().iter().all(|fault| fault.id != id) {
-                    return Err(Refusal::not_found(format!(
-                        "fault {id}: unknown, or removed"
-                    )));
+                    return Err(Refusal::not_found(NotHit::Unknown { id }.to_string()));
                 }
                 let hits = call.universe.until_hit(id, hits, within).await;
                 let hits = hits.map_err(|error| Refusal::ran_out(error.to_string()))?;
@@ -161,14 +170,13 @@ fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
             .given(name)
             .and_then(super::super::parameter::whole)
     };
-    let bad = |error: crate::faults::error::FaultError| Refusal::bad_input(error.to_string());
+    let bad = |error: FaultError| Refusal::bad_input(error.to_string());
     let error = match text("error") {
         None => None,
-        Some(name) => Some(ErrorCode::from_name(name).ok_or_else(|| {
-            Refusal::bad_input(format!(
-                "parameter error: {name:?} is no error, NONODE is one"
-            ))
-        })?),
+        Some(name) => {
+            let unknown = || bad(FaultError::UnknownError(name.to_owned()));
+            Some(ErrorCode::from_name(name).ok_or_else(unknown)?)
+        }
     };
     let delay = number("delay_ms").map(Duration::from_millis);
     let action = FaultAction::from_name(arguments.text("action")?, delay, error).map_err(bad)?;
@@ -191,6 +199,7 @@ fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
     fault.skip = number("skip").unwrap_or(0);
     fault.count = number("count");
     fault.seed = number("seed").unwrap_or(0);
+    fault.is_optional = arguments.flag("optional");
     if let Some(probability) = arguments.given("probability") {
         fault.probability = probability
             .as_f64()
@@ -209,6 +218,7 @@ fn shown(info: &FaultInfo) -> Value {
         count,
         probability,
         seed,
+        is_optional,
     } = &info.fault;
     let ops: Vec<_> = ops.iter().map(|op| op.name()).collect();
     let mut shown = json!({
@@ -220,6 +230,7 @@ fn shown(info: &FaultInfo) -> Value {
         "count": count,
         "probability": probability,
         "seed": seed,
+        "optional": is_optional,
         "matches": info.matches,
         "hits": info.hits,
         "held": info.held,

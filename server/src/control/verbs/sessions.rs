@@ -11,10 +11,11 @@ use crate::{
         fault::Fault,
         parameter::Parameter,
         schema,
-        verb::{Handler, Method, Verb},
+        verb::{Handler, Method, Outcome, Verb},
     },
+    faults::error::FaultError,
     session_info::SessionInfo,
-    who::Who,
+    who::{NoSession, Who},
 };
 
 pub(super) const VERBS: &[Verb] = &[
@@ -38,13 +39,13 @@ pub(super) const VERBS: &[Verb] = &[
         name: "expire",
         method: Method::Post,
         summary: "End sessions as if their time were up; done when watchers have been told",
-        parameters: &[Parameter::who()],
+        parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: how_many,
         handler: Handler::Waits(|call| {
             Box::pin(async move {
-                let count = call.universe.expire_told(who(&call.arguments)?).await;
-                Ok(json!({"count": count}))
+                let met = call.universe.expire_told(who(&call.arguments)?).await;
+                counted(met, &call.arguments)
             })
         }),
     },
@@ -52,38 +53,37 @@ pub(super) const VERBS: &[Verb] = &[
         name: "disconnect",
         method: Method::Post,
         summary: "Cut the connections of sessions, which live on",
-        parameters: &[Parameter::who()],
+        parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: how_many,
         handler: Handler::AtOnce(|call| {
-            let sessions = call.universe.find_sessions(who(&call.arguments)?);
-            let cut = |id: &&SessionId| call.universe.disconnect(**id);
-            Ok(json!({"count": sessions.iter().filter(cut).count()}))
+            let met = call.universe.disconnect(who(&call.arguments)?);
+            counted(met, &call.arguments)
         }),
     },
     Verb {
         name: "silence",
         method: Method::Post,
         summary: "Hear sessions no more, not even as a sign of life: a long pause, as the server sees it",
-        parameters: &[Parameter::who()],
+        parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: how_many,
-        handler: Handler::AtOnce(|call| {
-            let count = call.universe.silence(who(&call.arguments)?);
-            let count = count.map_err(|error| Fault::cannot_now(error.to_string()))?;
-            Ok(json!({"count": count}))
+        handler: Handler::AtOnce(|call| match call.universe.silence(who(&call.arguments)?) {
+            Err(FaultError::NoSession(none)) => counted(Err(none), &call.arguments),
+            Err(error) => Err(Fault::cannot_now(error.to_string())),
+            Ok(count) => counted(Ok(count), &call.arguments),
         }),
     },
     Verb {
         name: "unsilence",
         method: Method::Post,
         summary: "Hear sessions again",
-        parameters: &[Parameter::who()],
+        parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: how_many,
         handler: Handler::AtOnce(|call| {
-            let count = call.universe.unsilence(who(&call.arguments)?);
-            Ok(json!({"count": count}))
+            let met = call.universe.unsilence(who(&call.arguments)?);
+            counted(met, &call.arguments)
         }),
     },
     Verb {
@@ -99,6 +99,15 @@ pub(super) const VERBS: &[Verb] = &[
         }),
     },
 ];
+
+/// How many sessions a verb has met. None is an error unless it was said to be fine.
+fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
+    let count = match met {
+        Err(_) if arguments.flag("allow_none") => 0,
+        met => met.map_err(|none| Fault::not_found(none.to_string()))?,
+    };
+    Ok(json!({"count": count}))
+}
 
 fn how_many() -> Value {
     schema::object(&[("count", schema::count())])
@@ -122,6 +131,7 @@ fn shown(session: &SessionInfo) -> Value {
         "timeout_ms": ms(session.timeout),
         "timeout_left_ms": ms(session.timeout_left),
         "is_connected": session.is_connected,
+        "is_unbound": session.is_unbound,
         "is_silenced": session.is_silenced,
         "address": session.address.map(|address| address.to_string()),
         "identities": session.identities,

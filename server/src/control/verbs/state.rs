@@ -56,7 +56,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "dump",
         method: Method::Get,
-        summary: "The whole state as text",
+        summary: "Znodes, sessions and watches as text; equal trees give equal text",
         parameters: &[],
         plain: Some("dump"),
         answer: || schema::object(&[("dump", schema::text())]),

@@ -34,13 +34,25 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "advance",
         method: Method::Post,
-        summary: "Move time ahead; done when all that was due has happened",
-        parameters: &[Parameter::required("by_ms", Kind::DurationMs, "How far")],
+        summary: "Move time ahead; done when all that was due has happened. Connected sessions live on",
+        parameters: &[
+            Parameter::required("by_ms", Kind::DurationMs, "How far"),
+            Parameter::required(
+                "strict",
+                Kind::Flag,
+                "Whether connected sessions expire too, as if no client had said a word on the way",
+            )
+            .with_default("false"),
+        ],
         plain: None,
         answer: schema::nothing,
         handler: Handler::AtOnce(|call| {
             let by = call.arguments.duration("by_ms")?;
-            call.universe.advance(by);
+            if call.arguments.flag("strict") {
+                call.universe.advance_strictly(by);
+            } else {
+                call.universe.advance(by);
+            }
             Ok(json!({}))
         }),
     },

@@ -71,6 +71,17 @@ pub(super) const VERBS: &[Verb] = &[
         },
     ),
     waits(
+        "until_sessions",
+        "Wait until there are so many sessions, connected or not",
+        &[COUNT, WITHIN],
+        |call| {
+            Box::pin(async move {
+                let sessions = call.universe.until_sessions(count(call)?, within(call)?);
+                told(sessions.await)
+            })
+        },
+    ),
+    waits(
         "until_idle",
         "Wait until no client has asked for anything for a while",
         &[

@@ -112,12 +112,12 @@ async fn disturb(
         let epoch = client.epoch();
         let faults = match kind {
             FaultKind::Cut => {
-                server.disconnect(session);
+                server.disconnect(session).unwrap_or(0);
                 vec![]
             }
             FaultKind::Expiry => {
                 site.judge.expired(victim, epoch);
-                server.expire(session);
+                server.expire(session).unwrap_or(0);
                 vec![]
             }
             kind => made(kind, session, &mut chance),
@@ -125,7 +125,7 @@ async fn disturb(
         site.judge.fault(name(kind), Some(victim));
         let faults: Vec<_> = faults
             .into_iter()
-            .filter_map(|fault| server.inject(fault).ok())
+            .filter_map(|fault| server.inject(fault.optional()).ok())
             .collect();
         if !faults.is_empty() {
             // Sometimes shorter than a session lives without a word, sometimes longer.
@@ -134,7 +134,7 @@ async fn disturb(
         drop(faults);
         if kind == FaultKind::Silence {
             // No connection goes on behind what was lost on it.
-            server.disconnect(session);
+            server.disconnect(session).unwrap_or(0);
         }
     }
 }
@@ -164,10 +164,17 @@ async fn overturn(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Ins
         let kind = one_of(&mut chance, kinds);
         site.judge.fault(name(kind), None);
         if kind == FaultKind::Refuse {
-            let refusing =
-                server.inject(Fault::refuse().with_probability(0.7, chance.below(1 << 40)));
+            let refusing = server.inject(
+                Fault::refuse()
+                    .with_probability(0.7, chance.below(1 << 40))
+                    .optional(),
+            );
             let connecting = Fault::cut().on(FaultOp::Connect);
-            let cutting = server.inject(connecting.with_probability(0.3, chance.below(1 << 40)));
+            let cutting = server.inject(
+                connecting
+                    .with_probability(0.3, chance.below(1 << 40))
+                    .optional(),
+            );
             server.disconnect_all();
             pause(&site.judge, &mut chance, 6_000, end).await;
             drop((refusing, cutting));

@@ -6,7 +6,7 @@
 from ._errors import MinikeeperError, WaitTimedOut
 from ._faults import Fault
 from ._kazoo import settle
-from ._sessions import Session, Watch
+from ._sessions import LastOperation, Session, Watch
 from ._state import Znode
 from ._time import Now
 from .server import Server
@@ -14,6 +14,7 @@ from .universe import Universe
 
 __all__ = [
     "Fault",
+    "LastOperation",
     "MinikeeperError",
     "Now",
     "Server",

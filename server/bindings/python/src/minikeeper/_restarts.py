@@ -9,6 +9,8 @@ class Restarts:
     """A restart as clients see it, on the same port, without a new process.
 
     `keep` is "everything" (the default): data and sessions; "data": no session, so no ephemeral either; or "nothing".
+
+    They are about the whole server: on a universe that was created they raise MinikeeperError (400), which says so.
     """
 
     _control: Control

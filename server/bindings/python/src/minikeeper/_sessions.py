@@ -21,6 +21,14 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class LastOperation:
+    """What a session asked last: `name` as in the protocol ("getData"), and when the universe's clock showed what."""
+
+    name: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Session:
     """A session as its server sees it. Times are in milliseconds of the universe's clock."""
 
@@ -33,7 +41,8 @@ class Session:
     identities: Tuple[str, ...]
     ephemerals: Tuple[str, ...]
     watches: Tuple[Watch, ...]
-    last_operation: Optional[str]
+    last_operation: Optional[LastOperation]
+    is_unbound: bool = False
 
     def __str__(self) -> str:
         return f"session {_hex(self.id)}"
@@ -44,7 +53,12 @@ class Sessions:
 
     Whoever is meant is named by exactly one of: a session, the address of its connection ("127.0.0.1:4711", or only
     "127.0.0.1"), an identity it has shown ("digest:alice"), the path of an ephemeral it owns. Each verb returns how
-    many sessions it met; none is no error.
+    many sessions it met. That it met none, or none that it could do anything to, raises MinikeeperError (404), unless
+    `allow_none` says that this is fine.
+
+    A client shows by its first request with a path which universe its session belongs to. Until then it is
+    found by its id, or by its address with the port, from every universe of the server; and listed (`is_unbound`) in one
+    that is the only one beside the server's own.
     """
 
     _control: Control
@@ -60,6 +74,7 @@ class Sessions:
         address: Optional[str] = None,
         identity: Optional[str] = None,
         owner: Optional[str] = None,
+        allow_none: bool = False,
         seen_by: Iterable[Any] = (),
     ) -> int:
         """Ends sessions as if their time were up. Returns how many.
@@ -68,7 +83,7 @@ class Sessions:
         read and handed to callbacks, in threads of the watching clients: for kazoo's clients named in `seen_by` that
         has happened too when this returns (see `settle`).
         """
-        count = self._end("expire", session, address, identity, owner)
+        count = self._end("expire", session, address, identity, owner, allow_none)
         settle(*seen_by)
         return count
 
@@ -79,9 +94,10 @@ class Sessions:
         address: Optional[str] = None,
         identity: Optional[str] = None,
         owner: Optional[str] = None,
+        allow_none: bool = False,
     ) -> int:
         """Cuts the connections of sessions, which live on. Returns how many had one."""
-        return self._end("disconnect", session, address, identity, owner)
+        return self._end("disconnect", session, address, identity, owner, allow_none)
 
     def disconnect_all(self) -> None:
         """Cuts every connection of a client; all sessions live on."""
@@ -94,12 +110,13 @@ class Sessions:
         address: Optional[str] = None,
         identity: Optional[str] = None,
         owner: Optional[str] = None,
+        allow_none: bool = False,
     ) -> int:
         """Stops serving sessions: they are not heard and get no answers, as in a long pause of a collector.
 
         Their time runs out unless `unsilence` comes before. Returns how many.
         """
-        return self._end("silence", session, address, identity, owner)
+        return self._end("silence", session, address, identity, owner, allow_none)
 
     def unsilence(
         self,
@@ -108,12 +125,16 @@ class Sessions:
         address: Optional[str] = None,
         identity: Optional[str] = None,
         owner: Optional[str] = None,
+        allow_none: bool = False,
     ) -> int:
         """Serves silenced sessions again. Returns how many."""
-        return self._end("unsilence", session, address, identity, owner)
+        return self._end("unsilence", session, address, identity, owner, allow_none)
 
-    def _end(self, verb: str, session: Any, address: Any, identity: Any, owner: Any) -> int:
-        return int(self._control.do(verb, who(session, address, identity, owner))["count"])
+    def _end(self, verb: str, session: Any, address: Any, identity: Any, owner: Any, allow_none: bool) -> int:
+        body: Dict[str, Any] = dict(who(session, address, identity, owner))
+        if allow_none:
+            body["allow_none"] = True
+        return int(self._control.do(verb, body)["count"])
 
 
 def who(session: Any, address: Any, identity: Any, owner: Any) -> Dict[str, str]:
@@ -147,6 +168,10 @@ def _hex(id: int) -> str:
     return f"0x{id & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
+def _last(last: Optional[Mapping[str, Any]]) -> Optional[LastOperation]:
+    return None if last is None else LastOperation(last["name"], last["at_ms"])
+
+
 def _session(one: Mapping[str, Any]) -> Session:
     id = int(one["id"], 0)
     return Session(
@@ -160,5 +185,6 @@ def _session(one: Mapping[str, Any]) -> Session:
         identities=tuple(one.get("identities", ())),
         ephemerals=tuple(one.get("ephemerals", ())),
         watches=tuple(Watch(watch["path"], watch["kind"]) for watch in one.get("watches", ())),
-        last_operation=one.get("last_operation"),
+        last_operation=_last(one.get("last_operation")),
+        is_unbound=one.get("is_unbound", False),
     )

@@ -18,6 +18,16 @@ class Znode:
     stat: Mapping[str, Any]
 
 
+def _znode_json(znode: Any) -> Any:
+    """A znode of a tree, with bytes as JSON has them."""
+    if isinstance(znode, (bytes, bytearray, memoryview)):
+        return {"data_base64": base64.b64encode(znode).decode()}
+    if isinstance(znode, Mapping) and isinstance(znode.get("data"), (bytes, bytearray, memoryview)):
+        rest = {name: value for name, value in znode.items() if name != "data"}
+        return {**_znode_json(znode["data"]), **rest}
+    return znode
+
+
 class State:
     """The tree."""
 
@@ -38,7 +48,7 @@ class State:
         return list(self._control.read("children", path=path)["children"])
 
     def dump(self) -> str:
-        """Everything there is, as text for people."""
+        """Znodes, sessions and watches as text, to be read and compared: equal trees give equal text."""
         return str(self._control.read("dump")["dump"])
 
     def export_tree(self, *, format: str = "json") -> Any:
@@ -48,11 +58,16 @@ class State:
     def seed(self, tree: Optional[Mapping[str, Any]] = None, *, yaml: Optional[str] = None) -> None:
         """Puts znodes there: `{"/app/config": "on"}`, a tree as `export_tree` gives it, or a text in YAML.
 
+        Data may be bytes too, by itself or as `data` of a znode: `{"/raw": b"\\xff", "/c": {"data": b"", "container": True}}`.
+
         Parents need not be named. Raises MinikeeperError (400) if it makes no sense.
         """
         if (tree is None) == (yaml is None):
             raise TypeError("give a tree, or yaml, not both")
-        self._control.do("seed", {"tree": dict(tree)} if tree is not None else {"yaml": yaml})
+        if tree is not None:
+            self._control.do("seed", {"tree": {path: _znode_json(znode) for path, znode in tree.items()}})
+        else:
+            self._control.do("seed", {"yaml": yaml})
 
     def snapshot(self) -> Any:
         """Marks the state of now, sessions and watches included. Returns the mark, for `restore`."""

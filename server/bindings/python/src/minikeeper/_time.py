@@ -31,13 +31,17 @@ class Time:
         answer = self._control.read("now")
         return Now(answer["elapsed_ms"], answer["wall_ms"], answer["is_frozen"])
 
-    def advance(self, *, by_ms: int) -> None:
+    def advance(self, *, by_ms: int, strict: bool = False) -> None:
         """Moves the clock ahead by so many milliseconds, deadline by deadline.
+
+        Connected sessions live on, however far it moves: their clients would have sent pings on the way. Those without
+        a connection, silenced, or whose pings a fault loses, expire. With `strict` connected ones do too, as if no client
+        had said a word.
 
         When it returns, everything that was due has happened and been sent. Raises MinikeeperError if `by_ms` is
         negative.
         """
-        self._control.do("advance", {"by_ms": by_ms})
+        self._control.do("advance", {"by_ms": by_ms, **({"strict": True} if strict else {})})
 
     def freeze(self) -> None:
         """Stops the clock: nothing expires, whoever sleeps or is stopped at a breakpoint."""
@@ -50,6 +54,6 @@ class Time:
     def auto_advance(self, *, idle_ms: Optional[int]) -> None:
         """Moves the clock to its next deadline whenever no client has asked anything for `idle_ms` milliseconds.
 
-        None switches that off, which is the default.
+        Connected sessions live on, as with `advance`. None switches that off, which is the default.
         """
         self._control.do("auto_advance", {"idle_ms": idle_ms})

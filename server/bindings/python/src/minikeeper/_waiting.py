@@ -25,6 +25,10 @@ class Waiting:
         """Waits until so many contenders stand in the queue of a lock, its holder included."""
         self._control.do("until_contenders", {"lock": lock, "count": count, "within_ms": within_ms})
 
+    def until_sessions(self, count: int, *, within_ms: int = WITHIN_MS) -> None:
+        """Waits until there are exactly so many sessions, connected or not: those that `sessions` lists."""
+        self._control.do("until_sessions", {"count": count, "within_ms": within_ms})
+
     def until_idle(self, *, quiet_ms: int = 50, within_ms: int = WITHIN_MS) -> None:
         """Waits until no client has asked anything but pings for `quiet_ms` milliseconds (50 by default)."""
         self._control.do("until_idle", {"quiet_ms": quiet_ms, "within_ms": within_ms})

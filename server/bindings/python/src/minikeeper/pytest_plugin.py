@@ -31,10 +31,11 @@ def minikeeper_server(minikeeper_options: Dict[str, Any]) -> Iterator[Server]:
 def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) -> Iterator[Universe]:
     """A world of its own for one test: empty, without sessions and faults, with a clock that goes.
 
-    It is a universe on the server of the whole run, gone with the test.
+    It is a universe on the server of the whole run, gone with the test. A fault that was left there and has never
+    acted is an error then, unless it is optional.
     """
     # Whatever the last test did to the server itself.
-    minikeeper_server.start()
+    minikeeper_server.ensure_ready()
     try:
         universe = minikeeper_server.create_universe(f"pytest-{next(_numbers)}")
     except MinikeeperError as error:
@@ -45,4 +46,14 @@ def minikeeper(minikeeper_server: Server, minikeeper_options: Dict[str, Any]) ->
             yield server
         return
     yield universe
-    universe.drop_universe()
+    # Or this one, while it is down.
+    minikeeper_server.ensure_ready()
+    try:
+        never = [fault for fault in universe.faults() if not (fault["hits"] or fault.get("optional"))]
+        universe.drop_universe()
+    except MinikeeperError as error:
+        if error.status != 404:
+            raise
+        # It has ended already.
+        return
+    assert not never, f"faults that have never acted, and are not optional: {never}"

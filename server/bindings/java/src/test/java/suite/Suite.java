@@ -41,6 +41,7 @@ public final class Suite {
             selectClass(UniverseTest.class),
             selectClass(SessionVerbsTest.class),
             selectClass(StateVerbsTest.class),
+            selectClass(TimeTravelTest.class),
             selectClass(ExtensionTest.class),
             selectClass(TestingServerTest.class),
             selectClass(TestingServerClientsTest.class),

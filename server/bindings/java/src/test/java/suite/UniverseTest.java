@@ -11,6 +11,7 @@ import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Session;
 import io.github.minikeeper.Universe;
+import io.github.minikeeper.Who;
 import io.github.minikeeper.junit.Minikeeper;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -19,6 +20,7 @@ import java.net.Socket;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
 /** The verbs, without Curator's classes between. */
@@ -73,8 +75,12 @@ class UniverseTest {
       assertEquals(client.session(), session.id());
       assertEquals(Duration.ofSeconds(30), session.timeout());
       assertTrue(session.isConnected());
+      assertFalse(session.isUnbound());
+      assertEquals("exists", session.lastOperation());
       assertEquals(1, universe.expire(session.id()));
-      assertEquals(0, universe.expire(session.id()));
+      MinikeeperException none = assertThrows(MinikeeperException.class, () -> universe.expire(session.id()));
+      assertEquals(404, none.status());
+      assertEquals(0, universe.expire(Who.session(session.id()).allowNone()));
     }
   }
 
@@ -93,6 +99,32 @@ class UniverseTest {
     universe.advance(Duration.ofHours(1));
     assertEquals(before.plusHours(1), universe.now().elapsed());
     universe.unfreeze();
+  }
+
+  @Test
+  void connectedClientSurvivesAJumpUnlessItIsStrict(Universe universe) throws Exception {
+    try (Client client = new Client(universe.connectString()).connected()) {
+      client.curator.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
+      universe.freeze();
+      universe.advance(Duration.ofHours(1));
+      assertTrue(client.exists("/mine"));
+      universe.advanceStrictly(Duration.ofHours(1));
+      assertFalse(universe.children("/").contains("mine"));
+      universe.unfreeze();
+    }
+  }
+
+  @Test
+  void bytesAreSeededAndEqualTreesHaveEqualDumps(Universe universe) {
+    byte[] bytes = {(byte) 0xff, 0};
+    universe.seed(Map.of("/raw", bytes, "/box", Map.of("data", bytes, "container", true), "/text", "x"));
+    assertArrayEquals(bytes, universe.get("/raw").data());
+    assertArrayEquals(bytes, universe.get("/box").data());
+    String before = universe.dump();
+    assertTrue(before.contains("znode /raw bytes \"\\xff\\x00\"\n"), before);
+    universe.seed(Map.of("/text", "y"));
+    universe.seed(Map.of("/text", "x"));
+    assertEquals(before, universe.dump());
   }
 
   @Test

@@ -57,6 +57,26 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
     if (running != null) running.stop();
   }
 
+  /**
+   * Undoes what a test may have left on the server itself, so that clients can connect: starts the program if it does not
+   * run or answer, brings the server up if it is down, takes back the faults of its own universe, and lets its clock run.
+   * Znodes, sessions and universes stay. The JUnit extension does so before each test.
+   */
+  public synchronized void ensureReady() {
+    start();
+    try {
+      comeUp(Keep.EVERYTHING);
+    } catch (MinikeeperException error) {
+      if (error.status() != 0) throw error;
+      // Somebody else has taken it down, and knows where it could be brought up.
+      kill();
+      start();
+    }
+    resetFaults();
+    autoAdvance(null);
+    unfreeze();
+  }
+
   /** Ends it as a crash does: what it keeps is its last save. */
   public synchronized void kill() {
     Program running = program;

@@ -38,6 +38,20 @@ public final class Session {
     return Boolean.TRUE.equals(json.get("is_silenced"));
   }
 
+  /**
+   * Whether it belongs to no universe yet: its client has not sent a path so far, which says to which one. Until then the
+   * server's own universe lists it, and another one if there is no third.
+   */
+  public boolean isUnbound() {
+    return Boolean.TRUE.equals(json.get("is_unbound"));
+  }
+
+  /** What it asked last, as the protocol calls it ({@code getData}), or null. */
+  public String lastOperation() {
+    Map<String, Object> last = Control.object(json.get("last_operation"));
+    return last == null ? null : (String) last.get("name");
+  }
+
   /** The paths of its ephemerals. */
   public List<String> ephemerals() {
     List<String> paths = new ArrayList<>();

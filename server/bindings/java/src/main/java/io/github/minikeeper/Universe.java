@@ -4,7 +4,9 @@ import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -61,9 +63,19 @@ public class Universe {
     return new Now(read("now"));
   }
 
-  /** Moves the clock ahead, deadline by deadline. When it returns, all that was due has happened and been sent. */
+  /**
+   * Moves the clock ahead, deadline by deadline. When it returns, all that was due has happened and been sent.
+   *
+   * <p>Connected sessions live on, however far it moves: their clients would have sent pings on the way. Those without a
+   * connection, silenced, or whose pings a fault loses, expire.
+   */
   public void advance(Duration by) {
     act("advance", Map.of("by_ms", by.toMillis()));
+  }
+
+  /** The same as if no client had said a word on the way: connected sessions expire too. */
+  public void advanceStrictly(Duration by) {
+    act("advance", Map.of("by_ms", by.toMillis(), "strict", true));
   }
 
   /** Stops the clock: nothing expires, whoever sleeps or is stopped at a breakpoint. */
@@ -83,7 +95,11 @@ public class Universe {
 
   // Sessions.
 
-  /** Every session, connected or not. */
+  /**
+   * Every session, connected or not. A client shows by its first request with a path which universe its session belongs to:
+   * until then it is found by its id, or by its address with the port, from every universe of the server; and listed in one
+   * that is the only one beside the server's own.
+   */
   public List<Session> sessions() {
     List<Session> sessions = new ArrayList<>();
     for (Map<String, Object> session : objects(read("sessions").get("sessions"))) sessions.add(new Session(session));
@@ -92,7 +108,8 @@ public class Universe {
 
   /**
    * Ends sessions as if their time were up. When it returns, their ephemerals are gone and the events about it have been
-   * sent.
+   * sent. That it meets none is an error (404), here and in the verbs below, unless {@link Who#allowNone} says that this is
+   * fine.
    *
    * @return how many
    */
@@ -140,7 +157,10 @@ public class Universe {
 
   // Faults.
 
-  /** Adds a rule: the fields of a fault in the control API. Closing it takes it back. */
+  /**
+   * Adds a rule: the fields of a fault in the control API. Closing it takes it back, and throws if it has never acted, unless
+   * {@code "optional", true} is among them.
+   */
   public Fault inject(Map<String, ?> fault) {
     return new Fault(this, act("inject", fault).get("fault"));
   }
@@ -150,12 +170,17 @@ public class Universe {
     return objects(read("faults").get("faults"));
   }
 
-  /** Takes a rule back. */
-  public void removeFault(Fault fault) {
-    act("remove_fault", Map.of("fault", fault.id));
+  /** Takes a rule back: see {@link Fault#remove}. */
+  public long removeFault(Fault fault) {
+    return fault.remove();
   }
 
-  /** Takes all rules back. */
+  final long removeFault(Object id) {
+    Object hits = act("remove_fault", Map.of("fault", id)).get("hits");
+    return hits == null ? 0 : ((Number) hits).longValue();
+  }
+
+  /** Takes all rules back, whether they have acted or not. */
   public void resetFaults() {
     act("reset_faults", Map.of());
   }
@@ -179,7 +204,7 @@ public class Universe {
     return names;
   }
 
-  /** Everything there is, as text for people. */
+  /** Znodes, sessions and watches as text, to be read and compared: equal trees give equal text. */
   public String dump() {
     return (String) read("dump").get("dump");
   }
@@ -194,9 +219,23 @@ public class Universe {
     return (String) control().read("export_tree", Map.of("format", "yaml")).get("tree");
   }
 
-  /** Puts znodes there, by path: {@code Map.of("/app/config", "on")}. Parents need not be named. */
+  /**
+   * Puts znodes there, by path: {@code Map.of("/app/config", "on")}. Parents need not be named. Data may be a byte array too, by
+   * itself or as {@code data} of a znode: {@code Map.of("/c", Map.of("data", bytes, "container", true))}.
+   */
   public void seed(Map<String, ?> tree) {
-    act("seed", Map.of("tree", tree));
+    Map<String, Object> znodes = new LinkedHashMap<>();
+    tree.forEach((path, znode) -> znodes.put(path, znodeJson(znode)));
+    act("seed", Map.of("tree", znodes));
+  }
+
+  /** A znode of a tree, with bytes as JSON has them. */
+  private static Object znodeJson(Object znode) {
+    if (znode instanceof byte[]) return Map.of("data_base64", Base64.getEncoder().encodeToString((byte[]) znode));
+    if (!(znode instanceof Map) || !(((Map<?, ?>) znode).get("data") instanceof byte[])) return znode;
+    Map<Object, Object> fields = new LinkedHashMap<>((Map<?, ?>) znode);
+    fields.putAll((Map<?, ?>) znodeJson(fields.remove("data")));
+    return fields;
   }
 
   /** The same from a text in YAML. */
@@ -219,7 +258,7 @@ public class Universe {
     act("drop_snapshot", Map.of("snapshot", snapshot));
   }
 
-  /** Saves to the data directory now. */
+  /** Saves to the data directory now. About the whole server: a universe that was created cannot. */
   public void save() {
     act("save", Map.of());
   }
@@ -234,7 +273,8 @@ public class Universe {
     act("import_data", Map.of("dir", dir.toAbsolutePath().toString()));
   }
 
-  // Restart, as clients see it: on the same port, without a new process.
+  // Restart, as clients see it: on the same port, without a new process. About the whole server: a universe that was created
+  // cannot, and says so.
 
   /**
    * Cuts every connection of a client and refuses new ones until {@link #comeUp}. The verbs of this object work meanwhile;
@@ -297,6 +337,11 @@ public class Universe {
   /** Waits until so many contenders stand in the queue of a lock, its holder included. */
   public void untilContenders(String lock, int count, Duration within) {
     act("until_contenders", Map.of("lock", lock, "count", count, "within_ms", within.toMillis()));
+  }
+
+  /** Waits until there are exactly so many sessions, connected or not: those that {@link #sessions} lists. */
+  public void untilSessions(int count, Duration within) {
+    act("until_sessions", Map.of("count", count, "within_ms", within.toMillis()));
   }
 
   /** Waits until no client has asked anything but pings for so long. */

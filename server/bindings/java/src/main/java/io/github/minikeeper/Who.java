@@ -1,13 +1,18 @@
 package io.github.minikeeper;
 
+import java.util.HashMap;
 import java.util.Map;
 
 /** Whose session is meant. */
 public final class Who {
-  final Map<String, String> json;
+  final Map<String, Object> json;
+
+  private Who(Map<String, Object> json) {
+    this.json = json;
+  }
 
   private Who(String name, String value) {
-    json = Map.of(name, value);
+    this(Map.of(name, value));
   }
 
   /** A session, by its id: {@code zooKeeper.getSessionId()}. */
@@ -28,6 +33,16 @@ public final class Who {
   /** Whoever owns this ephemeral. */
   public static Who owner(String path) {
     return new Who("owner", path);
+  }
+
+  /**
+   * The same, and it is fine that there is no such session: a verb then returns 0. Else it throws, as a test that meets
+   * nobody tests nothing.
+   */
+  public Who allowNone() {
+    Map<String, Object> more = new HashMap<>(json);
+    more.put("allow_none", true);
+    return new Who(more);
   }
 
   @Override

@@ -3,8 +3,10 @@ package io.github.minikeeper.junit;
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.MinikeeperServer;
 import io.github.minikeeper.Universe;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -85,15 +87,36 @@ public final class MinikeeperExtension implements ParameterResolver, BeforeEachC
     ExtensionContext.Store root = context.getRoot().getStore(NAMESPACE);
     MinikeeperServer server =
         root.getOrComputeIfAbsent("server " + all, key -> new Shared(start(all)), Shared.class).server;
+    // Whatever another test did to the server itself.
+    server.ensureReady();
     String name = "junit-" + WORLDS.incrementAndGet();
     try {
-      return new World(server.createUniverse(name), () -> server.dropUniverse(name));
+      Universe universe = server.createUniverse(name);
+      return new World(universe, () -> end(server, universe, name));
     } catch (MinikeeperException error) {
       if (error.status() != 404) throw error;
       // A program without universes: it starts within milliseconds.
       MinikeeperServer own = start(all);
       return new World(own, own::close);
     }
+  }
+
+  /** Ends a world; that a fault is left there which has never acted is an error, unless it is optional. */
+  private static void end(MinikeeperServer server, Universe universe, String name) {
+    server.ensureReady();
+    List<Object> never = new ArrayList<>();
+    try {
+      for (Map<String, Object> fault : universe.faults()) {
+        boolean isFine = ((Number) fault.get("hits")).longValue() > 0 || Boolean.TRUE.equals(fault.get("optional"));
+        if (!isFine) never.add(fault);
+      }
+      server.dropUniverse(name);
+    } catch (MinikeeperException error) {
+      if (error.status() != 404) throw error;
+      // It has ended already.
+      return;
+    }
+    if (!never.isEmpty()) throw new AssertionError("faults that have never acted, and are not optional: " + never);
   }
 
   private static MinikeeperServer start(List<String> options) {

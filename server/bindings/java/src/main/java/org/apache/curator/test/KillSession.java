@@ -2,6 +2,7 @@ package org.apache.curator.test;
 
 import io.github.minikeeper.MinikeeperException;
 import io.github.minikeeper.Universe;
+import io.github.minikeeper.Who;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.zookeeper.ZooKeeper;
@@ -25,7 +26,7 @@ public class KillSession {
     // Two servers may have sessions with the same id.
     if (running.size() > 1) asked.removeIf(server -> !text.contains(":" + server.getPort() + " "));
     for (TestingServer server : asked) {
-      if (server.minikeeper().expire(client.getSessionId()) > 0) return;
+      if (server.minikeeper().expire(Who.session(client.getSessionId()).allowNone()) > 0) return;
     }
     String session = "session 0x" + Long.toHexString(client.getSessionId());
     throw new IllegalStateException(
@@ -40,7 +41,7 @@ public class KillSession {
    */
   public static void kill(ZooKeeper client, String connectString) throws Exception {
     long session = client.getSessionId();
-    if (Universe.at(connectString, null).expire(session) == 0) {
+    if (Universe.at(connectString, null).expire(Who.session(session).allowNone()) == 0) {
       throw new IllegalStateException("no session 0x" + Long.toHexString(session) + " on " + connectString);
     }
   }

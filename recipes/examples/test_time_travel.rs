@@ -1,0 +1,42 @@
+//! A test: what hours do, in milliseconds. `server/GUIDE.md` explains it.
+//!
+//! ```sh
+//! cargo run -p minikeeper-recipes --example test_time_travel
+//! ```
+
+use std::time::Duration;
+
+use minikeeper::{Server, Znode, tree};
+use minikeeper_client::{Client, CreateMode};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::builder().manual_clock().start().await?;
+    // What is tested: a worker that is there as long as it lives, and a result that is kept for
+    // an hour.
+    let result = Znode::from("done").time_to_live(HOUR);
+    server.seed(&tree! { "/workers" => "", "/results/42" => result })?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let session = client.session_id().ok_or("connected")?;
+    let worker = CreateMode::Ephemeral;
+    client.create("/workers/anna", b"", worker).await?;
+
+    // The result is kept for its hour and not for two. The server looks once a minute.
+    server.advance(HOUR - MINUTE);
+    assert!(server.get("/results/42").is_some());
+    server.advance(2 * MINUTE);
+    assert!(server.get("/results/42").is_none());
+
+    // The worker is connected, so it has lived through that: with the same session.
+    assert_eq!(client.session_id(), Some(session));
+    assert_eq!(server.children("/workers"), Some(vec!["anna".to_owned()]));
+
+    // It hangs: its connection stands, and nothing is heard of it any more.
+    server.silence("/workers/anna")?;
+    server.advance(MINUTE);
+    assert_eq!(server.children("/workers"), Some(Vec::new()));
+    Ok(())
+}

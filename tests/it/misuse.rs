@@ -1,0 +1,260 @@
+//! What a verb says when it meets nothing, or is given a name that can name nothing: an error that
+//! says what to do, never a silent success, whichever verb it is.
+
+use std::{net::SocketAddr, time::Duration};
+
+use minikeeper::{ErrorCode, Fault, FaultError, OpCode, control};
+use minikeeper_protocol::CreateMode;
+use minikeeper_tests::wire::{self, Wire};
+use serde_json::{Value, json};
+
+use crate::{
+    http::{Answer, done, get, post, said, scene},
+    kit::{Scene, TIMEOUT_MS},
+};
+
+/// What a verb is about, by what it takes.
+#[derive(PartialEq, Eq)]
+enum About {
+    /// Sessions that are named, in one of four ways.
+    Sessions,
+    /// A thing of this name or number, which has to be there.
+    Thing(&'static str, Value),
+    /// All there is, something that need not be there, or something new.
+    Nothing,
+}
+
+/// Every verb is named here, so that a new one has to say what it is about.
+fn about(verb: &str) -> About {
+    match verb {
+        "expire" | "disconnect" | "silence" | "unsilence" => About::Sessions,
+        "remove_fault" | "until_hit" => About::Thing("fault", json!(999)),
+        "restore" | "drop_snapshot" => About::Thing("snapshot", json!(999)),
+        "drop_universe" => About::Thing("name", json!("nobodys")),
+        "get" | "children" => About::Thing("path", json!("/nobodys")),
+        "import_data" => About::Thing("dir", json!("/nobodys/directory")),
+        "now" | "advance" | "freeze" | "unfreeze" | "auto_advance" | "sessions"
+        | "disconnect_all" | "inject" | "faults" | "reset_faults" | "dump" | "export_tree"
+        | "seed" | "snapshot" | "fork" | "until_watched" | "until_children"
+        | "until_contenders" | "until_sessions" | "until_idle" | "export_data"
+        | "create_universe" | "universes" | "restart" | "go_down" | "come_up" | "save" => {
+            About::Nothing
+        }
+        verb => panic!("say what {verb} is about"),
+    }
+}
+
+fn call(address: SocketAddr, verb: &control::Verb, field: &str, value: &Value) -> Answer {
+    match verb.method {
+        control::Method::Get => {
+            let text = value.as_str().unwrap();
+            get(address, &format!("{}?{field}={text}", verb.name))
+        }
+        control::Method::Post => post(address, verb.name, &json!({field: value})),
+    }
+}
+
+#[test]
+fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let nobody = [
+        ("session", "0x1"),
+        ("address", "127.0.0.1:1"),
+        ("identity", "digest:nobody"),
+        ("owner", "/nobodys"),
+    ];
+    for verb in control::verbs() {
+        let takes = |name: &str| verb.parameters.iter().any(|given| given.name == name);
+        let about = about(verb.name);
+        assert_eq!(takes("who"), about == About::Sessions, "{}", verb.name);
+        assert_eq!(takes("allow_none"), takes("who"), "{}", verb.name);
+        match about {
+            About::Nothing => {}
+            About::Thing(field, value) => {
+                let answer = call(address, verb, field, &value);
+                assert!([404, 409].contains(&answer.status), "{}", verb.name);
+                let words = value.as_str().map_or("999".to_owned(), str::to_owned);
+                let sentence = said(&answer, answer.status);
+                assert!(sentence.contains(&words), "{}: {sentence}", verb.name);
+            }
+            About::Sessions => {
+                for (field, value) in nobody {
+                    let answer = post(address, verb.name, &json!({field: value}));
+                    let sentence = said(&answer, 404);
+                    let is_whole = sentence.starts_with(&format!("{}: no ", verb.name))
+                        && sentence.contains("there is 1 session: 0x")
+                        && sentence.ends_with("allow none if that is fine");
+                    assert!(is_whole, "{sentence}");
+                    let allowed = json!({field: value, "allow_none": true});
+                    let answer = done(post(address, verb.name, &allowed));
+                    assert_eq!(answer, json!({"count": 0}), "{}", verb.name);
+                }
+            }
+        }
+    }
+    scene.end();
+}
+
+/// Verbs that are there and have nothing to do: a session without a connection cannot be cut, one
+/// that is heard cannot be heard again.
+#[test]
+fn verb_that_has_nothing_to_do_is_an_error_too() {
+    let scene = Scene::new();
+    let (mut client, session) = scene.open_session();
+    let id = session.session_id;
+    let heard = scene.server.unsilence(id).unwrap_err().to_string();
+    let start = format!("unsilence: no silenced session is meant by session {id}; there are 2");
+    assert!(heard.starts_with(&start), "{heard}");
+    assert_eq!(scene.server.silence(id), Ok(1));
+    assert_eq!(scene.server.unsilence(id), Ok(1));
+    assert_eq!(scene.server.disconnect(id), Ok(1));
+    client.expect_closed();
+    scene.wait_alone();
+    let gone = scene.server.disconnect(id).unwrap_err().to_string();
+    let start = format!("disconnect: no connected session is meant by session {id};");
+    assert!(gone.starts_with(&start), "{gone}");
+    assert!(gone.contains("without a connection"), "{gone}");
+    assert_eq!(scene.server.expire(id), Ok(1));
+    scene.end();
+}
+
+#[test]
+fn path_that_names_nothing_is_refused_by_every_verb_that_takes_one() {
+    let scene = scene(|_| {});
+    let mut seen = 0;
+    for verb in control::verbs() {
+        let mut paths = verb.parameters.iter();
+        let Some(field) = paths.find(|given| matches!(given.kind, control::Kind::Path)) else {
+            continue;
+        };
+        seen += 1;
+        for path in ["/q/", "q", "//", "/a/../b", ""] {
+            let answer = call(scene.address(), verb, field.name, &json!(path));
+            let sentence = said(&answer, 400);
+            let start = format!("parameter {}: path {path:?}: ", field.name);
+            assert!(sentence.starts_with(&start), "{}: {sentence}", verb.name);
+        }
+    }
+    assert!(seen >= 5, "{seen} verbs take a path");
+    let wait = scene
+        .server
+        .until_children("/q/", 0, Duration::from_secs(10));
+    assert!(wait.unwrap_err().seen.contains("slash"));
+}
+
+#[test]
+fn names_that_are_unknown_are_answered_with_those_there_are() {
+    let scene = scene(|_| {});
+    let inject = |fault: Value| said(&post(scene.address(), "inject", &fault), 400).to_owned();
+    let error = inject(json!({"action": "error", "error": "NO_NODE"}));
+    for code in ErrorCode::ALL {
+        assert!(error.contains(code.name()), "{error}");
+    }
+    let op = inject(json!({"action": "cut", "op": "getdata"}));
+    for code in OpCode::ALL {
+        assert!(op.contains(code.name()), "{op}");
+    }
+    let action = inject(json!({"action": "drop"}));
+    for name in minikeeper::FaultAction::NAMES {
+        assert!(action.contains(name), "{action}");
+    }
+    let path = inject(json!({"action": "cut", "path": "/q/"}));
+    assert!(
+        path.contains("write /q for the znode and /q/* for its children"),
+        "{path}"
+    );
+}
+
+/// What is about the whole server says so where it is asked of one universe.
+#[test]
+fn verb_of_the_whole_server_says_so_where_a_universe_is_asked() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    done(post(address, "create_universe", &json!({"name": "mine"})));
+    for verb in ["go_down", "come_up", "restart", "save", "drop_universe"] {
+        let answer = post(address, &format!("universes/mine/{verb}"), &json!({}));
+        let sentence = said(&answer, 400);
+        let start =
+            format!("{verb} is about the whole server, not about universe \"mine\" alone: ");
+        assert!(sentence.starts_with(&start), "{sentence}");
+        assert!(sentence.ends_with(&format!("at /v1/{verb}")), "{sentence}");
+    }
+}
+
+#[test]
+fn fault_that_never_acted_is_an_error_when_it_ends() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let never = || Fault::cut().on(OpCode::Delete).at("/never");
+    let guard = scene.server.inject(never()).unwrap();
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(guard)));
+    let panic = dropped.unwrap_err();
+    let panic = panic.downcast_ref::<String>().unwrap();
+    assert!(
+        panic.starts_with("fault 1 (cut, op delete, path \"/never\"): has ended and never acted"),
+        "{panic}"
+    );
+    assert!(scene.server.faults().is_empty());
+    // By hand, and from another process.
+    assert!(scene.server.inject(never()).unwrap().remove().is_err());
+    let fault = json!({"action": "cut", "path": "/never"});
+    let id = done(post(address, "inject", &fault));
+    let sentence = said(&post(address, "remove_fault", &id), 409).to_owned();
+    assert!(
+        sentence.contains("never acted; 0 messages matched it"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("inject it as optional"), "{sentence}");
+    assert!(scene.server.faults().is_empty());
+    // Unless that is fine, or was found out already.
+    drop(scene.server.inject(never().optional()).unwrap());
+    let guard = scene.server.inject(never()).unwrap();
+    scene.server.reset_faults();
+    drop(guard);
+    let guard = scene.server.inject(never()).unwrap();
+    assert!(scene.server.remove_fault(guard.id()).is_err());
+    drop(guard);
+    let optional = json!({"action": "cut", "path": "/never", "optional": true});
+    let id = done(post(address, "inject", &optional));
+    assert_eq!(done(get(address, "faults"))["faults"][0]["optional"], true);
+    assert_eq!(done(post(address, "remove_fault", &id)), json!({"hits": 0}));
+    // One that has acted.
+    let mut client = scene.open();
+    let guard = scene.server.inject(never()).unwrap();
+    client.send(&wire::delete("/never"));
+    client.expect_closed();
+    assert_eq!(guard.remove(), Ok(1));
+    scene.end();
+}
+
+/// What is not there yet is waited for, and an error says what is.
+#[test]
+fn sessions_are_counted_over_http() {
+    let scene = scene(|_| {});
+    let address = scene.address();
+    let _open = scene.open();
+    let wait = json!({"count": 2});
+    assert_eq!(done(post(address, "until_sessions", &wait)), json!({}));
+    let late = json!({"count": 9, "within_ms": 1});
+    let late = post(address, "until_sessions", &late);
+    let sentence = said(&late, 408);
+    let start = "9 sessions are there: not within 1ms; there are 2 sessions: 0x";
+    assert!(sentence.starts_with(start), "{sentence}");
+}
+
+#[test]
+fn fault_that_can_meet_nothing_in_its_universe_is_refused() {
+    let scene = Scene::new();
+    let mine = scene.server.create_universe("mine").unwrap();
+    let refused = mine.inject(Fault::refuse()).unwrap_err();
+    assert!(matches!(refused, FaultError::Pointless { .. }), "{refused}");
+    assert!(refused.to_string().contains("server's own universe"));
+    let guard = scene.server.inject(Fault::refuse().once()).unwrap();
+    Wire::connect(scene.address()).expect_reset();
+    drop(guard);
+    // There it is of use to ask for a handshake: one that resumes a session of this universe.
+    let (mut client, _) = Wire::open(scene.address(), TIMEOUT_MS);
+    client.must(&wire::create("/mine/a", b"", CreateMode::Persistent));
+    scene.end();
+}
