@@ -168,6 +168,7 @@ fn check_error_of_many(case: &Case, code: ErrorCode, error: &Failure) {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "the count of runs, shown on request")]
 async fn sweep(recipe: Recipe) {
     let mut runs = 0;
     for case in cases(recipe) {
