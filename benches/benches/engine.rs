@@ -23,7 +23,7 @@ impl Effects for Encode {
 
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         body.encode(header, &mut self.0, ReplyRef::BYTES_MAX)
-            .unwrap();
+            .expect("the reply is short");
     }
 
     fn event(&mut self, _: ConnId, event: &Event<'_>) {

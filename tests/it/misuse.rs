@@ -74,9 +74,9 @@ fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
             About::Thing(field, value) => {
                 let answer = call(address, verb, field, &value);
                 assert!([404, 409].contains(&answer.status), "{}", verb.name);
-                let words = value.as_str().map_or("999".to_owned(), str::to_owned);
+                let words = value.as_str().unwrap_or("999");
                 let sentence = said(&answer, answer.status);
-                assert!(sentence.contains(&words), "{}: {sentence}", verb.name);
+                assert!(sentence.contains(words), "{}: {sentence}", verb.name);
             }
             About::Sessions => {
                 for (field, value) in nobody {

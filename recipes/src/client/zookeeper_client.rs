@@ -163,7 +163,8 @@ impl Adapter {
 
     fn start(client: theirs::Client, connect: Option<Connect>) -> Self {
         let shared = Arc::new(Shared::new(client, connect.is_some()));
-        let monitor = Task::spawn(monitor::run(Arc::downgrade(&shared), connect));
+        let monitor = monitor::run(Arc::downgrade(&shared), connect);
+        let monitor = Task::spawn("an adapter", monitor).expect("a tokio runtime, as documented");
         Self {
             shared,
             _monitor: Arc::new(monitor),
