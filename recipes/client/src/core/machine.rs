@@ -168,7 +168,9 @@ impl Core {
             .session
             .as_ref()
             .filter(|session| self.is_fading(session));
-        let clean_up = self.janitor.next_due().filter(|_| self.link == Link::Up);
+        // Behind `closeSession` nothing is sent any more: the session's end cleans up.
+        let cleans_up = self.link == Link::Up && !self.close_sent;
+        let clean_up = self.janitor.next_due().filter(|_| cleans_up);
         let overflow = self.has_too_many_clean_ups().then_some(Time::ZERO);
         let candidates = [
             overflow,
