@@ -340,7 +340,8 @@ impl<C: ZooKeeper> Keeper<C> {
                 self.own = Some((created.path, Some(created.stat.czxid)));
                 Ok(true)
             }
-            Err(error) if error.is(ErrorCode::NodeExists) => Ok(true),
+            // No sequential name can be there already: a server that says so is not asked again.
+            Err(error) if error.is(ErrorCode::NodeExists) && self.own.is_some() => Ok(true),
             Err(error) if error.is(ErrorCode::NoNode) => {
                 match parents::make(client, directory).await {
                     // One of them was cleared away in between: once more, after a pause.
