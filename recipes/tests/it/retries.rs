@@ -141,7 +141,10 @@ async fn throttled_waiter_asks_ever_more_seldom() {
             let wire = Wire::to(&server);
             let throttled = wire.client(2).await;
             let session = throttled.session_id().unwrap();
-            let fault = Fault::error(ErrorCode::ThrottledOp).on(op).of(session);
+            let fault = Fault::error(ErrorCode::ThrottledOp)
+                .on(op)
+                .of(session)
+                .optional();
             let throttling = server.inject(fault).unwrap();
             let waiting = tokio::spawn(recipe.enter(&throttled, &options));
             wire.arm(None);

@@ -140,7 +140,7 @@ impl Scene {
                 if recipe == Recipe::Sequential {
                     // Its weakness: a creation that is not answered stays as long as the session.
                     let session = self.client.session_id();
-                    session.map(|session| self.server.expire(session).unwrap());
+                    session.map(|session| self.server.expire(session).unwrap_or(0));
                 }
                 return;
             }
