@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Of each recipe.
-const CLIENTS: usize = 4;
+pub(crate) const CLIENTS: usize = 4;
 
 /// Of each recipe. Two of them share a client, and so a session.
 pub(crate) const CONTENDERS: usize = 5;
