@@ -71,7 +71,7 @@
 //! # let lock = InterProcessMutex::new(client, "/locks/printer")?;
 //! let guard = lock.acquire().await?;
 //! # let print_all = async {
-//! #     server.expire(session)?;
+//! #     server.expire(session).expect("it is there");
 //! #     std::future::pending::<()>().await;
 //! # };
 //! match guard.run(print_all).await {
