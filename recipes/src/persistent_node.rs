@@ -260,7 +260,14 @@ impl<C: ZooKeeper> Keeper<C> {
         stage.send_replace(Stage::Missing);
         let end = match kept {
             Ok(()) => self.remove().await,
-            Err(error) => Err(error),
+            Err(error) => {
+                // An ephemeral znode says that somebody keeps it. The first error is what its owner
+                // has to know.
+                if self.is_ephemeral() {
+                    let _ = self.remove().await;
+                }
+                Err(error)
+            }
         };
         stage.send_replace(Stage::Ended(end));
     }

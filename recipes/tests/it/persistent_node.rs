@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use minikeeper::Server;
-use minikeeper_client::CreateMode;
+use minikeeper::{Fault, Server};
+use minikeeper_client::{CreateMode, ErrorCode};
 use minikeeper_recipes::{PersistentNode, naming};
 use tokio::time::sleep;
 
@@ -214,4 +214,27 @@ async fn closed_client_ends_it() {
         "{error}"
     );
     soon(node.close()).await.unwrap_err();
+}
+
+/// The znode stayed for as long as the session, and nobody kept it.
+#[tokio::test(start_paused = true)]
+async fn keeper_that_ends_takes_its_ephemeral_znode_away() {
+    for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
+        for step in 0..8 {
+            let server = start().await;
+            let (client, _) = client(&server, 1).await;
+            let fault = Fault::error(ErrorCode::SystemError).at("/**");
+            let fault = server.inject(fault.skip(step).once().optional()).unwrap();
+            let node = PersistentNode::start(client.clone(), NODE, b"", mode).unwrap();
+            let created = soon(node.created()).await;
+            if created.is_ok() && fault.hits() == 0 {
+                break;
+            }
+            if created.is_err() {
+                // The session lives on.
+                assert!(client.session_id().is_some());
+                until("nothing is left", || queue(&server).is_empty()).await;
+            }
+        }
+    }
 }
