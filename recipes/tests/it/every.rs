@@ -78,8 +78,11 @@ impl Kept {
         }
     }
 
-    /// Whether nobody else can have it now.
+    /// Whether nobody else can have it now, or lead.
     pub(crate) fn is_held(&self) -> bool {
+        if let Self::Latch(latch) = self {
+            return latch.has_leadership();
+        }
         let status = match self {
             Self::Guard(guard) => guard.status(),
             Self::Writer(guard) => guard.status(),

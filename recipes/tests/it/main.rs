@@ -28,6 +28,7 @@
 //! | `owners` | one owner in several tasks; giving back without a server |
 //! | `costs` | what waiting costs, deadlines to the moment |
 //! | `going_on` | latches, selectors and kept znodes under refusals, panics, without a server |
+//! | `claims` | nothing is claimed that another may have: closing clients, servers that only read |
 //! | `framework` | what locks rest on |
 //! | `restart` | servers that really stop |
 //! | `hazards`, `hazards_of_many` | hazards of the register that belong nowhere else |
@@ -42,6 +43,7 @@
 mod atomic;
 mod barriers;
 mod cancelling;
+mod claims;
 #[path = "../../client/tests/it/clock.rs"]
 mod clock;
 mod costs;

@@ -43,7 +43,7 @@ pub(crate) struct Scene {
     pub(crate) server: Arc<Server>,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
-    other: Client,
+    pub(crate) other: Client,
 }
 
 pub(crate) fn cases(recipe: Recipe) -> Vec<Case> {

@@ -84,6 +84,7 @@ struct State {
     /// Counts the cuts of connections.
     cuts: watch::Sender<u32>,
     forgets_sessions: AtomicBool,
+    is_read_only: AtomicBool,
     /// The first one of the client.
     session: Mutex<Option<SessionId>>,
 }
@@ -100,6 +101,7 @@ impl Wire {
     pub(crate) async fn client(&self, seed: u64) -> Client {
         let builder = Client::builder("server").unwrap();
         let builder = builder.session_timeout(SESSION_TIMEOUT).seed(seed);
+        let builder = builder.allow_read_only(true);
         let client = builder.transport(self.clone()).connect().await.unwrap();
         *self.state.session.lock() = client.session_id();
         client
@@ -149,6 +151,12 @@ impl Wire {
     /// From now on a client that asks for its session gets another, and is not told.
     pub(crate) fn forget_sessions(&self) {
         self.state.forgets_sessions.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on the server says in handshakes that it only reads, as one does that has lost the
+    /// others.
+    pub(crate) fn read_only(&self) {
+        self.state.is_read_only.store(true, Ordering::Relaxed);
     }
 
     /// Ends the session of the client on this link.
@@ -288,9 +296,12 @@ async fn carry_replies(
     let mut is_handshake = true;
     loop {
         let mut frame = frame(&mut from).await?;
-        if !std::mem::take(&mut is_handshake)
-            && let Some(code) = refusals.lock().remove(&number(&frame, XID))
-        {
+        if std::mem::take(&mut is_handshake) {
+            if wire.state.is_read_only.load(Ordering::Relaxed) {
+                // Its last byte says so.
+                *frame.last_mut().expect("it has a length") = 1;
+            }
+        } else if let Some(code) = refusals.lock().remove(&number(&frame, XID)) {
             frame.truncate(ERROR.end);
             let length = u32::try_from(frame.len() - 4).expect("it is short");
             frame[..4].copy_from_slice(&length.to_be_bytes());
