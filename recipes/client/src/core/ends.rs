@@ -7,7 +7,7 @@ use minikeeper_protocol::{ErrorCode, FrameError, Reply, Request, Xid, Zxid, fram
 use super::{
     janitor::Target,
     machine::{Core, Link},
-    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, WatchEnd},
+    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, Verdict, WatchEnd},
     requests::{Entry, IfAbandoned, Token},
 };
 
@@ -53,10 +53,7 @@ impl Core {
         cause: Cause,
         effects: &mut impl Effects,
     ) {
-        if let Some(registering) = &entry.registering {
-            self.watches
-                .settle(registering.kind, &registering.path, None);
-        }
+        self.unregistered(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::Unknown(cause)),
             Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),
@@ -66,7 +63,8 @@ impl Core {
                         Target::Prefixed { parent, prefix }
                     }
                     Some(IfAbandoned::DeleteStill(path)) => Target::Named(path),
-                    None => return,
+                    // The watch goes with the connection.
+                    Some(IfAbandoned::RemoveWatchStill(..)) | None => return,
                 };
                 self.janitor.add(now, self.epoch, target);
             }
@@ -97,6 +95,14 @@ impl Core {
     /// Does what is to be done about the outcome of a request that nobody looks at.
     pub(crate) fn unseen(&mut self, now: Time, if_abandoned: IfAbandoned, outcome: Outcome) {
         let target = match (if_abandoned, outcome) {
+            (IfAbandoned::RemoveWatchStill(kind, path), Outcome::Answered { result, .. }) => {
+                let passes = |code: ErrorCode| Verdict::of(code) != Verdict::Refused;
+                let is_refused = result.is_err_and(passes);
+                let chance = self.janitor.chance();
+                self.watches
+                    .removal_answered(now, kind, &path, is_refused, chance);
+                return;
+            }
             (
                 IfAbandoned::DeleteCreated { .. },
                 Outcome::Answered {
@@ -129,10 +135,7 @@ impl Core {
         cause: Cause,
         effects: &mut impl Effects,
     ) {
-        if let Some(registering) = &entry.registering {
-            self.watches
-                .settle(registering.kind, &registering.path, None);
-        }
+        self.unregistered(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::NotSent(cause)),
             Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),

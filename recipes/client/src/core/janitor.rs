@@ -104,6 +104,11 @@ impl Janitor {
         self.forbidden
     }
 
+    /// Where the jitter of pauses comes from.
+    pub(crate) const fn chance(&mut self) -> &mut Chance {
+        &mut self.chance
+    }
+
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.tickets.values().filter_map(|ticket| ticket.due).min()
     }

@@ -171,12 +171,14 @@ impl Core {
         // Behind `closeSession` nothing is sent any more: the session's end cleans up.
         let cleans_up = self.link == Link::Up && !self.close_sent;
         let clean_up = self.janitor.next_due().filter(|_| cleans_up);
+        let removal = self.watches.next_removal().filter(|_| cleans_up);
         let overflow = self.has_too_many_clean_ups().then_some(Time::ZERO);
         let candidates = [
             overflow,
             link,
             session.map(Session::safe_until),
             clean_up,
+            removal,
             self.requests.next_deadline(),
             self.closing,
         ];
@@ -283,10 +285,7 @@ impl Core {
     pub(crate) fn abandon(&mut self, now: Time, caller: u32) {
         if let Some(entry) = self.requests.abandon(caller) {
             // It was not sent: only a deletion is still wanted.
-            if let Some(registering) = &entry.registering {
-                self.watches
-                    .settle(registering.kind, &registering.path, None);
-            }
+            self.unregistered(now, &entry);
             if let Some(IfAbandoned::DeleteStill(path)) = entry.if_abandoned.as_deref() {
                 self.clean_up(now, self.epoch, Target::Named(path.clone()));
             }
@@ -302,13 +301,8 @@ impl Core {
         path: &Ustring,
         token: WatchToken,
     ) {
-        // What was to look at a znode's data may have found none.
-        let kinds = [kind, WatchKind::Exist];
-        let count = if kind == WatchKind::Data { 2 } else { 1 };
-        for kind in &kinds[..count] {
-            if self.watches.leave(*kind, path, token) {
-                self.remove_watch(now, *kind, path);
-            }
+        if self.watches.leave(kind, path, token) {
+            self.remove_watch(now, kind, path);
         }
     }
 
@@ -540,20 +534,46 @@ impl Core {
         self.send_own(now, xid, request, Some(Token::Janitor(errand)));
     }
 
-    pub(super) fn remove_watch(&mut self, now: Time, kind: WatchKind, path: &Ustring) {
-        if self.link == Link::Up {
-            let request = Request::RemoveWatches {
-                path: Some(path.clone()),
-                kind: kind.watcher_type().code(),
-            };
-            let xid = self.take_xid();
-            self.send_own(now, xid, &request, None);
+    /// Ends the registration of a watch by a request that leaves none.
+    pub(super) fn unregistered(&mut self, now: Time, entry: &Entry) {
+        if let Some(registering) = &entry.registering {
+            let Registering { kind, path, .. } = &**registering;
+            if self.watches.settle(*kind, path, None) {
+                self.remove_watch(now, *kind, path);
+            }
         }
+    }
+
+    pub(super) fn remove_watch(&mut self, now: Time, kind: WatchKind, path: &Ustring) {
+        // With the connection or the session the watch goes too.
+        if self.link != Link::Up || self.close_sent {
+            return;
+        }
+        self.sent_at = now;
+        let request = Request::RemoveWatches {
+            path: Some(path.clone()),
+            kind: kind.watcher_type().code(),
+        };
+        let xid = self.take_xid();
+        let entry = Entry {
+            xid,
+            op: request.op(),
+            token: None,
+            epoch: Some(self.epoch),
+            deadline: None,
+            registering: None,
+            if_abandoned: Some(Box::new(IfAbandoned::RemoveWatchStill(kind, path.clone()))),
+        };
+        self.requests
+            .send(now, entry, |out| request.encode(xid, out));
     }
 
     pub(super) fn work_off(&mut self, now: Time) {
         if self.link != Link::Up || self.close_sent {
             return;
+        }
+        for (kind, path) in self.watches.due_removals(now) {
+            self.remove_watch(now, kind, &path);
         }
         for (errand, request) in self.janitor.requests(now, self.epoch) {
             self.send_errand(now, errand, &request);

@@ -81,6 +81,7 @@ impl Core {
         for (scheme, data) in self.identities.clone() {
             self.send_identity(now, &scheme, &data, None);
         }
+        self.watches.reconnected();
         for request in watches::register_again(&self.watches, self.last_zxid) {
             self.registering_again += 1;
             self.send_own(now, Xid::SET_WATCHES, &request, None);
@@ -200,10 +201,8 @@ impl Core {
         };
         let left = kind.map(|kind| (kind, registering.token));
         let path = &registering.path;
-        if self.watches.settle(registering.kind, path, left)
-            && let Some(kind) = kind
-        {
-            self.remove_watch(now, kind, path);
+        if self.watches.settle(registering.kind, path, left) {
+            self.remove_watch(now, registering.kind, path);
         }
     }
 

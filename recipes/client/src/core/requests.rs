@@ -37,6 +37,8 @@ pub(crate) enum IfAbandoned {
     DeleteCreated { parent: Ustring, prefix: Ustring },
     /// A delete: see to it that it happens.
     DeleteStill(Ustring),
+    /// A removal of a watch by the client itself: send it again if the server refuses it.
+    RemoveWatchStill(WatchKind, Ustring),
 }
 
 /// A request and what becomes of its reply.

@@ -1,14 +1,18 @@
 //! The machine against a server played by the test: no runtime, no socket, time moved by hand.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, ErrorCode, EventKind, OpCode, Reader, Reply, ReplyHeader,
-    Request, SessionId, Stat, Ustring, Xid, Zxid, event, frame,
+    Request, SessionId, Stat, Ustring, WatcherType, Xid, Zxid, event, frame,
 };
 
 use super::{
+    backoff::Chance,
     input::{Settings, Submission},
     janitor::Target,
     machine::Core,
@@ -264,6 +268,222 @@ fn answer_that_session_has_expired_does_not_revive_a_closed_client() {
     play.reply(sent[0].0, 1, Err(ErrorCode::SessionExpired));
     assert!(play.core.is_stopped());
     assert_eq!(play.log.changes.last(), Some(&Change::Closed));
+}
+
+/// A server that keeps watches, and refuses some requests.
+#[derive(Default)]
+struct WatchServer {
+    /// Tables and paths.
+    watches: BTreeSet<(i32, Ustring)>,
+    /// Requests not answered yet.
+    requests: VecDeque<(Xid, Request)>,
+}
+
+impl WatchServer {
+    /// Answers the next request, with an error if there is one.
+    fn answer(&mut self, play: &mut Play, refusal: Option<ErrorCode>, is_there: bool) {
+        self.requests.extend(play.sent());
+        let Some((xid, request)) = self.requests.pop_front() else {
+            return;
+        };
+        if let (Some(code), false) = (refusal, xid.0 < 0) {
+            return play.reply(xid, 1, Err(code));
+        }
+        let mut keep = |table: WatcherType, path: &Option<Ustring>| {
+            self.watches.insert((table.code(), path.clone().unwrap()));
+        };
+        let reply = match &request {
+            Request::Exists { path, .. } => {
+                keep(WatcherType::Data, path);
+                is_there.then_some(Reply::Stat(Stat::default()))
+            }
+            Request::GetData { path, .. } if is_there => {
+                keep(WatcherType::Data, path);
+                Some(Reply::Data(Some(Bytes::new()), Stat::default()))
+            }
+            Request::GetChildren { path, .. } if is_there => {
+                keep(WatcherType::Children, path);
+                Some(Reply::Children(Vec::new()))
+            }
+            Request::RemoveWatches { path, kind } => {
+                let is_kept = self.watches.remove(&(*kind, path.clone().unwrap()));
+                return match is_kept {
+                    true => play.reply(xid, 1, Ok(&Reply::Empty)),
+                    false => play.reply(xid, 1, Err(ErrorCode::NoWatcher)),
+                };
+            }
+            Request::SetWatches {
+                data, exist, child, ..
+            } => {
+                for path in data.iter().chain(exist) {
+                    keep(WatcherType::Data, &Some(path.clone()));
+                }
+                for path in child {
+                    keep(WatcherType::Children, &Some(path.clone()));
+                }
+                Some(Reply::Empty)
+            }
+            Request::Ping => Some(Reply::Empty),
+            Request::GetData { .. } | Request::GetChildren { .. } => None,
+            other => panic!("{other:?}"),
+        };
+        play.reply(xid, 1, reply.as_ref().ok_or(ErrorCode::NoNode));
+    }
+
+    fn fire(&mut self, play: &mut Play, path: &str, kind: EventKind) {
+        let table = match kind {
+            EventKind::ChildrenChanged => WatcherType::Children,
+            _ => WatcherType::Data,
+        };
+        if self.watches.remove(&(table.code(), path.into())) {
+            play.event(kind, path, 1);
+        }
+    }
+}
+
+/// Registers and drops watches at random while requests are refused, connections are cut and
+/// watches fire; then answers everything, and compares what the server keeps with who waits.
+fn play_watches(seed: u64) {
+    const PATHS: [&str; 2] = ["/a", "/b"];
+    const REFUSALS: [ErrorCode; 3] = [
+        ErrorCode::ThrottledOp,
+        ErrorCode::ConnectionLoss,
+        ErrorCode::OperationTimeout,
+    ];
+    let mut chance = Chance::new(seed);
+    let mut play = Play::connected(1);
+    let mut server = WatchServer::default();
+    // Watches by number: kind, path, and whether exists registers it.
+    let mut live: BTreeMap<u32, (WatchKind, Ustring, bool)> = BTreeMap::new();
+    for token in 0..60 {
+        let path = PATHS[usize::from(chance.below(2) == 0)];
+        match chance.below(12) {
+            0..4 => {
+                let (to_path, watch) = (Some(Ustring::from(path)), true);
+                let (kind, request) = match chance.below(3) {
+                    0 => (
+                        WatchKind::Data,
+                        Request::Exists {
+                            path: to_path,
+                            watch,
+                        },
+                    ),
+                    1 => (
+                        WatchKind::Data,
+                        Request::GetData {
+                            path: to_path,
+                            watch,
+                        },
+                    ),
+                    _ => (
+                        WatchKind::Child,
+                        Request::GetChildren {
+                            path: to_path,
+                            watch,
+                        },
+                    ),
+                };
+                let of_exists = matches!(request, Request::Exists { .. });
+                live.insert(token, (kind, path.into(), of_exists));
+                let submission = Submission {
+                    caller: Some(token),
+                    watch: Some((kind, WatchToken(token))),
+                    ..Submission::default()
+                };
+                play.submit(&request, submission);
+            }
+            4..6 => {
+                let count = live.len() as u64;
+                let nth = usize::try_from(chance.below(count.max(1))).unwrap();
+                if let Some(token) = live.keys().copied().nth(nth) {
+                    let (kind, path, _) = live.remove(&token).unwrap();
+                    let watch = WatchToken(token);
+                    play.core.abandon(play.now, token);
+                    play.core.abandon_watch(play.now, kind, &path, watch);
+                }
+            }
+            6..10 => {
+                let at = usize::try_from(chance.below(8)).unwrap();
+                server.answer(&mut play, REFUSALS.get(at).copied(), chance.below(2) == 0);
+            }
+            10 => {
+                let kinds = [EventKind::ChildrenChanged, EventKind::DataChanged];
+                server.fire(&mut play, path, kinds[usize::from(chance.below(2) == 0)]);
+            }
+            _ if chance.below(4) == 0 => {
+                play.unlink();
+                server = WatchServer::default();
+                play.link();
+                play.welcome(7);
+            }
+            _ => {}
+        }
+        play.now += Duration::from_millis(chance.below(50));
+        play.core.tick(play.now, &mut play.log);
+    }
+    // Longer than any pause, shorter than the silence that ends a connection.
+    for _ in 0..2 {
+        play.now += Duration::from_secs(6);
+        play.core.tick(play.now, &mut play.log);
+        for _ in 0..100 {
+            server.answer(&mut play, None, true);
+        }
+    }
+    for (caller, outcome) in &play.log.completed {
+        let Outcome::Answered { result, .. } = outcome else {
+            live.remove(caller);
+            continue;
+        };
+        let of_exists = live.get(caller).is_some_and(|it| it.2);
+        match result {
+            Ok(_) => {}
+            // The watch waits for the creation.
+            Err(ErrorCode::NoNode) if of_exists => {}
+            Err(_) => {
+                live.remove(caller);
+            }
+        }
+    }
+    for (WatchToken(token), _) in &play.log.ended {
+        live.remove(token);
+    }
+    let wanted = live
+        .values()
+        .map(|(kind, path, _)| (kind.watcher_type().code(), path.clone()));
+    assert_eq!(
+        wanted.collect::<BTreeSet<_>>(),
+        server.watches,
+        "seed {seed}"
+    );
+}
+
+#[test]
+fn server_keeps_the_watches_that_have_waiters_and_no_others() {
+    for seed in 0..5_000 {
+        play_watches(seed);
+    }
+}
+
+#[test]
+fn refused_removal_of_a_watch_is_sent_again() {
+    // The removal of a watch that a throttled server refused was forgotten: the watch stayed as
+    // long as the connection.
+    let mut play = Play::connected(1);
+    play.watch("/a", 1, 10);
+    let kind = WatchKind::Data;
+    play.core
+        .abandon_watch(play.now, kind, &"/a".into(), WatchToken(1));
+    for _ in 0..3 {
+        let sent = play.sent();
+        assert!(
+            matches!(sent[..], [(_, Request::RemoveWatches { .. })]),
+            "{sent:?}"
+        );
+        play.reply(sent[0].0, 11, Err(ErrorCode::ThrottledOp));
+        assert!(play.sent().is_empty(), "not before a pause");
+        play.now = play.core.next_deadline().unwrap();
+        play.core.tick(play.now, &mut play.log);
+    }
 }
 
 /// How many connections are made in a minute to a server that does this with each.

@@ -5,13 +5,24 @@
 //!
 //! Source: reference sections 12.1 to 12.9; `ZKWatchManager` of the original's client.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use minikeeper_protocol::{EventKind, Request, Ustring, WatcherType, Zxid};
+
+use super::{
+    backoff::{Chance, Pauses},
+    outcome::Time,
+};
 
 /// A message that registers watches again holds no more than this, apart from a longer path, so
 /// that it stays far below what servers take. Unit: bytes.
 const AGAIN_BYTES_MAX: usize = 128 << 10;
+
+/// The waits before a removal that the server refused is sent again.
+const PAUSES: Pauses = Pauses {
+    min: Duration::from_millis(20),
+    max: Duration::from_secs(5),
+};
 
 /// What a watch looks at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -43,9 +54,12 @@ impl WatchKind {
         }
     }
 
-    /// Whether it shares the server's watch with the other kind.
-    const fn shares_with(self, other: Self) -> bool {
-        self.watcher_type() as u8 == other.watcher_type() as u8
+    /// The kind that stands for all kinds that share one watch on the server.
+    const fn table(self) -> Self {
+        match self {
+            Self::Exist => Self::Data,
+            kind => kind,
+        }
     }
 
     /// Whether a one-shot watch of this kind ends with such an event.
@@ -64,19 +78,43 @@ impl WatchKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct WatchToken(pub(crate) u32);
 
+/// The watch of one path in one table of the server.
 #[derive(Debug, Default)]
 struct Place {
-    waiters: Vec<WatchToken>,
-    /// Requests on their way that will leave a watch here.
+    waiters: Vec<(WatchKind, WatchToken)>,
+    /// Registrations on their way.
     registering: u32,
+    /// Whether the server may keep the watch: a registration has left it, and neither an event nor a
+    /// removal has ended it since.
+    is_kept: bool,
+}
+
+impl Place {
+    const fn is_wanted(&self) -> bool {
+        !self.waiters.is_empty() || self.registering > 0
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = WatchToken> {
+        self.waiters.iter().map(|(_, token)| *token)
+    }
 }
 
 /// Every watch of the session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    /// Ordered, so that what is sent after a reconnect is the same each time.
+    /// By table and path. Ordered, so that what is sent after a reconnect is the same each time.
     places: BTreeMap<(WatchKind, Ustring), Place>,
     persistent: usize,
+    /// Removals that the server refused, to be sent again.
+    refused: BTreeMap<(WatchKind, Ustring), Refused>,
+}
+
+/// A removal that the server refused.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    count: u32,
+    /// When it is sent again; `None` while it is on its way.
+    due: Option<Time>,
 }
 
 /// Who hears of an event.
@@ -89,56 +127,61 @@ pub(crate) struct Fired {
 }
 
 impl Watches {
-    /// A request that will leave a watch was sent. It may turn out to be another kind of the same
-    /// server's watch (exists finds the znode or does not).
+    /// Notes that a request was sent that will leave a watch. It may turn out to be another kind of
+    /// the same server's watch (exists finds the znode or does not).
     pub(crate) fn announce(&mut self, kind: WatchKind, path: &Ustring) {
         self.place(kind, path).registering += 1;
     }
 
-    /// The request came back, or never will; `left` is the watch it has left.
+    /// Ends a registration: its request was answered, or never will be. `left` is the watch that
+    /// it has left, with its waiter if there still is one.
     ///
-    /// Says whether the server now keeps a watch nobody here waits for.
+    /// Returns whether the server keeps a watch that has no waiter any more and is to be removed.
+    #[must_use]
     pub(crate) fn settle(
         &mut self,
         announced: WatchKind,
         path: &Ustring,
         left: Option<(WatchKind, Option<WatchToken>)>,
     ) -> bool {
-        if let Some(place) = self.places.get_mut(&(announced, path.clone())) {
-            place.registering -= 1;
+        let place = self.place(announced, path);
+        place.registering = place.registering.saturating_sub(1);
+        if let Some((kind, token)) = left {
+            place.is_kept = true;
+            if let Some(token) = token {
+                place.waiters.push((kind, token));
+                self.persistent += usize::from(!kind.is_one_shot());
+            }
         }
-        if let Some((kind, Some(token))) = left {
-            self.place(kind, path).waiters.push(token);
-            self.persistent += usize::from(!kind.is_one_shot());
-        }
-        self.forget_if_empty(announced, path);
-        matches!(left, Some((kind, None)) if !self.is_wanted(kind, path))
+        self.release(announced, path)
     }
 
-    /// Nobody waits for this watch any more. Says whether the server can forget it.
+    /// Takes a waiter away. Returns whether the server keeps the watch without need, as
+    /// [`Watches::settle`] does.
+    #[must_use]
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &Ustring, token: WatchToken) -> bool {
-        let Some(place) = self.places.get_mut(&(kind, path.clone())) else {
+        let Some(place) = self.places.get_mut(&(kind.table(), path.clone())) else {
             return false;
         };
         let before = place.waiters.len();
-        place.waiters.retain(|other| *other != token);
-        let has_left = place.waiters.len() < before;
-        if has_left {
+        place.waiters.retain(|(_, other)| *other != token);
+        if place.waiters.len() < before {
             self.persistent -= usize::from(!kind.is_one_shot());
         }
-        self.forget_if_empty(kind, path);
-        has_left && !self.is_wanted(kind, path)
+        self.release(kind, path)
     }
 
-    /// An event has come for this path.
+    /// Ends the one-shot watches that an event for this path ends, and says who hears of it.
     pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring) -> Fired {
         let mut fired = Fired::default();
-        for kind in [WatchKind::Data, WatchKind::Exist, WatchKind::Child] {
+        for kind in [WatchKind::Data, WatchKind::Child] {
             if kind.ends_with(event)
                 && let Some(place) = self.places.get_mut(&(kind, path.clone()))
             {
-                fired.ended.append(&mut place.waiters);
-                self.forget_if_empty(kind, path);
+                let waiters = place.waiters.drain(..);
+                fired.ended.extend(waiters.map(|(_, token)| token));
+                place.is_kept = false;
+                self.release(kind, path);
             }
         }
         if self.persistent > 0 {
@@ -147,9 +190,71 @@ impl Watches {
         fired
     }
 
+    /// Starts a new connection, on which the server keeps the watches that are registered again and
+    /// no others.
+    pub(crate) fn reconnected(&mut self) {
+        self.refused.clear();
+        for place in self.places.values_mut() {
+            place.is_kept = !place.waiters.is_empty();
+        }
+    }
+
+    /// Notes what became of the removal of a watch: the server has done it, or refused it with an
+    /// error that may pass. One that is still without waiters is sent again after a pause.
+    pub(crate) fn removal_answered(
+        &mut self,
+        now: Time,
+        kind: WatchKind,
+        path: &Ustring,
+        is_refused: bool,
+        chance: &mut Chance,
+    ) {
+        let key = (kind.table(), path.clone());
+        if !is_refused {
+            self.refused.remove(&key);
+        } else if let Some(place) = self.places.get_mut(&key) {
+            // It has waiters again, or will have: the last one who leaves removes it.
+            place.is_kept = true;
+            self.refused.remove(&key);
+        } else {
+            let refused = self.refused.entry(key).or_insert(Refused {
+                count: 0,
+                due: None,
+            });
+            refused.due = Some(now + PAUSES.after(refused.count, chance));
+            refused.count = refused.count.saturating_add(1);
+        }
+    }
+
+    /// When a refused removal is sent again.
+    pub(crate) fn next_removal(&self) -> Option<Time> {
+        self.refused
+            .values()
+            .filter_map(|refused| refused.due)
+            .min()
+    }
+
+    /// The refused removals that are to be sent now.
+    pub(crate) fn due_removals(&mut self, now: Time) -> Vec<(WatchKind, Ustring)> {
+        let mut due = Vec::new();
+        self.refused.retain(|key, refused| {
+            if refused.due.is_none_or(|due| due > now) {
+                return true;
+            }
+            refused.due = None;
+            if let Some(place) = self.places.get_mut(key) {
+                place.is_kept = true;
+                return false;
+            }
+            due.push(key.clone());
+            true
+        });
+        due
+    }
+
     fn fire_persistent(&self, event: EventKind, path: &Ustring, fired: &mut Fired) {
         if let Some(place) = self.places.get(&(WatchKind::Persistent, path.clone())) {
-            fired.going_on.extend(&place.waiters);
+            fired.going_on.extend(place.tokens());
         }
         // Recursive watches see creation, deletion and data below them, but no lists of children.
         if event == EventKind::ChildrenChanged {
@@ -167,25 +272,32 @@ impl Watches {
             last = end;
             let ancestor = Ustring::from(path.clone().into_bytes().slice(..end));
             if let Some(place) = self.places.get(&(WatchKind::PersistentRecursive, ancestor)) {
-                fired.going_on.extend(&place.waiters);
+                fired.going_on.extend(place.tokens());
             }
         }
     }
 
-    /// Every watch, for registering again.
+    /// Every watch that has waiters, for registering again.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (WatchKind, &Ustring)> {
-        self.places
-            .iter()
-            .filter(|(_, place)| !place.waiters.is_empty())
-            .map(|((kind, path), _)| (*kind, path))
+        self.places.iter().flat_map(|((table, path), place)| {
+            let kinds = match table {
+                WatchKind::Data => &[WatchKind::Data, WatchKind::Exist][..],
+                table => std::slice::from_ref(table),
+            };
+            let is_waited_for = |kind: &&WatchKind| place.waiters.iter().any(|it| it.0 == **kind);
+            let kinds = kinds.iter().filter(is_waited_for);
+            kinds.map(move |kind| (*kind, path))
+        })
     }
 
-    /// The session is over, and all its watches with it.
+    /// Ends every watch, with its session.
     pub(crate) fn end(&mut self) -> Vec<WatchToken> {
         self.persistent = 0;
+        self.refused.clear();
         let mut ended = Vec::new();
         self.places.retain(|_, place| {
-            ended.append(&mut place.waiters);
+            ended.extend(place.waiters.drain(..).map(|(_, token)| token));
+            place.is_kept = false;
             place.registering > 0
         });
         ended
@@ -197,31 +309,19 @@ impl Watches {
     }
 
     fn place(&mut self, kind: WatchKind, path: &Ustring) -> &mut Place {
-        self.places.entry((kind, path.clone())).or_default()
+        self.places.entry((kind.table(), path.clone())).or_default()
     }
 
-    /// Whether somebody waits for the server's watch, or soon will.
-    fn is_wanted(&self, kind: WatchKind, path: &Ustring) -> bool {
-        const KINDS: [WatchKind; 5] = [
-            WatchKind::Data,
-            WatchKind::Exist,
-            WatchKind::Child,
-            WatchKind::Persistent,
-            WatchKind::PersistentRecursive,
-        ];
-        KINDS
-            .into_iter()
-            .filter(|other| other.shares_with(kind))
-            .any(|other| self.places.contains_key(&(other, path.clone())))
-    }
-
-    fn forget_if_empty(&mut self, kind: WatchKind, path: &Ustring) {
-        let key = (kind, path.clone());
-        if let Some(place) = self.places.get(&key)
-            && place.waiters.is_empty()
-            && place.registering == 0
-        {
-            self.places.remove(&key);
+    /// Forgets a place that is not wanted any more. Returns whether the server keeps its watch.
+    fn release(&mut self, kind: WatchKind, path: &Ustring) -> bool {
+        let key = (kind.table(), path.clone());
+        match self.places.get(&key) {
+            Some(place) if !place.is_wanted() => {
+                let is_kept = place.is_kept;
+                self.places.remove(&key);
+                is_kept
+            }
+            _ => false,
         }
     }
 }
@@ -317,6 +417,43 @@ mod tests {
         let left = Some((WatchKind::Data, None));
         assert!(watches.settle(WatchKind::Data, &"/a".into(), left));
         assert!(watches.is_empty());
+    }
+
+    #[test]
+    fn failed_registration_does_not_leave_the_watch_it_was_kept_for() {
+        // The last waiter left while another registration was on its way, so the watch stayed; then
+        // that registration was refused, and no client removed the watch.
+        let mut watches = Watches::default();
+        registered(&mut watches, WatchKind::Data, "/a", A);
+        watches.announce(WatchKind::Data, &"/a".into());
+        assert!(!watches.leave(WatchKind::Data, &"/a".into(), A));
+        assert!(watches.settle(WatchKind::Data, &"/a".into(), None));
+        assert!(watches.is_empty());
+    }
+
+    #[test]
+    fn refused_removal_is_due_again_unless_the_watch_is_wanted_again() {
+        let mut watches = Watches::default();
+        let mut chance = Chance::new(1);
+        let now = Duration::from_secs(1);
+        let path = Ustring::from("/a");
+        for _ in 0..20 {
+            watches.removal_answered(now, WatchKind::Exist, &path, true, &mut chance);
+            let due = watches.next_removal().unwrap();
+            assert!((PAUSES.min / 2..=PAUSES.max).contains(&(due - now)));
+            assert_eq!(watches.due_removals(now), []);
+            assert_eq!(watches.due_removals(due), [(WatchKind::Data, path.clone())]);
+            assert_eq!(watches.next_removal(), None, "it is on its way");
+        }
+        watches.removal_answered(now, WatchKind::Exist, &path, true, &mut chance);
+        let due = watches.next_removal().unwrap();
+        watches.announce(WatchKind::Data, &path);
+        assert_eq!(watches.due_removals(due), []);
+        assert_eq!(watches.next_removal(), None);
+        assert!(
+            watches.settle(WatchKind::Data, &path, None),
+            "it is still kept"
+        );
     }
 
     #[test]
