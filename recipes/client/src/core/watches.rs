@@ -8,6 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use minikeeper_protocol::{EventKind, Request, Ustring, WatcherType, Zxid};
+use smallvec::SmallVec;
 
 use super::{
     backoff::{Chance, Pauses},
@@ -81,7 +82,7 @@ pub(crate) struct WatchToken(pub(crate) u32);
 /// The watch of one path in one table of the server.
 #[derive(Debug, Default)]
 struct Place {
-    waiters: Vec<(WatchKind, WatchToken)>,
+    waiters: SmallVec<[(WatchKind, WatchToken); 1]>,
     /// Registrations on their way.
     registering: u32,
     /// Whether the server may keep the watch: a registration has left it, and neither an event nor a
@@ -90,7 +91,7 @@ struct Place {
 }
 
 impl Place {
-    const fn is_wanted(&self) -> bool {
+    fn is_wanted(&self) -> bool {
         !self.waiters.is_empty() || self.registering > 0
     }
 
