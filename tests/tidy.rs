@@ -5,16 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use minikeeper_protocol::OpCode;
-
-#[path = "tidy/examples.rs"]
-mod examples;
 #[path = "tidy/guide.rs"]
 mod guide;
 #[path = "tidy/scripts.rs"]
 mod scripts;
-#[path = "tidy/verbs.rs"]
-mod verbs;
 
 /// One source file.
 struct Source {
@@ -263,27 +257,4 @@ fn use_trees_are_taken_apart_and_test_code_is_left_out() {
         .map(|(_, line)| line)
         .collect();
     assert_eq!(left, ["a", "b"]);
-}
-
-/// The README's table is complete: a row for each operation, with its name and its code.
-#[test]
-fn readme_has_a_row_for_every_operation() {
-    let readme = read("README.md");
-    let rows: Vec<Vec<&str>> = readme
-        .lines()
-        .filter(|line| line.trim_start().starts_with('|'))
-        .map(|line| line.split('|').map(str::trim).collect())
-        .collect();
-    let missing: Vec<_> = OpCode::ALL
-        .iter()
-        .filter(|op| {
-            let (name, code) = (format!("`{}`", op.name()), op.code().to_string());
-            !rows.iter().any(|cells| {
-                cells.iter().any(|cell| cell.contains(&name))
-                    && cells.iter().any(|cell| cell.trim_matches('`') == code)
-            })
-        })
-        .map(|op| format!("{} ({})", op.name(), op.code()))
-        .collect();
-    assert_none(&missing, "no row in the README's table of operations");
 }
