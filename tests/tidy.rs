@@ -5,8 +5,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[path = "tidy/guide.rs"]
-mod guide;
 #[path = "tidy/scripts.rs"]
 mod scripts;
 

@@ -1,4 +1,4 @@
-//! A test: my leader steps down on expiry. `server/GUIDE.md` explains it.
+//! A test: my leader steps down on expiry. `docs/testing/leader-expiry.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_leader_expiry

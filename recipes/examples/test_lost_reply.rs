@@ -1,4 +1,4 @@
-//! A test: my lock survives a lost reply. `server/GUIDE.md` explains it.
+//! A test: my lock survives a lost reply. `docs/testing/lost-reply.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_lost_reply

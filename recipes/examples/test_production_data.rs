@@ -1,4 +1,4 @@
-//! A test: start from production data. `server/GUIDE.md` explains it.
+//! A test: start from production data. `docs/testing/production-data.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_production_data

@@ -1,4 +1,4 @@
-//! A test: my client reconnects. `server/GUIDE.md` explains it.
+//! A test: my client reconnects. `docs/testing/reconnect.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_reconnect

@@ -1,4 +1,4 @@
-//! A test: what hours do, in milliseconds. `server/GUIDE.md` explains it.
+//! A test: what hours do, in milliseconds. `docs/testing/time-travel.md` explains it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example test_time_travel

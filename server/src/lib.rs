@@ -38,7 +38,7 @@
 //! | every setting and limit | [`Config`] |
 //! | the verbs of a test over HTTP, with the feature `control` | `Builder::control` |
 //!
-//! Recipes for tests, complete and explained, are in `server/GUIDE.md` of the repository.
+//! Complete, explained tests are in `docs/testing/` of the repository.
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
 //! logs, and `control`: the verbs of a test over HTTP. That brings `seed-files`: trees in YAML and

@@ -1,6 +1,6 @@
 'use strict';
 
-// What hours do, in milliseconds. `server/GUIDE.md` explains it.
+// What hours do, in milliseconds. `docs/testing/time-travel.md` explains it.
 
 const assert = require('node:assert/strict');
 const { once } = require('node:events');

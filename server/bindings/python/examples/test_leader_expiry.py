@@ -1,4 +1,4 @@
-"""My leader steps down on expiry. `server/GUIDE.md` explains it."""
+"""My leader steps down on expiry. `docs/testing/leader-expiry.md` explains it."""
 
 import threading
 

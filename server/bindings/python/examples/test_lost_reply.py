@@ -1,4 +1,4 @@
-"""My lock survives a lost reply. `server/GUIDE.md` explains it."""
+"""My lock survives a lost reply. `docs/testing/lost-reply.md` explains it."""
 
 import pytest
 from kazoo.client import KazooClient

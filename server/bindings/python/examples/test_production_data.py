@@ -1,4 +1,4 @@
-"""Start from production data. `server/GUIDE.md` explains it."""
+"""Start from production data. `docs/testing/production-data.md` explains it."""
 
 import pytest
 from kazoo.client import KazooClient

@@ -1,4 +1,4 @@
-"""My client reconnects. `server/GUIDE.md` explains it."""
+"""My client reconnects. `docs/testing/reconnect.md` explains it."""
 
 import queue
 

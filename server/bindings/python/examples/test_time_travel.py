@@ -1,4 +1,4 @@
-"""What hours do, in milliseconds. `server/GUIDE.md` explains it."""
+"""What hours do, in milliseconds. `docs/testing/time-travel.md` explains it."""
 
 import pytest
 from kazoo.client import KazooClient

@@ -14,7 +14,7 @@ import org.apache.curator.retry.RetryOneTime;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.Test;
 
-/** What hours do, in milliseconds. {@code server/GUIDE.md} explains it. */
+/** What hours do, in milliseconds. {@code docs/testing/time-travel.md} explains it. */
 @Minikeeper
 class TimeTravelTest {
   private static final Duration HOUR = Duration.ofHours(1);

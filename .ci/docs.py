@@ -1,0 +1,142 @@
+"""Parts of the documentation site that `.ci/docs` needs.
+
+docs.py links                   checks the relative links of the Markdown files outside docs/
+docs.py reference PROGRAM DIR   writes the options and verbs of this program as Markdown tables
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import urllib.request
+
+
+def links():
+    """Every relative link leads to a file or folder of the checkout, and its anchor to a heading."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        check=True, capture_output=True, text=True,
+    )
+    # The generator checks those of docs/ itself.
+    files = [pathlib.Path(name) for name in listed.stdout.splitlines() if not name.startswith("docs/")]
+    dangling = []
+    for file in filter(pathlib.Path.exists, files):
+        for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text())):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            path = file.parent / name if name else file
+            if not path.exists() or anchor and anchor not in anchors(path):
+                dangling.append(f"{file}: {target}")
+    if dangling:
+        sys.exit("dangling links:\n  " + "\n  ".join(dangling))
+
+
+def without_code(text):
+    return re.sub(r"(?ms)^ *(`{3,}).*?^ *\1$", "", text)
+
+
+def anchors(path):
+    headings = re.findall(r"(?m)^#+ +(.*)$", without_code(path.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def reference(program, folder):
+    out = pathlib.Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    for heading, table in option_tables(help_of(program)):
+        (out / f"options-{heading.lower()}.md").write_text(table)
+    for command in "ctl", "export", "healthcheck":
+        (out / f"help-{command}.txt").write_text(help_of(program, command))
+    (out / "verbs.md").write_text(verb_tables(described(program)))
+
+
+def help_of(program, *command):
+    return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True).stdout
+
+
+def option_tables(text):
+    """The options of a help text as clap prints it, one table for each heading."""
+    for heading, options in re.findall(r"(?ms)^(\w+):\n(.*?)(?=^\w|\Z)", text):
+        entries = re.split(r"(?m)^ {2,6}(?=-)", options)[1:]
+        if not entries:
+            continue
+        rows = ["| Option | Meaning | Default |", "| --- | --- | --- |"]
+        for entry in entries:
+            names, _, meaning = entry.partition("\n")
+            meaning = re.sub(r"(?m)^ *- (\S+): +", r"`\1`: ", textwrap.dedent(meaning)).strip()
+            default = re.search(r"\[default: ([^\]]*)\]", meaning)
+            meaning = re.sub(r" *\[default: [^\]]*\]", "", meaning)
+            meaning = re.sub(r" *\n\s*\n *", "<br>", meaning.strip()).replace("\n", " ")
+            meaning = re.sub(r"(?<=\S) (?=`\w+`: )", "<br>", meaning)
+            rows.append(row(f"`{names.strip()}`", meaning, default[1] if default else ""))
+        yield heading, "\n".join(rows) + "\n"
+
+
+def row(*cells):
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("*", "\\*") for cell in cells) + " |"
+
+
+def described(program):
+    """The OpenAPI description that the program gives of its control API."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = pathlib.Path(folder, "address")
+        command = [program, "--port", "0", "--control", "--exit-on-stdin-eof", "--address-file", address]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 30
+            while not address.exists() and server.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            with urllib.request.urlopen(f"http://{address.read_text().strip()}/v1/openapi.json", timeout=30) as reply:
+                return json.load(reply)
+        finally:
+            server.stdin.close()
+            server.wait(30)
+
+
+def verb_tables(description):
+    """One section a verb: what it does, how it is asked, its arguments."""
+    parts = []
+    for path, methods in description["paths"].items():
+        # The same verbs again, for another universe.
+        if "{" in path:
+            continue
+        for method, verb in methods.items():
+            parts.append(f"### {verb['operationId']}\n\n{verb['summary']}.\n\n`{method.upper()} {path}`\n")
+            arguments = list(arguments_of(verb))
+            if arguments:
+                rows = [row(f"`{name}`", kind, meaning) for name, kind, meaning in arguments]
+                parts.append("\n".join(["| Argument | Type | Meaning |", "| --- | --- | --- |", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def arguments_of(verb):
+    for parameter in verb.get("parameters", []):
+        kind = type_of(parameter["schema"], parameter.get("required", False))
+        yield parameter["name"], kind, parameter.get("description", "")
+    body = verb.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    for name, schema in body.get("properties", {}).items():
+        yield name, type_of(schema, name in body.get("required", [])), schema.get("description", "")
+
+
+def type_of(schema, is_required):
+    if "enum" in schema:
+        kind = ", ".join(f"`{value}`" for value in schema["enum"] if value is not None)
+    else:
+        kinds = schema.get("type", "any")
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        kind = " or ".join(kind for kind in kinds if kind != "null")
+    return kind if is_required else f"{kind}, optional"
+
+
+match sys.argv[1:]:
+    case ["links"]:
+        links()
+    case ["reference", program, folder]:
+        reference(program, folder)
+    case _:
+        sys.exit(__doc__)
