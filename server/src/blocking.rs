@@ -9,13 +9,15 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
     config::Config,
+    data::SaveError,
     faults::error::NotHit,
     server::{self, Builder},
-    snapshot::SaveError,
     start::StartError,
     tree::Tree,
-    universe::{RestartError, Universe, WaitError},
-    who::{NoSession, Who},
+    universe::{
+        RestartError, Universe, WaitError,
+        session_selector::{NoSession, Who},
+    },
 };
 
 /// A server on a thread of its own, with a small runtime; runs until dropped.

@@ -47,68 +47,29 @@
 //! environment and keeps no global state.
 
 mod admin;
-mod alarm;
-mod batch;
-mod binding;
 pub mod blocking;
 mod clock;
 mod config;
-mod connection;
 #[cfg(feature = "control")]
 pub mod control;
-mod core_state;
-mod door;
-mod expiry;
-mod fail_stop;
-mod fault_turn;
+mod data;
 mod faults;
 #[doc(hidden)]
 pub mod files;
-mod fresh;
-mod heed;
-mod jaas;
-mod latency;
-mod limits;
-mod listener;
-mod listening;
-mod live;
-mod local;
-mod metrics;
-mod movers;
-mod outbox;
+mod net;
 #[cfg(feature = "planted")]
 pub mod planted;
-mod rebased;
-mod rest;
-mod saves;
-mod saving;
-mod scratch;
-mod seeding;
 mod server;
-mod session_info;
-mod shared;
-mod snapshot;
-mod socket;
-mod standing;
 mod start;
-mod stats;
-mod stream;
-mod telling;
-mod throttle;
-mod timekeeper;
-#[cfg(feature = "tls")]
-mod tls;
-mod trace;
 mod tree;
 mod turn;
-mod turn_effects;
 mod universe;
-mod universes;
-mod who;
 
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
+pub use config::jaas::{JaasError, jaas_users};
 pub use config::{Config, ConfigError, TxnLog};
+pub use data::{DataDirError, DataSource, ExportError, SaveError, SnapshotFault, State};
 pub use faults::{
     FaultInfo,
     action::FaultAction,
@@ -117,26 +78,24 @@ pub use faults::{
     op::FaultOp,
     who::FaultFor,
 };
-pub use jaas::{JaasError, jaas_users};
-pub use limits::LimitCounts;
-pub use local::LocalStream;
 pub use minikeeper_engine::{
     Broken, DigestAlgorithm, ImageError, Keep, Secret, UnknownDigestAlgorithm, WatchKind,
 };
 pub use minikeeper_protocol::{ErrorCode, OpCode, SessionId, Stat, Zxid};
-pub use seeding::SeedError;
-pub use server::{Builder, Server};
-pub use session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use snapshot::{DataDirError, DataSource, ExportError, SaveError, SnapshotFault, State};
-pub use standing::Failure;
-pub use start::StartError;
+pub use net::limits::LimitCounts;
+pub use net::local::LocalStream;
 #[cfg(feature = "tls")]
-pub use tls::TlsError;
+pub use net::tls::TlsError;
+pub use server::{Builder, Server};
+pub use start::StartError;
 #[cfg(feature = "seed-files")]
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
+pub use turn::health::Failure;
+pub use universe::seed_plan::SeedError;
+pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
+pub use universe::session_selector::{NoSession, Who, WhoError};
 pub use universe::{
     Moment, RestartError, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard,
     WaitError, faults::FaultGuard,
 };
-pub use who::{NoSession, Who, WhoError};

@@ -18,16 +18,12 @@ use tokio::task::JoinHandle;
 use crate::control::{Controls, Handover, own_port};
 use crate::{
     config::{Config, TxnLog},
-    listening::Listeners,
-    seeding,
-    shared::Shared,
-    snapshot::{DataSource, SaveError, State},
-    socket::SocketTask,
-    standing::Failure,
+    data::{DataSource, SaveError, State},
+    net::{listening::Listeners, socket::SocketTask},
     start::{self, StartError},
     tree::Tree,
-    turn::Turns,
-    universe::Universe,
+    turn::{health::Failure, turns::Turns},
+    universe::{Universe, seed_plan, state::Shared},
 };
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
@@ -75,7 +71,7 @@ impl Server {
         config.validate()?;
         // Put there once, so that nothing that copies the settings copies it too.
         let seed = std::mem::take(&mut config.seed);
-        seeding::check(&seed, config.frame_bytes_max)?;
+        seed_plan::check(&seed, config.frame_bytes_max)?;
         config.warn_of_locked_out_clients();
         let listeners = Listeners::bind(&mut config)?;
         #[cfg(feature = "control")]

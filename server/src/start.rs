@@ -14,8 +14,8 @@ use minikeeper_protocol::{SessionId, Zxid};
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
-    seeding::SeedError,
-    snapshot::{BeginError, DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
+    data::{BeginError, DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
+    universe::seed_plan::SeedError,
 };
 
 /// How many session ids earlier runs on a frozen clock are believed to have used.
@@ -81,7 +81,7 @@ pub enum StartError {
     /// The certificate, its key, or those that clients are checked with cannot be used.
     #[cfg(feature = "tls")]
     #[error("cannot serve over TLS")]
-    Tls(#[from] crate::tls::TlsError),
+    Tls(#[from] crate::net::tls::TlsError),
     /// What the tree is to begin with cannot be there.
     #[error("cannot seed the tree")]
     Seed(#[from] SeedError),

@@ -12,7 +12,7 @@ use bytes::{Buf as _, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::time::Sleep;
 
-use crate::stream::Stream;
+use crate::net::stream::Stream;
 
 /// How long a client may leave an answer unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);

@@ -6,9 +6,8 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     config::ControlConfig,
-    control::{door::WrongTokens, fault::Fault, snapshots::Snapshots},
-    shared::Shared,
-    universe::Universe,
+    control::{access::WrongTokens, fault::Fault, snapshots::Snapshots},
+    universe::{Universe, state::Shared},
 };
 
 /// Accepts connections and serves them, on the calling runtime.

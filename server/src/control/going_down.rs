@@ -7,7 +7,7 @@ use crate::{
         controls::Controls,
         fault::{Fault, with_causes},
     },
-    listening,
+    net::listening,
 };
 
 /// Takes the server down; says where control is meanwhile. `asked_at` is the server's end of the

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     control::{controls::Controls, http},
-    socket::SocketTask,
+    net::socket::SocketTask,
 };
 
 /// The task of such a connection: that of any other, until it turns out to be HTTP.

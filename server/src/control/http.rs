@@ -21,10 +21,9 @@ use serde_json::{Value, json};
 
 use crate::{
     control::{
-        carrier::Carrier, controls::Controls, door, fault::Fault, routing::Route, timer::Timer,
+        access, carrier::Carrier, controls::Controls, fault::Fault, routing::Route, timer::Timer,
     },
-    live::Slot,
-    stream::Stream,
+    net::{open_connections::Slot, stream::Stream},
 };
 
 /// How long a client may take to begin a request, and to send its head.
@@ -117,7 +116,7 @@ fn admitted(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Route, Fault> {
-    door::admit(
+    access::admit(
         controls.config(),
         &controls.wrong_tokens,
         peer,

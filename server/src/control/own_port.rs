@@ -12,9 +12,8 @@ use tokio::{
 use crate::{
     config::Config,
     control::{controls::Controls, http},
-    listener, listening,
+    net::{listener, listening, stream::Stream},
     start::StartError,
-    stream::Stream,
 };
 
 /// Listens where the settings say, if they do, and writes the real port there.

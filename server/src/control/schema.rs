@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::seeding::TTL_MS_MAX;
+use crate::universe::seed_plan::TTL_MS_MAX;
 
 /// An object in which each of these fields is there, and no other.
 pub(crate) fn object(fields: &[(&str, Value)]) -> Value {

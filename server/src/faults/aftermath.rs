@@ -4,7 +4,7 @@ use std::{sync::Arc, task::Waker};
 
 use minikeeper_protocol::{Xid, frame};
 
-use crate::outbox::{Close, Outbox};
+use crate::turn::outbox::{Close, Outbox};
 
 /// What becomes of a turn's output, decided before the turn and carried out at its end, under the
 /// engine's lock. A turn like that serves one request.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Input};
 
-use crate::{limits::Held, outbox::Outbox};
+use crate::{net::limits::Held, turn::outbox::Outbox};
 
 /// A request that is served later. A connection has at most one, as it reads nothing meanwhile.
 #[derive(Debug)]

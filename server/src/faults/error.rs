@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper_protocol::{ErrorCode, OpCode};
 
-use crate::who::NoSession;
+use crate::universe::session_selector::NoSession;
 
 /// Why a fault cannot be injected. Nothing has changed.
 ///

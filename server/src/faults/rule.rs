@@ -16,7 +16,7 @@ use crate::{
         op::FaultOp,
         who::FaultFor,
     },
-    stats::Peer,
+    turn::stats::Peer,
 };
 
 /// More names of operations than there are make no sense.

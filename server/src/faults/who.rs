@@ -8,7 +8,7 @@ use std::{
 
 use minikeeper_protocol::SessionId;
 
-use crate::{faults::error::FaultError, stats::Peer};
+use crate::{faults::error::FaultError, turn::stats::Peer};
 
 /// Whose requests a fault meets, and whose events.
 ///

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    fault_turn,
     faults::{
         FaultInfo,
         action::FaultAction,
@@ -11,6 +10,7 @@ use crate::{
         fault::Fault,
         hits::{Hits, Seen},
     },
+    turn::fault_turn,
     universe::Universe,
 };
 

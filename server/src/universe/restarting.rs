@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use minikeeper_engine::Keep;
 use tokio::runtime::Handle;
 
-use crate::{door::Found, shared::Shared, start::StartError, universe::Universe};
+use crate::{
+    net::reachability::Found,
+    start::StartError,
+    universe::{Universe, state::Shared},
+};
 
 /// How long going down waits for connections that do not let go.
 const PATIENCE: Duration = Duration::from_secs(2);

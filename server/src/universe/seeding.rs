@@ -1,9 +1,11 @@
 //! The tree as a whole: put there, taken out, compared.
 
 use crate::{
-    seeding::{self, SeedError},
     tree::{Tree, TreeDiff},
-    universe::Universe,
+    universe::{
+        Universe,
+        seed_plan::{self, SeedError},
+    },
 };
 
 /// What [`Universe::seed`] has done.
@@ -43,10 +45,10 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn seed(&self, tree: &Tree) -> Result<Seeded, SeedError> {
-        seeding::check(tree, self.shared.config.frame_bytes_max)?;
+        seed_plan::check(tree, self.shared.config.frame_bytes_max)?;
         let seed = self.shared.turns.alter(|engine, now, effects| {
             let mut seeded = Seeded::default();
-            for (path, change) in seeding::plan(engine, tree)? {
+            for (path, change) in seed_plan::plan(engine, tree)? {
                 let is_create = matches!(change, minikeeper_protocol::Request::Create(_));
                 let outcome = engine.administer(now, &change, effects);
                 outcome.map_err(|error| SeedError::Refused { path, error })?;
@@ -80,7 +82,7 @@ impl Universe {
     #[must_use]
     pub fn export_tree(&self) -> Tree {
         let turns = &self.shared.turns;
-        turns.inspect(|engine| seeding::export(engine, false))
+        turns.inspect(|engine| seed_plan::export(engine, false))
     }
 
     /// What is not as this tree says, ephemerals looked at too; `None` if everything is.
@@ -93,14 +95,14 @@ impl Universe {
         let found = self
             .shared
             .turns
-            .inspect(|engine| seeding::export(engine, true));
+            .inspect(|engine| seed_plan::export(engine, true));
         TreeDiff::of(expected, &found)
     }
 
     /// The paths of all ephemerals, for whoever is told of the tree without them.
     #[cfg(feature = "control")]
     pub(crate) fn ephemerals(&self) -> Vec<String> {
-        self.shared.turns.inspect(seeding::ephemerals)
+        self.shared.turns.inspect(seed_plan::ephemerals)
     }
 }
 

@@ -6,13 +6,13 @@ use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    core_state::Look,
-    outbox::Close,
-    session_info::SessionInfo,
-    shared::Shared,
-    telling,
-    universe::Universe,
-    who::{NoSession, Who},
+    turn::{core::Look, outbox::Close},
+    universe::{
+        Universe, flush_wait,
+        session_info::SessionInfo,
+        session_selector::{NoSession, Who},
+        state::Shared,
+    },
 };
 
 /// How long clients that have been told of an expiry may take to be written to. A bound for a
@@ -84,7 +84,7 @@ impl Universe {
     /// ```
     pub async fn expire_told(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
         let count = self.expire(who)?;
-        if !telling::told(&self.shared, TOLD_WITHIN).await {
+        if !flush_wait::told(&self.shared, TOLD_WITHIN).await {
             tracing::warn!("some clients could not be told of an expiry in time");
         }
         Ok(count)

@@ -3,11 +3,13 @@
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    fault_turn,
     faults::{error::FaultError, fault::Fault},
-    shared::Shared,
-    universe::Universe,
-    who::{NoSession, Who},
+    turn::fault_turn,
+    universe::{
+        Universe,
+        session_selector::{NoSession, Who},
+        state::Shared,
+    },
 };
 
 impl Universe {

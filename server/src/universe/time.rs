@@ -2,7 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{clock::Clock, expiry, turn::Jump, universe::Universe};
+use crate::{
+    clock::Clock,
+    turn::{timers, turns::Jump},
+    universe::Universe,
+};
 
 /// What a server's clock shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +108,7 @@ impl Universe {
     fn jump(&self, by: Duration, jump: Jump) {
         let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         let _mover = self.shared.movers.enter();
-        expiry::advance(&self.shared, by_ms, jump);
+        timers::advance(&self.shared, by_ms, jump);
     }
 
     /// Lets time stand still, until [`Universe::advance`] or [`Universe::unfreeze`]. Returns

@@ -10,7 +10,10 @@ use super::{
     rows::{add_left_out, connection_rows_max},
     server_words,
 };
-use crate::{core_state::Look, outbox::OutboxView, shared::Shared, stats::ConnStats};
+use crate::{
+    turn::{core::Look, outbox::OutboxView, stats::ConnStats},
+    universe::state::Shared,
+};
 
 /// What one line is made of.
 struct Row {

@@ -1,6 +1,6 @@
 //! Values as Java prints them, since scripts read them so.
 
-use crate::stats::Peer;
+use crate::turn::stats::Peer;
 
 /// As `Double.toString`: at least one decimal, and powers of ten outside of 0.001 to 10,000,000.
 pub(crate) fn double(value: f64) -> String {

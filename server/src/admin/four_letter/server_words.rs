@@ -6,12 +6,15 @@ use std::fmt::Write as _;
 
 use super::java_text;
 use crate::{
-    admin::{process, version::VERSION},
+    admin::{
+        metrics::{self, Snapshot, Value},
+        process,
+        version::VERSION,
+    },
     config::Config,
-    metrics::{self, Snapshot, Value},
-    shared::Shared,
-    snapshot,
-    stats::Counters,
+    data,
+    turn::stats::Counters,
+    universe::state::Shared,
 };
 
 /// The first line of srvr and stat.
@@ -82,7 +85,7 @@ fn data_dir(config: &Config) -> (String, u64) {
         return (String::new(), 0);
     };
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-    let dir = dir.join(snapshot::FOLDER);
+    let dir = dir.join(data::FOLDER);
     let bytes = process::bytes_in(&dir);
     (dir.display().to_string(), bytes)
 }

@@ -13,9 +13,11 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    core_state::Look,
-    shared::Shared,
-    stats::{ConnStats, Peer},
+    turn::{
+        core::Look,
+        stats::{ConnStats, Peer},
+    },
+    universe::state::Shared,
 };
 
 /// The connections that expire at the same time.

@@ -3,7 +3,7 @@
 //! Source: reference sections 18.2 and 18.8.
 
 use super::rows::{add_left_out, room};
-use crate::shared::Shared;
+use crate::universe::state::Shared;
 
 pub(crate) fn wchs(shared: &Shared) -> String {
     let summary = shared

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use minikeeper_engine::ConnId;
 
 use super::{connection_words, process_words, server_words, session_words, watch_words};
-use crate::shared::Shared;
+use crate::universe::state::Shared;
 
 /// The writer of the original hands its text on in pieces of this size, and counts each as a
 /// packet. Unit: characters.
@@ -101,7 +101,7 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &Shared, conn: ConnId) -
         )
     };
     let packets = answer.len().div_ceil(PIECE) as u64;
-    let count = |counters: &mut crate::stats::Counters| counters.packets_sent += packets;
+    let count = |counters: &mut crate::turn::stats::Counters| counters.packets_sent += packets;
     shared.turns.recount(count);
     answer
 }

@@ -14,8 +14,10 @@ use crate::{
         verb::{Handler, Method, Outcome, Verb},
     },
     faults::error::FaultError,
-    session_info::SessionInfo,
-    who::{NoSession, Who},
+    universe::{
+        session_info::SessionInfo,
+        session_selector::{NoSession, Who},
+    },
 };
 
 pub(super) const VERBS: &[Verb] = &[

@@ -10,8 +10,8 @@ use crate::{
         schema,
         verb::{Handler, Method, Verb},
     },
-    seeding::SeedError,
     tree::Tree,
+    universe::seed_plan::SeedError,
 };
 
 const PATH: Parameter = Parameter::required("path", Kind::Path, "The znode's path");

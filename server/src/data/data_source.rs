@@ -1,0 +1,148 @@
+//! A data directory to start from, and to leave as it is.
+
+use std::path::{Path, PathBuf};
+
+use minikeeper_engine::{Engine, Settings};
+use minikeeper_protocol::Zxid;
+
+use crate::data::{
+    FOLDER,
+    error::DataDirError,
+    load::{Files, Trust, list},
+    lock::Note,
+    state::State,
+};
+
+/// A data directory of a ZooKeeper server, version 3.4 to 3.9, to start from: its newest snapshot,
+/// compressed or not, and the transaction logs behind it. It is read once and never written to.
+///
+/// Copy the directory of a running server, or better one that is stopped: what is appended while
+/// it is read may be missed.
+///
+/// # Examples
+/// ```
+/// use minikeeper::DataSource;
+/// let source = DataSource::new("/var/lib/zookeeper").log_dir("/var/log/zookeeper/txns");
+/// # drop(source);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataSource {
+    dir: PathBuf,
+    log_dir: Option<PathBuf>,
+    trust: Trust,
+}
+
+impl DataSource {
+    /// The directory that the original calls `dataDir`, or the `version-2` in it.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            log_dir: None,
+            trust: Trust::default(),
+        }
+    }
+
+    /// Looks for the logs in another directory, the original's `dataLogDir`. Default: the same.
+    #[must_use]
+    pub fn log_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.log_dir = Some(dir.into());
+        self
+    }
+
+    /// Starts from nothing where there are logs and no snapshot, as versions before 3.5.3 left
+    /// them. Default: that is refused, since the first changes may be missing.
+    /// Source: `zookeeper.snapshot.trust.empty` of the original.
+    #[must_use]
+    pub const fn trust_empty_snapshot(mut self) -> Self {
+        self.trust.empty = true;
+        self
+    }
+
+    /// Goes on with what can be read where files are damaged or missing, without the changes that
+    /// cannot be read and those behind them. Default: that is refused.
+    #[must_use]
+    pub const fn trust_damaged_data(mut self) -> Self {
+        self.trust.damaged = true;
+        self
+    }
+
+    /// Reads it all, for servers to [start with](crate::Builder::state), or to be
+    /// [written](State::export_data) as one snapshot.
+    ///
+    /// Ephemerals whose session is not there are left out, as every server that starts does.
+    ///
+    /// # Errors
+    /// When it cannot be read, or makes no sense.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = std::env::temp_dir().join(format!("minikeeper-doc-read-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// use minikeeper::{DataSource, Server};
+    /// let production = Server::builder().start().await?;
+    /// let zxid = production.export_data(&dir)?;
+    /// let state = DataSource::new(&dir).read()?;
+    /// assert_eq!(state.zxid(), zxid);
+    /// // As many servers as there are tests, and the files are read once.
+    /// let first = Server::builder().state(state.clone()).start().await?;
+    /// let second = Server::builder().state(state).start().await?;
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read(&self) -> Result<State, DataDirError> {
+        let settings = Settings {
+            sessions_max: usize::MAX,
+            tree_bytes_max: usize::MAX,
+            extended_types: true,
+            hash_seed: crate::start::hash_seed(),
+            ..Settings::default()
+        };
+        Ok(State::of(&self.load(settings)?))
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Reads it all.
+    pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
+        let folder = folder_in(&self.dir);
+        // Read first, so that what a running server adds meanwhile is not missed.
+        let noted = match folder.parent() {
+            Some(dir) => Note::read(dir)?.reach(),
+            None => Zxid(0),
+        };
+        let log_folder = self.log_dir.as_deref().map(folder_in);
+        let files = Files::find(&folder, log_folder.as_ref().unwrap_or(&folder))?;
+        if files.is_empty() {
+            let dir = self.dir.clone();
+            return Err(DataDirError::Nothing { dir });
+        }
+        let loaded = files.load(settings, noted, self.trust)?;
+        let counts = loaded.engine.counts();
+        tracing::info!(
+            path = %self.dir.display(),
+            zxid = %loaded.engine.zxid(),
+            znodes = counts.znodes,
+            sessions = counts.sessions,
+            "imported"
+        );
+        Ok(loaded.engine)
+    }
+}
+
+/// People name either.
+fn folder_in(dir: &Path) -> PathBuf {
+    let folder = dir.join(FOLDER);
+    if !folder.is_dir() && list(dir).is_ok_and(|files| !files.is_empty()) {
+        return dir.to_owned();
+    }
+    folder
+}
+
+impl<P: Into<PathBuf>> From<P> for DataSource {
+    fn from(dir: P) -> Self {
+        Self::new(dir)
+    }
+}

@@ -1,0 +1,190 @@
+//! Reads a snapshot of ours or of an original, version 3.4 to 3.9.
+//!
+//! Nothing in the file is believed: lengths are met only as far as there are bytes, and every
+//! record goes through the engine's own checks.
+//!
+//! Source: reference section 22.1; the original's `FileSnap.deserialize`.
+
+use std::io::{self, Read as _};
+
+use minikeeper_engine::{Engine, Restoration, SessionImage, Settings, ZnodeImage};
+use minikeeper_protocol::{Acl, AclList, Perms, SessionId, Ustring, Zxid};
+
+use crate::data::{
+    error::SnapshotFault as Fault,
+    format::{DB_ID, DIGEST_VERSION, END, MAGIC, VERSION},
+    source::{Damage, Decoded, Fields, Source},
+};
+
+/// A last zxid and its seal: what follows the tree where there is no digest.
+const ZXID_SECTION: usize = 8 + 8 + 4 + 1;
+
+/// More than the sections behind the tree can be long, a digest of the old kind included.
+const TAIL_MAX: u64 = 256;
+
+/// Reads all of it; `name` is the zxid in the file's name. Gives the newest change that is told of
+/// too: a snapshot that ZooKeeper took while changes were made is newer than its name. Ours is not.
+pub(crate) fn read(
+    input: impl io::Read,
+    settings: Settings,
+    name: Option<Zxid>,
+) -> Decoded<(Restoration, Zxid)> {
+    let mut source = Source::new(input);
+    let mut restoration = Restoration::new(settings);
+    let is_ours = header(&mut source)?;
+    sessions(&mut source, &mut restoration)?;
+    access_lists(&mut source, &mut restoration)?;
+    znodes(&mut source, &mut restoration)?;
+    source.seal()?;
+    let last = tail(&mut source)?;
+    if let (Some(name), Some(zxid)) = (name, last) {
+        // A zxid below zero is in no name.
+        let zxid = zxid.max(Zxid(0));
+        if zxid < name || is_ours && zxid != name {
+            return Err(source.damage(Fault::SnapshotName { zxid }));
+        }
+    }
+    Ok((restoration, name.max(last).unwrap_or_default()))
+}
+
+/// Reads all of it as the whole state.
+pub(crate) fn decode(input: impl io::Read, settings: Settings, zxid: Zxid) -> Decoded<Engine> {
+    let (restoration, newest) = read(input, settings, None)?;
+    Engine::restore(restoration, newest.max(zxid)).map_err(|error| Damage {
+        offset: 0,
+        fault: error.into(),
+    })
+}
+
+/// Whether we wrote it.
+fn header(source: &mut Source<impl io::Read>) -> Decoded<bool> {
+    let magic = source.int()?.cast_unsigned();
+    if magic != MAGIC {
+        return Err(source.damage(Fault::Magic { magic }));
+    }
+    let version = source.int()?;
+    if version != VERSION {
+        return Err(source.damage(Fault::Version { version }));
+    }
+    Ok(source.array::<8>()? == DB_ID)
+}
+
+fn sessions(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> Decoded<()> {
+    for _ in 0..source.count("number of sessions")? {
+        let fields: [u8; 8 + 4] = source.array()?;
+        let mut fields = Fields(&fields);
+        let session = SessionImage {
+            id: SessionId(fields.long()),
+            timeout_ms: fields.int(),
+        };
+        restoration
+            .session(session)
+            .map_err(|error| source.damage(error))?;
+    }
+    Ok(())
+}
+
+fn access_lists(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> Decoded<()> {
+    for _ in 0..source.count("number of access lists")? {
+        let id = source.long()?;
+        let start = source.start;
+        let mut entries = Vec::new();
+        for _ in 0..source.count("length of an access list")? {
+            entries.push(Acl {
+                perms: Perms(source.int()?),
+                scheme: ustring(source)?,
+                id: ustring(source)?,
+            });
+        }
+        restoration
+            .access_list(id, &AclList::new(&entries))
+            .map_err(|error| Damage {
+                offset: start,
+                fault: error.into(),
+            })?;
+    }
+    Ok(())
+}
+
+fn ustring(source: &mut Source<impl io::Read>) -> Decoded<Option<Ustring>> {
+    let mut bytes = Vec::new();
+    let is_null = !source.buffer(&mut bytes)?;
+    Ok((!is_null).then(|| Ustring::from(bytes::Bytes::from(bytes))))
+}
+
+fn znodes(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> Decoded<()> {
+    let (mut path, mut data) = (Vec::new(), Vec::new());
+    loop {
+        if !source.buffer(&mut path)? {
+            return Err(source.damage(Fault::NullPath));
+        }
+        let start = source.start;
+        if path == END {
+            return Ok(());
+        }
+        // The root is written under the empty path.
+        if path.is_empty() {
+            path.extend_from_slice(END);
+        }
+        let has_data = source.buffer(&mut data)?;
+        let fields: [u8; 8 + 4 * 8 + 3 * 4 + 2 * 8] = source.array()?;
+        let mut fields = Fields(&fields);
+        let znode = ZnodeImage {
+            path: &path,
+            data: has_data.then_some(&data),
+            acl: fields.long(),
+            czxid: Zxid(fields.long()),
+            mzxid: Zxid(fields.long()),
+            ctime_ms: fields.long(),
+            mtime_ms: fields.long(),
+            version: fields.int(),
+            created_children: fields.int(),
+            aversion: fields.int(),
+            owner: fields.long(),
+            pzxid: Zxid(fields.long()),
+        };
+        restoration.znode(&znode).map_err(|error| Damage {
+            offset: start,
+            fault: error.into(),
+        })?;
+    }
+}
+
+/// What newer versions put behind the tree: a digest, which is not compared, and the last zxid.
+/// Either may be missing, depending on version and settings of the original.
+fn tail<R: io::Read>(source: &mut Source<R>) -> Decoded<Option<Zxid>> {
+    let mut tail = Vec::new();
+    (&mut source.input)
+        .take(TAIL_MAX)
+        .read_to_end(&mut tail)
+        .map_err(|error| source.damage(error))?;
+    let mut tail = Source {
+        input: &tail[..],
+        offset: source.offset,
+        start: source.offset,
+        adler: source.adler,
+    };
+    if tail.input.is_empty() {
+        return Ok(None);
+    }
+    if tail.input.len() != ZXID_SECTION {
+        tail.long()?;
+        if tail.int()? < DIGEST_VERSION {
+            // In those days a text.
+            tail.buffer(&mut Vec::new())?;
+        } else {
+            tail.long()?;
+        }
+        tail.seal()?;
+    }
+    if tail.input.is_empty() {
+        return Ok(None);
+    }
+    let zxid = Zxid(tail.long()?);
+    tail.seal()?;
+    if !tail.input.is_empty() {
+        tail.start = tail.offset;
+        return Err(tail.damage(Fault::Surplus));
+    }
+    Ok(Some(zxid))
+}

@@ -1,0 +1,264 @@
+//! Finds what a data directory holds, and makes the newest state of it.
+//!
+//! The newest snapshot that is sound is taken, and what the logs say behind it is done once more.
+//! A newer snapshot that is not sound is passed over only if the logs reach as far: an original
+//! that is killed while it writes one leaves exactly that.
+//!
+//! Source: reference section 22; the original's `FileTxnSnapLog.restore`, `FileSnap.deserialize`.
+
+use std::{
+    fs,
+    io::{self, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use flate2::read::MultiGzDecoder;
+use minikeeper_engine::{Engine, Restoration, Settings};
+use minikeeper_protocol::Zxid;
+
+use crate::{
+    data::{
+        BUFFER_BYTES, decode,
+        error::{DataDirError, SnapshotFault},
+        log,
+        name::{self, Kind},
+        snappy::Snappy,
+    },
+    files,
+};
+
+/// The original's files in a data directory.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+    /// Newest first.
+    snapshots: Vec<(Kind, Zxid, PathBuf)>,
+    /// Oldest first.
+    logs: Vec<(Zxid, PathBuf)>,
+}
+
+/// What may be done without when a directory is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Trust {
+    /// Logs without a snapshot mean that something is missing, unless they come from the first
+    /// versions, which wrote none at their start.
+    pub(crate) empty: bool,
+    /// What is damaged or missing, and every change behind it.
+    pub(crate) damaged: bool,
+}
+
+/// A state, and what it was made from.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) engine: Engine,
+    /// The snapshot.
+    pub(crate) snapshot: Option<(Zxid, PathBuf)>,
+    /// Whether changes are missing, which was asked for.
+    pub(crate) is_short: bool,
+    /// What then was not read, or not to its end.
+    pub(crate) unread: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Looks into the folder of the snapshots, and into that of the logs if it is another one.
+    pub(crate) fn find(folder: &Path, log_folder: &Path) -> Result<Self, DataDirError> {
+        let list = |folder: &Path| list(folder).map_err(DataDirError::io("list", folder));
+        let mut all = list(folder)?;
+        let mut logs = if log_folder == folder {
+            all.clone()
+        } else {
+            list(log_folder)?
+        };
+        all.retain(|(kind, ..)| *kind != Kind::Log);
+        logs.retain(|(kind, ..)| *kind == Kind::Log);
+        logs.reverse();
+        Ok(Self {
+            folder: folder.to_owned(),
+            snapshots: all,
+            logs: logs
+                .into_iter()
+                .map(|(_, zxid, path)| (zxid, path))
+                .collect(),
+        })
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.snapshots.is_empty() && self.logs.is_empty()
+    }
+
+    /// The newest snapshot by its name.
+    pub(crate) fn newest_snapshot(&self) -> Option<(Zxid, PathBuf)> {
+        let (_, zxid, path) = self.snapshots.first()?;
+        Some((*zxid, path.clone()))
+    }
+
+    /// The highest zxid in the name of any file.
+    pub(crate) fn highest(&self) -> Zxid {
+        let snapshots = self.snapshots.iter().map(|(_, zxid, _)| *zxid);
+        let logs = self.logs.iter().map(|(zxid, _)| *zxid);
+        snapshots.chain(logs).max().unwrap_or_default()
+    }
+
+    /// The newest state; a fresh one if there is nothing. It must have every change up to `noted`.
+    pub(crate) fn load(
+        &self,
+        settings: Settings,
+        noted: Zxid,
+        trust: Trust,
+    ) -> Result<Loaded, DataDirError> {
+        let mut damaged = None;
+        let mut passed_over = Vec::new();
+        for (kind, zxid, path) in &self.snapshots {
+            let begin = || read(*kind, *zxid, path, settings.clone());
+            match begin() {
+                Ok(begun) => {
+                    let replayed = self.replay((*zxid, path), begun, begin, trust);
+                    let mut loaded = match damaged {
+                        None => replayed?,
+                        Some((wanted, error)) => match replayed {
+                            Ok(loaded) if loaded.engine.zxid() >= wanted => loaded,
+                            Ok(loaded) if trust.damaged => Loaded {
+                                is_short: true,
+                                ..loaded
+                            },
+                            _ => return Err(error),
+                        },
+                    };
+                    if loaded.engine.zxid() < noted {
+                        if !trust.damaged {
+                            return Err(self.behind(loaded.engine.zxid(), noted, path));
+                        }
+                        loaded.is_short = true;
+                    }
+                    if loaded.is_short {
+                        loaded.unread.extend(passed_over);
+                    }
+                    return Ok(loaded);
+                }
+                Err(error @ DataDirError::Damaged { .. }) => {
+                    tracing::warn!(err = %error, "snapshot passed over");
+                    passed_over.push(path.clone());
+                    damaged.get_or_insert((*zxid, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some((_, error)) = damaged {
+            return Err(error);
+        }
+        let Some((_, oldest)) = self.logs.first() else {
+            let is_short = noted > Zxid(0);
+            if is_short && !trust.damaged {
+                return Err(self.behind(Zxid(0), noted, &self.folder));
+            }
+            return Ok(Loaded {
+                engine: Engine::new(settings),
+                snapshot: None,
+                is_short,
+                unread: Vec::new(),
+            });
+        };
+        if !trust.empty {
+            return Err(DataDirError::NoSnapshot {
+                log: oldest.clone(),
+                folder: self.folder.clone(),
+            });
+        }
+        let begin = || Ok((Restoration::fresh(settings.clone()), Zxid(0)));
+        let mut loaded = self.replay((Zxid(0), oldest), begin()?, begin, trust)?;
+        loaded.snapshot = None;
+        Ok(loaded)
+    }
+
+    fn behind(&self, last: Zxid, noted: Zxid, snapshot: &Path) -> DataDirError {
+        let path = self.logs.last().map_or(snapshot, |(_, path)| path);
+        DataDirError::Behind {
+            path: path.to_owned(),
+            last,
+            noted,
+        }
+    }
+
+    /// Does what the logs say behind a snapshot; `begun` is what that has, and what it says of its
+    /// newest change.
+    fn replay(
+        &self,
+        snapshot: (Zxid, &PathBuf),
+        begun: (Restoration, Zxid),
+        begin: impl Fn() -> Result<(Restoration, Zxid), DataDirError>,
+        trust: Trust,
+    ) -> Result<Loaded, DataDirError> {
+        let at = (snapshot.0, snapshot.1.as_path());
+        let (mut restoration, mut newest) = begun;
+        let mut unread = Vec::new();
+        let last = match log::replay(&self.logs, at, None, &mut restoration) {
+            Ok(last) => last,
+            Err(fault) if trust.damaged => {
+                tracing::warn!(err = %fault.error, "gone on without the changes from there on");
+                let behind = self.logs[fault.from.log..].iter();
+                unread = behind.map(|(_, path)| path.clone()).collect();
+                // Once more, since half a change may have been made.
+                (restoration, newest) = begin()?;
+                let replayed = log::replay(&self.logs, at, Some(fault.from), &mut restoration);
+                replayed.map_err(|fault| fault.error)?
+            }
+            Err(fault) => return Err(fault.error),
+        };
+        let engine = Engine::restore(restoration, newest.max(last));
+        Ok(Loaded {
+            engine: engine.map_err(|fault| DataDirError::NoState {
+                path: snapshot.1.clone(),
+                fault,
+            })?,
+            snapshot: Some((snapshot.0, snapshot.1.clone())),
+            is_short: !unread.is_empty(),
+            unread,
+        })
+    }
+}
+
+fn read(
+    kind: Kind,
+    zxid: Zxid,
+    path: &Path,
+    settings: Settings,
+) -> Result<(Restoration, Zxid), DataDirError> {
+    let file = files::open_regular(path).map_err(DataDirError::io("open", path))?;
+    let file = BufReader::with_capacity(BUFFER_BYTES, file);
+    let input: Box<dyn Read> = match kind {
+        Kind::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        Kind::Snappy => Box::new(BufReader::new(Snappy::new(file))),
+        Kind::Snapshot | Kind::Log => Box::new(file),
+    };
+    decode::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
+        // Compressed bytes that make no sense are damage, a disk that fails is not.
+        SnapshotFault::Io(source) if !is_damage(&source) => DataDirError::Io {
+            what: "read",
+            path: path.to_owned(),
+            source,
+        },
+        fault => DataDirError::Damaged {
+            path: path.to_owned(),
+            offset: damage.offset,
+            fault,
+        },
+    })
+}
+
+fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
+}
+
+/// The original's files in a folder, newest first.
+pub(crate) fn list(folder: &Path) -> io::Result<Vec<(Kind, Zxid, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if let Some((kind, zxid)) = entry.file_name().to_str().and_then(name::parse) {
+            files.push((kind, zxid, entry.path()));
+        }
+    }
+    files.sort_by(|(_, a, a_path), (_, b, b_path)| (b, b_path).cmp(&(a, a_path)));
+    Ok(files)
+}

@@ -1,0 +1,351 @@
+//! One server a data directory, and a note of what its files must have.
+//!
+//! The directory itself is locked while the server lives, so that deleting a file does not let a
+//! second server in. The lock file is locked too, for file systems that do not lock directories.
+//!
+//! The file has one line, the note:
+//!
+//! - How the last server ended. One that was killed may have answered clients with zxids above its
+//!   last save, and a client is turned away by a server that is behind what it has seen (reference
+//!   section 14.7); so the next server goes on above anything the killed one can have reached.
+//! - How far the snapshots and logs reach. A file that was removed, or cut off between two entries,
+//!   shows no damage by itself: only the zxid tells that changes are missing.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use minikeeper_protocol::Zxid;
+use parking_lot::Mutex;
+
+use crate::{data::error::DataDirError, files};
+
+/// The name of the file, beside the original's `version-2`.
+const NAME: &str = "minikeeper.lock";
+
+/// How many servers in a row are believed to have been killed. Bounds what is skipped.
+const KILLED_MAX: u32 = 1 << 20;
+
+const SAVED: &str = "saved";
+const RUNNING: &str = "running";
+
+/// More than a note has. Unit: bytes.
+const NOTE_BYTES_MAX: u64 = 256;
+
+/// Where the two zxids start in a note, which is written over in place.
+const ZXIDS_AT: u64 = 24;
+
+/// What the note says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Note {
+    /// How many servers in a row did not get to save when they ended.
+    killed: u32,
+    /// Every change up to this one is on the disk.
+    durable: Zxid,
+    /// Every change up to this one was given to the system, and is there unless the machine has
+    /// lost its power since.
+    written: Zxid,
+    /// Which start of the machine that was; empty if the system does not tell.
+    boot: String,
+}
+
+impl Note {
+    /// The note in a data directory, or an empty one.
+    pub(crate) fn read(dir: &Path) -> Result<Self, DataDirError> {
+        let path = dir.join(NAME);
+        let file = match files::open_regular(&path) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(Self::default());
+            }
+            opened => opened.map_err(DataDirError::io("open", &path))?,
+        };
+        let mut text = Vec::new();
+        file.take(NOTE_BYTES_MAX)
+            .read_to_end(&mut text)
+            .map_err(DataDirError::io("read", &path))?;
+        Ok(Self::parse(&String::from_utf8_lossy(&text)))
+    }
+
+    /// One more was killed if the last server was still running; something unknown, as half a note
+    /// would be, counts as that too.
+    fn parse(text: &str) -> Self {
+        let mut words = text.split_whitespace();
+        let killed = match words.next() {
+            None | Some(SAVED) => 0,
+            Some(RUNNING) => {
+                let before = words.clone().next().and_then(|word| word.parse().ok());
+                before.unwrap_or(0).min(KILLED_MAX) + 1
+            }
+            Some(_) => 1,
+        };
+        let words: Vec<_> = words.collect();
+        let after = |name: &str| {
+            let at = words.iter().position(|word| *word == name)?;
+            words.get(at + 1).copied()
+        };
+        let zxid = |name: &str| {
+            let hex = after(name).filter(|hex| hex.len() == 16)?;
+            i64::from_str_radix(hex, 16).ok().map(Zxid)
+        };
+        Self {
+            killed,
+            durable: zxid("durable").unwrap_or_default(),
+            written: zxid("written").unwrap_or_default(),
+            boot: after("boot").unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The zxid that the files must reach.
+    pub(crate) fn reach(&self) -> Zxid {
+        let boot = boot();
+        let has_lost_power = !self.boot.is_empty() && !boot.is_empty() && self.boot != boot;
+        if has_lost_power {
+            self.durable
+        } else {
+            self.durable.max(self.written)
+        }
+    }
+
+    fn line(&self, state: &str) -> String {
+        let Self { killed, boot, .. } = self;
+        let zxids = self.zxids();
+        format!("{state:<7} {killed:07} durable {zxids} boot {boot}\n")
+    }
+
+    fn zxids(&self) -> String {
+        format!("{:016x} written {:016x}", self.durable.0, self.written.0)
+    }
+}
+
+/// Which start of the machine this is; empty if the system does not tell.
+fn boot() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Held until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    folder: PathBuf,
+    /// The directory, locked.
+    _dir: File,
+    /// What `folder` was when the lock was taken.
+    place: Option<files::Identity>,
+    /// Open, so that no other directory gets its number.
+    _folder: File,
+    /// What the last server has noted.
+    found: Note,
+    held: Mutex<Held>,
+}
+
+/// The file and what stands in it.
+#[derive(Debug)]
+struct Held {
+    /// `None` until there is something to note: looking at a directory changes nothing in it.
+    file: Option<File>,
+    note: Note,
+    state: &'static str,
+}
+
+impl Lock {
+    /// Takes the directory; `folder` is the one in it that has the files.
+    pub(crate) fn take(dir: &Path, folder: &Path) -> Result<Self, DataDirError> {
+        let opened = File::open(dir).map_err(DataDirError::io("open", dir))?;
+        // Not every file system locks directories: then the file alone is locked, at once.
+        let locked = files::try_lock(&opened);
+        if let Ok(false) = locked {
+            let dir = dir.to_owned();
+            return Err(DataDirError::Locked { dir });
+        }
+        let found = Note::read(dir)?;
+        let lock = Self {
+            path: dir.join(NAME),
+            folder: folder.to_owned(),
+            _dir: opened,
+            place: files::Identity::of(folder).ok(),
+            _folder: File::open(folder).map_err(DataDirError::io("open", folder))?,
+            held: Mutex::new(Held {
+                file: None,
+                note: found.clone(),
+                state: SAVED,
+            }),
+            found,
+        };
+        if locked.is_err() || lock.path.exists() {
+            lock.hold(&mut lock.held.lock())?;
+        }
+        Ok(lock)
+    }
+
+    /// Opens and locks the file.
+    fn hold(&self, held: &mut Held) -> Result<(), DataDirError> {
+        let path = &self.path;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = files::private(&mut options)
+            .open(path)
+            .map_err(DataDirError::io("open", path))?;
+        if !files::try_lock(&file).map_err(DataDirError::io("lock", path))? {
+            let dir = path.parent().unwrap_or(path).to_owned();
+            return Err(DataDirError::Locked { dir });
+        }
+        held.file = Some(file);
+        Ok(())
+    }
+
+    /// How many servers in a row did not get to save when they ended.
+    pub(crate) const fn killed(&self) -> u32 {
+        self.found.killed
+    }
+
+    /// What the last server has noted.
+    pub(crate) const fn found(&self) -> &Note {
+        &self.found
+    }
+
+    /// Notes that from here on clients may see more than is saved. The files have every change up
+    /// to `reached`, and a snapshot of `saved`.
+    pub(crate) fn note_running(&self, saved: Zxid, reached: Zxid) -> Result<(), DataDirError> {
+        let mut held = self.held.lock();
+        if held.file.is_none() {
+            self.hold(&mut held)?;
+        }
+        held.note = Note {
+            killed: self.found.killed,
+            durable: self.found.durable.max(saved).min(reached),
+            written: reached,
+            boot: boot(),
+        };
+        held.state = RUNNING;
+        held.write().map_err(DataDirError::io("write", &self.path))
+    }
+
+    /// Notes that a snapshot of this state is on the disk.
+    pub(crate) fn note_snapshot(&self, zxid: Zxid) -> io::Result<()> {
+        let mut held = self.held.lock();
+        held.note.durable = held.note.durable.max(zxid);
+        held.note.written = held.note.written.max(zxid);
+        // Without a file nothing has been noted that the snapshot could contradict.
+        if held.file.is_some() {
+            held.write()?;
+        }
+        Ok(())
+    }
+
+    /// Notes that every change up to this one is in the log, and whether it is on the disk.
+    pub(crate) fn note_logged(&self, zxid: Zxid, is_durable: bool) -> io::Result<()> {
+        let mut held = self.held.lock();
+        held.note.written = zxid;
+        if is_durable {
+            held.note.durable = zxid;
+        }
+        let zxids = held.note.zxids();
+        match &held.file {
+            Some(file) => files::write_at(file, zxids.as_bytes(), ZXIDS_AT),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that everything is saved.
+    pub(crate) fn note_saved(&self) -> io::Result<()> {
+        let mut held = self.held.lock();
+        held.state = SAVED;
+        held.note.killed = 0;
+        if held.file.is_some() {
+            held.write()?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the folder is still where it was; makes the lock file again if that is gone.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let is_same = match (files::Identity::of(&self.folder), &self.place) {
+            (Ok(now), Some(before)) => now == *before,
+            (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
+            (Ok(_), None) => true,
+        };
+        if !is_same {
+            return false;
+        }
+        let mut held = self.held.lock();
+        let Some(file) = &held.file else {
+            return true;
+        };
+        if files::is_at(file, &self.path) {
+            return true;
+        }
+        tracing::warn!(path = %self.path.display(), "the lock file was deleted; made again");
+        let made = self.hold(&mut held).is_ok() && held.write().is_ok();
+        if !made {
+            tracing::warn!(path = %self.path.display(), "the lock file cannot be made again");
+        }
+        true
+    }
+}
+
+impl Held {
+    /// Writes the whole note over the one before it, which has the same length.
+    fn write(&self) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let line = self.note.line(self.state);
+        files::write_at(file, line.as_bytes(), 0)?;
+        file.set_len(line.len() as u64)?;
+        file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_did_not_save_counts_as_killed() {
+        for (text, expected) in [
+            ("", 0),
+            ("saved\n", 0),
+            ("running 0\n", 1),
+            ("running 7\n", 8),
+            ("running 99999999999\n", 1),
+            ("running 4000000000\n", KILLED_MAX + 1),
+            ("runn", 1),
+            ("something else", 1),
+        ] {
+            assert_eq!(Note::parse(text).killed, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn note_is_read_as_it_was_written() {
+        let note = Note {
+            killed: 3,
+            durable: Zxid(0x1a2b),
+            written: Zxid(0x1a2c),
+            boot: "an-id".to_owned(),
+        };
+        let line = note.line(RUNNING);
+        let at = usize::try_from(ZXIDS_AT).unwrap();
+        assert!(line[at..].starts_with(&note.zxids()), "{line}");
+        let killed = Note {
+            killed: 4,
+            ..note.clone()
+        };
+        assert_eq!(Note::parse(&line), killed);
+        assert_eq!(note.reach(), Zxid(0x1a2b), "the machine was started since");
+        let same = Note {
+            boot: boot(),
+            ..note
+        };
+        assert_eq!(same.reach(), Zxid(0x1a2c));
+        assert_eq!(Note::parse(&same.line(SAVED)).killed, 0);
+    }
+}

@@ -1,0 +1,426 @@
+//! Reads transaction logs of ZooKeeper, version 3.4 to 3.9, and our own.
+//!
+//! ZooKeeper takes a log to end at the first entry that is empty or not whole, so that one flipped
+//! bit hides every change behind it. Here only what cannot have been answered may be missing:
+//!
+//! - Every change has the zxid behind the one before it, across entries and files, and a file is
+//!   named by its first one.
+//! - What is not whole may stand at the end of the last log, where a server was killed, and nothing
+//!   sound may follow it. In an earlier log it may stand where the next log goes on from.
+//!
+//! ZooKeeper fills its files with zeros ahead of what it writes; ours end with their last entry.
+//!
+//! Source: reference section 22.3; ZooKeeper's `FileTxnLog`.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use adler2::Adler32;
+use bytes::Bytes;
+use minikeeper_engine::Restoration;
+use minikeeper_protocol::{Reader, Zxid};
+
+use crate::{
+    data::{
+        BUFFER_BYTES,
+        error::{DataDirError, SnapshotFault as Fault},
+        format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+        source::{Damage, Decoded, Source},
+        txn::{self, TxnHead},
+    },
+    files,
+};
+
+/// The checksum and the length in front of an entry. Unit: bytes.
+const FRONT_BYTES: usize = 8 + 4;
+
+/// The shortest entry: a header without a body. Unit: bytes.
+const ENTRY_BYTES_MIN: usize = 8 + 4 + 8 + 8 + 4;
+
+/// How much behind an entry that cannot be read is searched for sound ones. Unit: bytes.
+const SEARCH_BYTES_MAX: usize = 256 << 20;
+
+/// A place in the logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// Which log, by its index among all of them.
+    pub(crate) log: usize,
+    /// The entry's offset in it. Unit: bytes.
+    pub(crate) offset: u64,
+}
+
+/// What is wrong with the logs, and from where on they cannot be used.
+#[derive(Debug)]
+pub(crate) struct LogFault {
+    pub(crate) from: Place,
+    pub(crate) error: DataDirError,
+}
+
+/// Makes every change behind the snapshot at `snapshot` once more; `logs` are in the order of their
+/// names. Stops at `until` if that is given. Gives the newest change.
+pub(crate) fn replay(
+    logs: &[(Zxid, PathBuf)],
+    snapshot: (Zxid, &Path),
+    until: Option<Place>,
+    restoration: &mut Restoration,
+) -> Result<Zxid, LogFault> {
+    let mut chain = Chain {
+        first: Zxid(snapshot.0.0.saturating_add(1)),
+        last: snapshot.0,
+        last_in: snapshot.1.to_owned(),
+        unread: None,
+        restoration,
+    };
+    let before = logs.iter().filter(|(start, _)| *start < chain.first);
+    let mut from = before.count();
+    // ZooKeeper's log before the snapshot may go on behind it; ours begin anew with each.
+    if from > 0 && !is_ours(&logs[from - 1].1) {
+        from -= 1;
+    }
+    for log in from..logs.len() {
+        let (name, path) = &logs[log];
+        if until == Some(Place { log, offset: 0 }) {
+            break;
+        }
+        let is_last = log + 1 == logs.len();
+        chain.read(log, *name, path, is_last, until)?;
+        if until.is_some_and(|until| until.log == log) {
+            chain.unread = None;
+            break;
+        }
+    }
+    if let Some(unread) = chain.unread
+        && !unread.is_torn
+    {
+        return Err(unread.fault);
+    }
+    Ok(chain.last)
+}
+
+/// Whether all of a log can be read: it is sound to its last byte.
+pub(crate) fn is_whole(path: &Path) -> bool {
+    let read = || {
+        let mut log = LogReader::open(path)?;
+        log.header()?;
+        let mut last = None;
+        while let Some((_, entry)) = log.next()? {
+            let head = TxnHead::decode(&mut Reader::new(&entry)).map_err(Fault::from);
+            let zxid = head.map_err(|fault| log.source.damage(fault))?.head.zxid;
+            if last.is_some_and(|last: Zxid| last.0 + 1 != zxid.0) {
+                return Ok(false);
+            }
+            last = Some(zxid);
+        }
+        Ok::<_, Damage>(true)
+    };
+    matches!(read(), Ok(true))
+}
+
+/// Whether a log is one of ours.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let mut header = [0; 16];
+    files::open_regular(path)
+        .and_then(|mut file| file.read_exact(&mut header))
+        .is_ok_and(|()| header.ends_with(&DB_ID))
+}
+
+/// What has been read so far.
+struct Chain<'a> {
+    /// The first change that is to be made once more.
+    first: Zxid,
+    /// The newest change there is.
+    last: Zxid,
+    /// The file that has it.
+    last_in: PathBuf,
+    /// What could not be read at the end of the logs so far.
+    unread: Option<Unread>,
+    restoration: &'a mut Restoration,
+}
+
+/// The end of a log that cannot be read.
+struct Unread {
+    fault: LogFault,
+    /// Whether it looks as what a killed server leaves.
+    is_torn: bool,
+}
+
+impl Chain<'_> {
+    /// Reads one log.
+    fn read(
+        &mut self,
+        index: usize,
+        name: Zxid,
+        path: &Path,
+        is_last: bool,
+        until: Option<Place>,
+    ) -> Result<(), LogFault> {
+        let fault = |offset: u64, error: DataDirError| LogFault {
+            from: Place { log: index, offset },
+            error,
+        };
+        let damaged = |damage: Damage| DataDirError::DamagedLog {
+            path: path.to_owned(),
+            offset: damage.offset,
+            fault: damage.fault,
+        };
+        let mut log = LogReader::open(path).map_err(|damage| fault(0, damaged(damage)))?;
+        let is_ours = match log.header() {
+            Ok(is_ours) => is_ours,
+            Err(damage) => {
+                // The last log may not even have a header: it was made when the server was killed.
+                let is_torn = is_last && matches!(damage.fault, Fault::Ends { .. });
+                self.keep_unread(is_torn, fault(0, damaged(damage)));
+                return Ok(());
+            }
+        };
+        let mut is_first = true;
+        loop {
+            let start = log.source.offset;
+            if until
+                == Some(Place {
+                    log: index,
+                    offset: start,
+                })
+            {
+                return Ok(());
+            }
+            let wrong = |fault: Fault| {
+                damaged(Damage {
+                    offset: start,
+                    fault,
+                })
+            };
+            let entry = match log.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some((_, entry))) => entry,
+                Err(damage) => {
+                    if let Some((is_torn, damage)) = judge(path, start, self.last, damage) {
+                        self.keep_unread(is_torn, fault(start, damaged(damage)));
+                    }
+                    return Ok(());
+                }
+            };
+            let mut reader = Reader::new(&entry);
+            let txn =
+                TxnHead::decode(&mut reader).map_err(|error| fault(start, wrong(error.into())))?;
+            let zxid = txn.head.zxid;
+            if std::mem::take(&mut is_first) && zxid != name {
+                return Err(fault(start, wrong(Fault::LogName { zxid })));
+            }
+            if zxid < self.first && self.last < self.first {
+                continue;
+            }
+            if !follows(self.last, zxid, is_ours) {
+                // What could not be read is the reason why changes are missing.
+                let unread = self.unread.take().map(|unread| unread.fault);
+                let gap = || DataDirError::LogGap {
+                    path: path.to_owned(),
+                    offset: start,
+                    found: zxid,
+                    last: self.last,
+                    before: self.last_in.clone(),
+                };
+                return Err(unread.unwrap_or_else(|| fault(start, gap())));
+            }
+            if let Some(unread) = self.unread.take() {
+                tracing::warn!(err = %unread.fault.error, "the next log goes on from there");
+            }
+            txn::replay(txn, &mut reader, self.restoration)
+                .map_err(|error| fault(start, wrong(error)))?;
+            self.last = zxid;
+            if self.last_in != path {
+                path.clone_into(&mut self.last_in);
+            }
+        }
+    }
+
+    fn keep_unread(&mut self, is_torn: bool, fault: LogFault) {
+        // The first one is the reason for what follows.
+        if self.unread.as_ref().is_none_or(|unread| unread.is_torn) {
+            self.unread = Some(Unread { fault, is_torn });
+        }
+    }
+}
+
+/// Whether this can be the change behind that one: its number is the next, or, in an ensemble's log,
+/// the first of a later epoch.
+const fn follows(last: Zxid, next: Zxid, is_ours: bool) -> bool {
+    if next.0 == last.0 + 1 {
+        return true;
+    }
+    !is_ours && next.0 >> 32 > last.0 >> 32 && next.0 & 0xffff_ffff == 1
+}
+
+/// Reads one log, entry by entry.
+struct LogReader {
+    source: Source<BufReader<File>>,
+}
+
+impl LogReader {
+    fn open(path: &Path) -> Decoded<Self> {
+        let opened = files::open_regular(path).map_err(|error| Damage {
+            offset: 0,
+            fault: error.into(),
+        });
+        let input = BufReader::with_capacity(BUFFER_BYTES, opened?);
+        let source = Source::new(input);
+        Ok(Self { source })
+    }
+
+    /// Whether the log is one of ours.
+    fn header(&mut self) -> Decoded<bool> {
+        let source = &mut self.source;
+        let magic = source.int()?.cast_unsigned();
+        if magic != LOG_MAGIC {
+            return Err(source.damage(Fault::LogMagic { magic }));
+        }
+        let version = source.int()?;
+        if version != VERSION {
+            return Err(source.damage(Fault::Version { version }));
+        }
+        Ok(source.array::<8>()? == DB_ID)
+    }
+
+    /// The next entry and where it starts, its checksum looked at; `None` where the file ends.
+    fn next(&mut self) -> Decoded<Option<(u64, Bytes)>> {
+        let source = &mut self.source;
+        let start = source.offset;
+        let at_start = |fault| Damage {
+            offset: start,
+            fault,
+        };
+        let found = match source.long() {
+            Err(Damage {
+                fault: Fault::Ends { missing: 8 },
+                ..
+            }) => return Ok(None),
+            found => found?,
+        };
+        let mut entry = Vec::new();
+        source.buffer(&mut entry)?;
+        if entry.is_empty() {
+            return Err(at_start(Fault::EntryEmpty));
+        }
+        let [end] = source.array()?;
+        let computed = adler2::adler32_slice(&entry);
+        if end == ENTRY_END && found == i64::from(computed) {
+            return Ok(Some((start, entry.into())));
+        }
+        Err(at_start(if end == ENTRY_END {
+            Fault::EntryChecksum { found, computed }
+        } else {
+            Fault::EntryEnd { found: end }
+        }))
+    }
+}
+
+/// Whether an entry that cannot be read looks as one that a killed server was writing, and what is
+/// wrong with it; `None` if only zeros are left, as ZooKeeper leaves them.
+fn judge(path: &Path, start: u64, last: Zxid, damage: Damage) -> Option<(bool, Damage)> {
+    // A server writes an entry from its start to its end; zeros stand where it did not get to.
+    let can_be_torn = matches!(
+        damage.fault,
+        Fault::Ends { .. } | Fault::EntryEmpty | Fault::EntryEnd { found: 0 }
+    );
+    if !can_be_torn {
+        return Some((false, damage));
+    }
+    let rest = match rest(path, start) {
+        Ok(Some(rest)) => rest,
+        Ok(None) => return Some((false, damage)),
+        Err(error) => {
+            let fault = error.into();
+            return Some((
+                false,
+                Damage {
+                    offset: start,
+                    fault,
+                },
+            ));
+        }
+    };
+    if rest.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let fault = if let Some(bytes) = sound_length(&rest) {
+        Fault::EntryLength { bytes }
+    } else if let Some(at) = sound_entry(&rest, last) {
+        Fault::EntryBeforeSound {
+            at: start + at as u64,
+        }
+    } else {
+        return Some((true, damage));
+    };
+    Some((
+        false,
+        Damage {
+            offset: start,
+            fault,
+        },
+    ))
+}
+
+/// What there is from an entry on; `None` if that is more than is searched, and more than any entry
+/// has.
+fn rest(path: &Path, start: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut file = files::open_regular(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut rest = Vec::new();
+    let bytes_max = SEARCH_BYTES_MAX as u64 + 1;
+    file.take(bytes_max).read_to_end(&mut rest)?;
+    let is_all = rest.len() <= SEARCH_BYTES_MAX;
+    Ok(is_all.then_some(rest))
+}
+
+/// The length that makes the first entry sound, if there is one: then it was its length alone that
+/// was damaged.
+fn sound_length(rest: &[u8]) -> Option<usize> {
+    let (front, body) = rest.split_at_checked(FRONT_BYTES)?;
+    let found = front.first_chunk().copied().map(i64::from_be_bytes)?;
+    let mut adler = Adler32::new();
+    for (length, byte) in body.iter().enumerate() {
+        if *byte == ENTRY_END && length >= ENTRY_BYTES_MIN && found == i64::from(adler.checksum()) {
+            return Some(length);
+        }
+        adler.write_slice(&[*byte]);
+    }
+    None
+}
+
+/// Where a sound entry of a later change starts.
+fn sound_entry(rest: &[u8], last: Zxid) -> Option<usize> {
+    // Bounds what entries that only look like some cost.
+    let mut checked_bytes_left = SEARCH_BYTES_MAX;
+    let shortest = FRONT_BYTES + ENTRY_BYTES_MIN + 1;
+    for at in 1..rest.len().saturating_sub(shortest - 1) {
+        let entry = &rest[at..];
+        // A checksum has 32 bits of the 64.
+        if entry[..4] != [0; 4] {
+            continue;
+        }
+        let length: [u8; 4] = *entry[8..].first_chunk()?;
+        let length = u32::from_be_bytes(length) as usize;
+        if length < ENTRY_BYTES_MIN || entry.get(FRONT_BYTES + length) != Some(&ENTRY_END) {
+            continue;
+        }
+        let body = &entry[FRONT_BYTES..FRONT_BYTES + length];
+        let is_later = TxnHead::decode(&mut Reader::new(&Bytes::copy_from_slice(
+            &body[..ENTRY_BYTES_MIN],
+        )))
+        .is_ok_and(|txn| txn.head.zxid > last);
+        if !is_later {
+            continue;
+        }
+        let Some(left) = checked_bytes_left.checked_sub(length) else {
+            return Some(at);
+        };
+        checked_bytes_left = left;
+        if entry[4..8] == adler2::adler32_slice(body).to_be_bytes() {
+            return Some(at);
+        }
+    }
+    None
+}

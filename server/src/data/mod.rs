@@ -1,0 +1,297 @@
+//! The data directory: the newest snapshot is loaded, the state is saved as another one.
+//!
+//! Laid out as the original's, so that either can go on where the other stopped: snapshots lie in
+//! `version-2`, named by the zxid of their newest change. A save is written beside, made durable,
+//! renamed, and the rename made durable; until then the one before it is what there is.
+//!
+//! Source: reference section 22; the original's `FileTxnSnapLog`.
+
+mod data_source;
+mod decode;
+mod encode;
+mod error;
+mod export;
+mod format;
+mod load;
+mod lock;
+mod log;
+mod log_writer;
+mod name;
+pub(crate) mod saves;
+pub(crate) mod saving;
+mod snappy;
+mod source;
+mod state;
+#[cfg(test)]
+mod tests;
+mod txn;
+mod txn_encode;
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use minikeeper_engine::{Engine, Image, Settings};
+use minikeeper_protocol::Zxid;
+use tokio::sync::Notify;
+
+pub use self::data_source::DataSource;
+pub(crate) use self::error::BeginError;
+pub use self::error::{DataDirError, ExportError, SaveError, SnapshotFault};
+pub(crate) use self::export::export;
+pub(crate) use self::log_writer::{LogSettings, LogWriter};
+pub use self::state::State;
+use self::{
+    load::{Files, Trust, list},
+    lock::Lock,
+    name::Kind,
+};
+use crate::files;
+
+/// The folder of the format's version, in the data directory.
+pub(crate) const FOLDER: &str = "version-2";
+
+/// What a save is written to before it has its name. No name the original would look at.
+const UNFINISHED: &str = "minikeeper.unfinished";
+
+/// What the names of files begin with that were not read. No name ZooKeeper would look at.
+const UNREAD: &str = "unread";
+
+/// How many saves of ours are kept.
+const KEPT: usize = 3;
+
+/// How far a server goes on above a killed one: more than that one can have changed.
+const SKIPPED_BITS: u32 = 32;
+
+/// How much is read or written at once. Unit: bytes.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// A data directory in use.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    folder: PathBuf,
+    lock: Arc<Lock>,
+    is_fresh: bool,
+    /// The newest snapshot and its zxid: once loaded, the one that was.
+    newest: Option<(Zxid, PathBuf)>,
+    /// The newest change that the files have.
+    reached: Zxid,
+    /// Whether changes are missing, which was asked for.
+    is_short: bool,
+    /// What then was not read, or not to its end.
+    unread: Vec<PathBuf>,
+}
+
+impl DataDir {
+    /// Takes a directory, makes it if there is none, and finds what to load.
+    pub(crate) fn open(dir: &Path) -> Result<Self, DataDirError> {
+        let folder = dir.join(FOLDER);
+        files::create_private_dir(&folder).map_err(DataDirError::io("create", &folder))?;
+        let lock = Arc::new(Lock::take(dir, &folder)?);
+        let files = Files::find(&folder, &folder)?;
+        Ok(Self {
+            folder,
+            lock,
+            is_fresh: files.is_empty(),
+            newest: files.newest_snapshot(),
+            reached: Zxid(0),
+            is_short: false,
+            unread: Vec::new(),
+        })
+    }
+
+    /// Whether nothing was ever saved here.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    /// The zxid to go on from at least, before anything is loaded.
+    pub(crate) fn zxid(&self) -> Zxid {
+        let saved = self.newest.as_ref().map_or(Zxid(0), |(zxid, _)| *zxid);
+        self.above_killed(saved)
+    }
+
+    fn above_killed(&self, zxid: Zxid) -> Zxid {
+        let skipped = i64::from(self.lock.killed()) << SKIPPED_BITS;
+        Zxid(zxid.0.saturating_add(skipped))
+    }
+
+    /// The state that was saved, or a fresh one; if `trusts_damaged`, without what cannot be read.
+    pub(crate) fn load(
+        &mut self,
+        settings: Settings,
+        trusts_damaged: bool,
+    ) -> Result<Engine, DataDirError> {
+        let files = Files::find(&self.folder, &self.folder)?;
+        let noted = self.lock.found().reach();
+        let trust = Trust {
+            empty: false,
+            damaged: trusts_damaged,
+        };
+        let loaded = files.load(settings, noted, trust)?;
+        let mut engine = loaded.engine;
+        self.newest = loaded.snapshot;
+        self.is_short = loaded.is_short;
+        self.unread = loaded.unread;
+        if let Some((zxid, path)) = &self.newest {
+            self.reached = engine.zxid();
+            let counts = engine.counts();
+            tracing::info!(
+                path = %path.display(),
+                %zxid,
+                znodes = counts.znodes,
+                sessions = counts.sessions,
+                "loaded"
+            );
+        }
+        // A zxid below zero has no name that could be found again.
+        let mut zxid = engine.zxid().max(Zxid(0));
+        if self.is_short {
+            // Clients have seen what is missing, and its files must not be behind what comes.
+            let known = zxid.max(noted).max(files.highest());
+            zxid = Zxid(known.0.saturating_add(1 << SKIPPED_BITS));
+        }
+        engine.skip_to(self.above_killed(zxid));
+        Ok(engine)
+    }
+
+    /// From here on clients may see more than is saved.
+    ///
+    /// Where changes are missing, what is there is saved first, and what was not read gets another
+    /// name: it does not go with what comes now.
+    pub(crate) fn begin(&mut self, engine: &Engine) -> Result<(), BeginError> {
+        if self.is_short {
+            let zxid = engine.zxid();
+            self.save(zxid, |out| write(engine.image(), out))?;
+            self.reached = zxid;
+            for path in std::mem::take(&mut self.unread) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let to = self.folder.join(format!("{UNREAD}.{name}"));
+                tracing::warn!(path = %path.display(), to = %to.display(), "not read, set aside");
+                fs::rename(&path, &to).map_err(DataDirError::io("rename", &path))?;
+            }
+            sync_folder(&self.folder).map_err(DataDirError::io("write", &self.folder))?;
+        }
+        let saved = self.saved().unwrap_or_default();
+        Ok(self.lock.note_running(saved, self.reached)?)
+    }
+
+    /// Everything is saved, and nothing will change any more.
+    pub(crate) fn note_saved(&self) -> Result<(), SaveError> {
+        self.lock.note_saved().map_err(|source| SaveError::Io {
+            path: self.folder.clone(),
+            source,
+        })
+    }
+
+    /// The zxid of the newest snapshot.
+    pub(crate) fn saved(&self) -> Option<Zxid> {
+        self.newest.as_ref().map(|(zxid, _)| *zxid)
+    }
+
+    /// Saves what `write` writes as the state at this zxid. Says how many bytes that were.
+    pub(crate) fn save(
+        &mut self,
+        zxid: Zxid,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<u64, SaveError> {
+        self.check_place()?;
+        let path = self.folder.join(name::of_snapshot(zxid));
+        let failed = |source| SaveError::Io {
+            path: path.clone(),
+            source,
+        };
+        let bytes = self.write(&path, write).map_err(|source| {
+            // It may be in the way of what is short, and means nothing.
+            let _ = fs::remove_file(self.folder.join(UNFINISHED));
+            failed(source)
+        })?;
+        self.lock.note_snapshot(zxid).map_err(failed)?;
+        self.newest = Some((zxid, path));
+        self.delete_old();
+        Ok(bytes)
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let unfinished = self.folder.join(UNFINISHED);
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, files::create_private(&unfinished)?);
+        write(&mut out)?;
+        out.flush()?;
+        let file = out.get_ref();
+        file.sync_all()?;
+        let bytes = file.metadata()?.len();
+        fs::rename(&unfinished, path)?;
+        sync_folder(&self.folder)?;
+        Ok(bytes)
+    }
+
+    /// A log of what changes behind this state, which is saved.
+    pub(crate) fn log(&self, from: Zxid, settings: LogSettings, is_long: Arc<Notify>) -> LogWriter {
+        let lock = Arc::downgrade(&self.lock);
+        LogWriter::new(self.folder.clone(), lock, from, settings, is_long)
+    }
+
+    /// Whether the directory is still where it was when the server started.
+    pub(crate) fn check_place(&self) -> Result<(), SaveError> {
+        if self.lock.is_in_place() {
+            return Ok(());
+        }
+        let path = self.folder.clone();
+        Err(SaveError::Gone { path })
+    }
+
+    /// Deletes saves of ours beyond those that are kept, and logs of ours that hold nothing behind
+    /// the oldest of them. What ZooKeeper wrote stays, and so does a log that cannot be read to its
+    /// end: it may have what nothing else has.
+    fn delete_old(&self) {
+        let Ok(files) = list(&self.folder) else {
+            return;
+        };
+        let (logs, snapshots): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .filter(|(kind, _, path)| {
+                matches!(kind, Kind::Snapshot | Kind::Log) && log::is_ours(path)
+            })
+            .partition(|(kind, ..)| *kind == Kind::Log);
+        let Some((_, oldest, _)) = snapshots.iter().take(KEPT).next_back().cloned() else {
+            return;
+        };
+        // Newest first: the first that begins no later than behind the oldest save is the last
+        // that is needed.
+        let needed = logs.iter().take_while(|(_, zxid, _)| zxid.0 > oldest.0 + 1);
+        let needed = needed.count() + 1;
+        let logs = logs.iter().skip(needed);
+        let logs = logs.filter(|(_, _, path)| log::is_whole(path));
+        let old = snapshots.iter().skip(KEPT).chain(logs);
+        for (_, _, path) in old {
+            if let Err(error) = fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "an old save cannot be deleted");
+            }
+        }
+    }
+}
+
+/// All of a state, ready to be saved without looking at it again.
+pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
+    // A znode is counted with more than its record takes.
+    let mut bytes = Vec::with_capacity(engine.counts().tree_bytes);
+    write(engine.image(), &mut bytes).expect("writing to a vector cannot fail");
+    bytes
+}
+
+/// Writes a state as it is looked at.
+pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
+    encode::encode(image, out)
+}
+
+/// A rename is durable once its folder is.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

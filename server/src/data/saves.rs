@@ -1,0 +1,183 @@
+//! When the state is saved: on a polite stop, when asked, from time to time if wished, when a log of
+//! what has changed since is long, and when no log can tell what has changed.
+
+use std::{io::Write as _, sync::Arc};
+
+use minikeeper_engine::Engine;
+use parking_lot::MutexGuard;
+
+use crate::{
+    config::TxnLog,
+    data::{self, DataDir, SaveError},
+    turn::turns::Turns,
+    universe::state::Shared,
+};
+
+/// How often is looked whether the data directory is still there. Unit: milliseconds.
+const LOOK_INTERVAL_MS: u64 = 1_000;
+
+/// What saves a state of which no log can tell, between the turn that makes it and the next.
+pub(crate) struct Anew<'a> {
+    /// Held if there is a log.
+    dir: Option<MutexGuard<'a, Option<DataDir>>>,
+    failure: Option<SaveError>,
+}
+
+impl Anew<'_> {
+    /// Saves what is there now, if there is a log that goes on from it.
+    pub(crate) fn save(&mut self, engine: &Engine) {
+        let Some(dir) = self.dir.as_mut().and_then(|dir| dir.as_mut()) else {
+            return;
+        };
+        let saved = dir.save(engine.zxid(), |out| data::write(engine.image(), out));
+        self.failure = saved.err();
+    }
+}
+
+impl Shared {
+    /// Saves when somebody asks.
+    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.save_on_a_thread(Self::save_now).await
+    }
+
+    /// Saves for the last time and lets go of the directory.
+    pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
+        self.save_on_a_thread(|shared| {
+            let saved = shared.save_now();
+            let Some(dir) = shared.saving.dir.lock().take() else {
+                return saved;
+            };
+            saved.and_then(|()| dir.note_saved())
+        })
+        .await
+    }
+
+    /// Does what no log can tell. Whoever does it saves what comes of it, before anybody sees it.
+    pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
+        let is_logged = self.config.txn_log != TxnLog::Off;
+        let mut anew = Anew {
+            dir: is_logged.then(|| self.saving.dir.lock()),
+            failure: None,
+        };
+        let result = change(&self.turns, &mut anew);
+        if let Some(error) = anew.failure {
+            self.turns.stop_unsaved(error);
+        }
+        result
+    }
+
+    /// Saves from time to time, by the server's clock, and whenever the log is long, until
+    /// dropped.
+    pub(crate) async fn save_by_itself(self: Arc<Self>) {
+        let mut has_failed = false;
+        loop {
+            tokio::select! {
+                () = self.interval() => {}
+                () = self.saving.is_log_long.notified() => {}
+            }
+            match self.save().await {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    tracing::error!(err = %error, "not saved; tried again with the next save that is due");
+                    // Said once, not every time it is tried again.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        *self.saving.failure.lock() = Some(error);
+                        self.saving.failed.notify_one();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says when the directory is no longer where it was, once, so that somebody can act while the
+    /// state is still in memory. By the server's clock, until dropped.
+    pub(crate) async fn look_after_dir(self: Arc<Self>) {
+        let mut is_told = false;
+        loop {
+            let clock = self.turns.clock();
+            let next_ms = clock.elapsed_ms().saturating_add(LOOK_INTERVAL_MS);
+            clock.wait_until(next_ms).await;
+            // A save looks for itself.
+            let looked = match self.saving.dir.try_lock() {
+                Some(dir) => dir.as_ref().map_or(Ok(()), DataDir::check_place),
+                None => continue,
+            };
+            match looked {
+                Ok(()) => is_told = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::error!(err = %error, "serving on");
+                        *self.saving.failure.lock() = Some(error);
+                        self.saving.failed.notify_one();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next save; for ever if there is none.
+    async fn interval(&self) {
+        let interval = self.config.save_interval;
+        if interval.is_zero() {
+            return std::future::pending().await;
+        }
+        let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let clock = self.turns.clock();
+        let next_ms = clock.elapsed_ms().saturating_add(interval_ms.max(1));
+        clock.wait_until(next_ms).await;
+    }
+
+    /// Files are written where waiting for a disk keeps nobody from being served.
+    async fn save_on_a_thread(
+        self: &Arc<Self>,
+        save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
+    ) -> Result<(), SaveError> {
+        if self.config.data_dir.is_none() {
+            return Ok(());
+        }
+        let shared = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || save(&shared)).await {
+            Ok(saved) => saved,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(SaveError::NoRuntime),
+            },
+        }
+    }
+
+    /// Saves what has changed since the last save, if anything has.
+    ///
+    /// A serving engine is locked while its state is copied, no longer; a stopped one is written
+    /// straight to the file, which spares the copy.
+    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
+        let mut dir = self.saving.dir.lock();
+        let Some(dir) = &mut *dir else {
+            return Ok(());
+        };
+        let turns = &self.turns;
+        if turns.is_broken() {
+            return Err(SaveError::Broken);
+        }
+        // Every change of what is saved has a zxid of its own.
+        if Some(turns.inspect(Engine::zxid)) == dir.saved() {
+            return Ok(());
+        }
+        let now_ms = || turns.clock().elapsed_ms();
+        let start_ms = now_ms();
+        let (zxid, hold_ms, bytes) = if turns.is_stopped() {
+            turns.inspect(|engine| {
+                let zxid = engine.zxid();
+                let saved = dir.save(zxid, |out| data::write(engine.image(), out));
+                saved.map(|bytes| (zxid, now_ms().saturating_sub(start_ms), bytes))
+            })?
+        } else {
+            let (zxid, copy) = turns.copy(|engine| (engine.zxid(), data::copy(engine)));
+            let hold_ms = now_ms().saturating_sub(start_ms);
+            let bytes = dir.save(zxid, |out| out.write_all(&copy))?;
+            (zxid, hold_ms, bytes)
+        };
+        let elapsed_ms = now_ms().saturating_sub(start_ms);
+        tracing::info!(%zxid, bytes, hold_ms, elapsed_ms, "saved");
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! A state between two servers of one process.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use minikeeper_engine::{Engine, Settings};
+use minikeeper_protocol::Zxid;
+
+use crate::data::{
+    self, decode,
+    error::{ExportError, SnapshotFault},
+};
+
+/// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state) and
+/// [`DataSource::read`](crate::DataSource::read).
+///
+/// Cheap to clone.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::Server;
+/// let server = Server::builder().start().await?;
+/// let state = server.state();
+/// server.shutdown().await?;
+/// // Clients see a server that was down for a while and knows their sessions.
+/// let server = Server::builder().state(state).start().await?;
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct State {
+    zxid: Zxid,
+    snapshot: Arc<[u8]>,
+}
+
+impl State {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Self {
+            zxid: engine.zxid(),
+            snapshot: data::copy(engine).into(),
+        }
+    }
+
+    /// The newest change in it.
+    #[must_use]
+    pub const fn zxid(&self) -> Zxid {
+        self.zxid
+    }
+
+    /// Writes it as a data directory that a ZooKeeper server starts from, see
+    /// [`Universe::export_data`](crate::Universe::export_data).
+    ///
+    /// # Errors
+    /// When there is something in the directory, or the system refuses.
+    pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
+        data::export(dir.as_ref(), self.zxid, &self.snapshot)
+    }
+
+    pub(crate) fn load(&self, settings: Settings) -> Result<Engine, SnapshotFault> {
+        let engine = decode::decode(&*self.snapshot, settings, self.zxid);
+        engine.map_err(|damage| damage.fault)
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("zxid", &self.zxid)
+            .field("bytes", &self.snapshot.len())
+            .finish()
+    }
+}

@@ -1,0 +1,115 @@
+//! Which files of a directory are taken: compressed snapshots, older ones, two directories.
+//!
+//! Source: reference section 22; the original's `SnapStream` and `FileSnap.deserialize`.
+
+use std::{fs, io::Write as _};
+
+use flate2::{Compression, write::GzEncoder};
+use minikeeper_engine::{Engine, Settings};
+use minikeeper_protocol::Zxid;
+
+use super::{
+    dir::{Scratch, foreign, load},
+    engine,
+    logs::{create, log, txn},
+};
+use crate::data::{DataSource, copy};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+/// As snappy-java's `SnappyOutputStream` writes.
+fn snappy(bytes: &[u8]) -> Vec<u8> {
+    let mut out = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".to_vec();
+    for block in bytes.chunks(100) {
+        let block = snap::raw::Encoder::new().compress_vec(block).unwrap();
+        out.extend(u32::try_from(block.len()).unwrap().to_be_bytes());
+        out.extend(block);
+    }
+    out
+}
+
+#[test]
+fn compressed_snapshots_are_read() {
+    let saved = engine();
+    for (name, bytes) in [
+        ("snapshot.5.gz", gzip(&foreign(&saved))),
+        ("snapshot.5.snappy", snappy(&foreign(&saved))),
+        ("snapshot.5.snappy", snappy(&copy(&saved))),
+    ] {
+        let scratch = Scratch::new("compressed");
+        scratch.put("snapshot.4", b"older");
+        scratch.put(name, &bytes);
+        assert_eq!(
+            load(&mut scratch.open().unwrap()).dump(),
+            saved.dump(),
+            "{name}"
+        );
+        for length in [0, 5, bytes.len() / 2, bytes.len() - 1] {
+            scratch.put(name, &bytes[..length]);
+            let text = scratch.refusal();
+            assert!(text.starts_with(&format!("\"{name}\" at byte ")), "{text}");
+        }
+    }
+}
+
+/// An original that is killed while it writes a snapshot leaves half of one, and its logs.
+#[test]
+fn damaged_snapshot_is_passed_over_if_the_logs_reach_as_far() {
+    let fresh = foreign(&Engine::new(Settings::default()));
+    let entries = [
+        txn(1, 1, &create("/a", false, 1)),
+        txn(2, 1, &create("/b", false, 2)),
+    ];
+    for (half, is_reached) in [("snapshot.2", true), ("snapshot.3", false)] {
+        let scratch = Scratch::new("passed-over");
+        scratch.put("snapshot.0", &fresh);
+        scratch.put("log.1", &log(&entries));
+        scratch.put(half, &fresh[..60]);
+        if is_reached {
+            let mut dir = scratch.open().unwrap();
+            assert_eq!(load(&mut dir).zxid(), Zxid(2));
+            // What is there under that name is none, so it is written again.
+            assert_eq!(dir.saved(), Some(Zxid(0)));
+        } else {
+            let text = scratch.refusal();
+            assert!(text.starts_with("\"snapshot.3\" at byte "), "{text}");
+        }
+    }
+}
+
+#[test]
+fn import_reads_two_directories_and_writes_to_none() {
+    let (data, logs) = (Scratch::new("data"), Scratch::new("data-logs"));
+    data.put("snapshot.0", &foreign(&Engine::new(Settings::default())));
+    logs.put("log.1", &log(&[txn(1, 1, &create("/a", false, 1))]));
+    let before = (data.names(), logs.names());
+    let load = |source: DataSource| {
+        let engine = source.load(Settings::default()).unwrap();
+        engine.children("/").unwrap().join(" ")
+    };
+    assert_eq!(load(DataSource::new(&data.0)), "zookeeper");
+    let both = DataSource::new(&data.0).log_dir(&logs.0);
+    assert_eq!(load(both), "zookeeper a");
+    let folders = DataSource::new(data.0.join("version-2")).log_dir(logs.0.join("version-2"));
+    assert_eq!(load(folders), "zookeeper a");
+    assert_eq!((data.names(), logs.names()), before);
+    assert!(!data.0.join("minikeeper.lock").exists());
+}
+
+#[test]
+fn directory_without_data_is_refused() {
+    let scratch = Scratch::new("no-data");
+    let load = || DataSource::new(&scratch.0).load(Settings::default());
+    let text = load().unwrap_err().to_string();
+    assert!(text.starts_with("cannot list "), "{text}");
+    fs::create_dir_all(scratch.0.join("version-2")).unwrap();
+    let text = load().unwrap_err().to_string();
+    assert!(
+        text.ends_with("has no snapshot and no transaction log, and neither has its version-2"),
+        "{text}"
+    );
+}

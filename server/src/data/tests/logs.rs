@@ -1,0 +1,466 @@
+//! Transaction logs: their bytes, where they end, what is refused.
+//!
+//! Source: reference section 22.3; the original's `FileTxnLog` and `SerializeUtils`.
+
+use minikeeper_engine::Engine;
+use minikeeper_protocol::{AclList, Zxid, jute};
+
+use super::dir::{Scratch, load};
+use crate::data::{DataSource, copy};
+
+pub(super) const HEADER: &[u8] = b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
+
+/// An entry of session 5: its header, and a body.
+pub(super) fn txn(zxid: i64, kind: i32, body: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::new();
+    jute::put_long(&mut entry, 5);
+    jute::put_int(&mut entry, 7);
+    jute::put_long(&mut entry, zxid);
+    jute::put_long(&mut entry, 1_000 + zxid);
+    jute::put_int(&mut entry, kind);
+    entry.extend(body);
+    entry
+}
+
+/// A log of these entries, and zeros behind them as the original leaves them.
+pub(super) fn log(entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = HEADER.to_vec();
+    for entry in entries {
+        jute::put_long(&mut bytes, adler2::adler32_slice(entry).into());
+        jute::put_buffer(&mut bytes, Some(entry));
+        bytes.push(b'B');
+    }
+    bytes.extend([0; 100]);
+    bytes
+}
+
+fn path(path: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    jute::put_buffer(&mut body, Some(path.as_bytes()));
+    body
+}
+
+/// Path, data, access list.
+fn start_of_create(at: &str) -> Vec<u8> {
+    let mut body = path(at);
+    jute::put_buffer(&mut body, Some(b"data"));
+    AclList::world_all().encode(&mut body);
+    body
+}
+
+pub(super) fn create(at: &str, is_ephemeral: bool, created_children: i32) -> Vec<u8> {
+    let mut body = start_of_create(at);
+    jute::put_bool(&mut body, is_ephemeral);
+    jute::put_int(&mut body, created_children);
+    body
+}
+
+fn numbered(mut body: Vec<u8>, number: i32) -> Vec<u8> {
+    jute::put_int(&mut body, number);
+    body
+}
+
+fn set(at: &str, data: &[u8], version: i32) -> Vec<u8> {
+    let mut body = path(at);
+    jute::put_buffer(&mut body, Some(data));
+    numbered(body, version)
+}
+
+fn multi(parts: &[(i32, Vec<u8>)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    jute::put_length(&mut body, parts.len());
+    for (kind, part) in parts {
+        jute::put_int(&mut body, *kind);
+        jute::put_buffer(&mut body, Some(part));
+    }
+    body
+}
+
+/// A digest of the tree, as 3.6 and later put it behind an entry.
+fn digested(mut body: Vec<u8>) -> Vec<u8> {
+    jute::put_int(&mut body, 2);
+    jute::put_long(&mut body, 0x1234_5678_9abc_def0);
+    body
+}
+
+/// A directory with a snapshot of a fresh tree and these logs.
+fn with_logs(name: &str, logs: &[(&str, Vec<u8>)]) -> Scratch {
+    let scratch = Scratch::new(name);
+    scratch.put(
+        "snapshot.0",
+        &copy(&Engine::new(super::Settings::default())),
+    );
+    for (name, bytes) in logs {
+        scratch.put(name, bytes);
+    }
+    scratch
+}
+
+fn loaded(scratch: &Scratch) -> Engine {
+    let engine = load(&mut scratch.open().unwrap());
+    engine.check().unwrap();
+    engine
+}
+
+#[test]
+fn every_kind_of_change_is_made_once_more() {
+    let mut ttl = numbered(start_of_create("/t"), 5);
+    jute::put_long(&mut ttl, 60_000);
+    let mut list = path("/a");
+    AclList::world_read().encode(&mut list);
+    let mut closed = Vec::new();
+    jute::put_ustrings(&mut closed, Some(&["/e2".into()]));
+    let entries = [
+        txn(1, -10, &digested(numbered(Vec::new(), 4_000))),
+        txn(2, 1, &digested(create("/a", false, 1))),
+        txn(3, 15, &digested(create("/b", false, 2))),
+        txn(4, 19, &digested(numbered(start_of_create("/c"), 3))),
+        txn(5, 1, &digested(create("/e", true, 4))),
+        txn(6, 21, &digested(ttl)),
+        txn(7, 5, &digested(set("/a", b"other", 1))),
+        txn(8, 7, &digested(numbered(list, 1))),
+        txn(9, 2, &digested(path("/b"))),
+        txn(10, 20, &digested(path("/c"))),
+        txn(11, -1, &numbered(Vec::new(), -101)),
+        txn(
+            12,
+            16,
+            &digested(set("/zookeeper/config", b"server.1=x", 1)),
+        ),
+        txn(
+            13,
+            14,
+            &digested(multi(&[
+                (1, create("/m", false, 6)),
+                (13, numbered(path("/a"), 1)),
+                (5, set("/m", b"set", 1)),
+                (2, path("/t")),
+            ])),
+        ),
+        // Failed: nothing of it happened.
+        txn(
+            14,
+            14,
+            &multi(&[
+                (1, create("/n", false, 7)),
+                (-1, numbered(Vec::new(), -101)),
+            ]),
+        ),
+        txn(15, 1, &create("/e2", true, 7)),
+    ];
+    let scratch = with_logs("kinds", &[("log.1", log(&entries))]);
+    let engine = loaded(&scratch);
+    assert_eq!(engine.zxid(), Zxid(15));
+    assert_eq!(
+        engine.children("/").unwrap(),
+        ["zookeeper", "a", "e", "m", "e2"]
+    );
+    let (data, stat) = engine.get("/a").unwrap();
+    assert_eq!(data, Some(&b"other"[..]));
+    assert_eq!((stat.version, stat.aversion, stat.mzxid), (1, 1, Zxid(7)));
+    assert_eq!((stat.ctime_ms, stat.mtime_ms), (1_002, 1_007));
+    assert_eq!(engine.get("/m").unwrap().0, Some(&b"set"[..]));
+    assert_eq!(
+        engine.get("/zookeeper/config").unwrap().0,
+        Some(&b"server.1=x"[..])
+    );
+    assert_eq!(engine.get("/").unwrap().1.pzxid, Zxid(15));
+    assert_eq!(engine.image().znodes().next().unwrap().created_children, 7);
+    assert_eq!(engine.sessions().count(), 1);
+
+    scratch.put("log.10", &log(&[txn(16, -11, &digested(closed))]));
+    let engine = loaded(&scratch);
+    assert_eq!(engine.children("/").unwrap(), ["zookeeper", "a", "m"]);
+    assert_eq!(engine.sessions().count(), 0);
+}
+
+/// Source: reference section 22.3; the original's `CreateTxnV0`, and `CloseSessionTxn` of 3.6.
+#[test]
+fn bodies_of_older_versions_are_shorter() {
+    let mut first = start_of_create("/v0");
+    jute::put_bool(&mut first, true);
+    for closed in [Vec::new(), digested(Vec::new())] {
+        let entries = [
+            txn(1, -10, &numbered(Vec::new(), 4_000)),
+            txn(2, 1, &first),
+            txn(3, 1, &create("/e", true, -1)),
+            txn(4, -11, &closed),
+        ];
+        let scratch = with_logs("older", &[("log.1", log(&entries[..3]))]);
+        let engine = loaded(&scratch);
+        assert_eq!(engine.children("/").unwrap(), ["zookeeper", "v0", "e"]);
+        assert_eq!(engine.image().znodes().next().unwrap().created_children, 2);
+        scratch.put("log.1", &log(&entries));
+        assert_eq!(loaded(&scratch).children("/").unwrap(), ["zookeeper"]);
+    }
+}
+
+#[test]
+fn only_what_is_behind_the_snapshot_is_done() {
+    let logs = [
+        (
+            "log.1",
+            log(&[txn(1, 1, &create("/a", false, 1)), txn(2, 99, &[])]),
+        ),
+        (
+            "log.3",
+            log(&[
+                txn(3, 1, &create("/b", false, 2)),
+                txn(4, 1, &create("/c", false, 3)),
+            ]),
+        ),
+        ("log.5", log(&[txn(5, 1, &create("/d", false, 4))])),
+    ];
+    let scratch = with_logs("behind", &logs);
+    let settings = super::Settings {
+        zxid: Zxid(3),
+        ..super::Settings::default()
+    };
+    scratch.put("snapshot.3", &copy(&Engine::new(settings)));
+    // The first log, which makes no sense, is not even looked at.
+    let engine = loaded(&scratch);
+    assert_eq!(engine.children("/").unwrap(), ["zookeeper", "c", "d"]);
+    assert_eq!(engine.zxid(), Zxid(5));
+}
+
+/// Goal: a killed server's log is read as far as it is whole. Method: it is cut off everywhere.
+#[test]
+fn log_ends_where_its_last_entry_is_not_whole() {
+    let whole = log(&[
+        txn(1, 1, &create("/a", false, 1)),
+        txn(2, 1, &create("/b", false, 2)),
+    ]);
+    let written = whole.len() - 100;
+    let first = HEADER.len() + (written - HEADER.len()) / 2;
+    for length in 0..=whole.len() {
+        let scratch = with_logs("cut", &[("log.1", whole[..length].to_vec())]);
+        let expected = i64::from(length >= first) + i64::from(length >= written);
+        assert_eq!(
+            loaded(&scratch).zxid(),
+            Zxid(expected),
+            "cut off at {length}"
+        );
+        // Zeros may stand where the rest of it was to be.
+        let mut zeroed = whole[..length].to_vec();
+        zeroed.resize(whole.len(), 0);
+        if length >= HEADER.len() && length != first - 1 && length != written - 1 {
+            let is_header = |at: usize| length > at && length < at + 12;
+            if !is_header(HEADER.len()) && !is_header(first) {
+                let scratch = with_logs("zeroed", &[("log.1", zeroed)]);
+                assert_eq!(
+                    loaded(&scratch).zxid(),
+                    Zxid(expected),
+                    "zeros from {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn log_that_is_cut_off_is_followed_by_the_next() {
+    let mut cut = log(&[
+        txn(1, 1, &create("/a", false, 1)),
+        txn(2, 1, &create("/b", false, 2)),
+    ]);
+    cut.truncate(cut.len() - 110);
+    let next = log(&[txn(2, 1, &create("/c", false, 2))]);
+    let scratch = with_logs(
+        "next",
+        &[("log.1", cut), ("log.2", next), ("log.3", Vec::new())],
+    );
+    assert_eq!(
+        loaded(&scratch).children("/").unwrap(),
+        ["zookeeper", "a", "c"]
+    );
+    // A log in between has a header at least.
+    scratch.put("log.2", b"ZKLG");
+    let text = scratch.refusal();
+    assert!(
+        text.starts_with("\"log.2\" at byte 4: the file ends 4 bytes too early; "),
+        "{text}"
+    );
+}
+
+#[test]
+fn damaged_log_is_refused_and_named() {
+    let good = [
+        txn(1, 1, &create("/a", false, 1)),
+        txn(2, 1, &create("/b", false, 2)),
+    ];
+    let whole = log(&good);
+    let second = HEADER.len() + (whole.len() - 100 - HEADER.len()) / 2;
+    let mut changed = whole.clone();
+    changed[second + 40] ^= 1;
+    let other_version = [&b"ZKLG\0\0\0\x03"[..], &whole[8..]].concat();
+    let failing = |entry: Vec<u8>| log(&[good[0].clone(), entry]);
+    for (bytes, fault) in [
+        (changed, format!("{second}: checksum 0x")),
+        (
+            b"ZKSN\0\0\0\x02".to_vec(),
+            "0: starts with 0x5a4b534e, a transaction log".to_owned(),
+        ),
+        (
+            other_version,
+            "4: version 3 of the format, 2 is the only one known".to_owned(),
+        ),
+        (
+            failing(txn(2, 99, &[])),
+            format!("{second}: a change of type 99, which there is not"),
+        ),
+        (
+            failing(txn(2, 14, &multi(&[(7, Vec::new())]))),
+            format!("{second}: a change of type 7, which there is not"),
+        ),
+        (
+            failing(txn(2, 2, &[0, 0, 0, 9])),
+            format!("{second}: an entry that cannot be read: message ends 9 bytes early"),
+        ),
+        (
+            failing(txn(2, 2, &[0xff; 4])),
+            format!("{second}: null instead of a path"),
+        ),
+        (
+            failing(txn(2, 2, &path("/a/"))),
+            format!("{second}: path \"/a/\": ends with a slash"),
+        ),
+        (
+            failing(vec![1, 2, 3]),
+            format!("{second}: an entry that cannot be read: message ends 5 bytes early"),
+        ),
+    ] {
+        let scratch = with_logs("damaged-log", &[("log.1", bytes)]);
+        let text = scratch.refusal();
+        let expected = format!("\"log.1\" at byte {fault}");
+        assert!(text.starts_with(&expected), "{text}\n{expected}");
+        assert!(
+            text.contains("; put the file back as it was, or go on with what can be read"),
+            "{text}"
+        );
+    }
+}
+
+/// One flipped bit in a length or an end byte looked as the end of the log: the changes behind it were
+/// left out, and nothing was said.
+#[test]
+fn flipped_bit_in_length_or_end_byte_is_refused() {
+    let entries: Vec<_> = (1..=5)
+        .map(|zxid| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1)))
+        .collect();
+    let whole = log(&entries);
+    let size = (whole.len() - 100 - HEADER.len()) / 5;
+    for entry in 0..5 {
+        let start = HEADER.len() + entry * size;
+        for at in (start + 8..start + 12).chain([start + size - 1]) {
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << bit;
+                let scratch = with_logs("flipped", &[("log.1", bytes)]);
+                let text = scratch.refusal();
+                assert!(text.starts_with("\"log.1\" at byte "), "{at} {bit}: {text}");
+            }
+        }
+    }
+}
+
+/// A log in the middle that was removed, or filled with zeros, was left out with its changes.
+#[test]
+fn log_that_is_missing_in_the_middle_is_refused() {
+    let logs = |middle: Option<Vec<u8>>| {
+        let name = |at: i64| create(&format!("/n{at}"), false, 1);
+        let of = |from: i64| log(&[txn(from, 1, &name(from)), txn(from + 1, 1, &name(from + 1))]);
+        let scratch = with_logs("middle", &[("log.1", of(1)), ("log.5", of(5))]);
+        if let Some(bytes) = middle {
+            scratch.put("log.3", &bytes);
+        }
+        (scratch, of(3))
+    };
+    let (scratch, middle) = logs(None);
+    let gap = "change 0x5 does not follow 0x2, the last one in \"log.1\"";
+    let text = scratch.refusal();
+    assert!(text.starts_with("\"log.5\" at byte 16: "), "{text}");
+    assert!(text.contains(gap), "{text}");
+    let mut zeros = middle.clone();
+    zeros[16..].fill(0);
+    let text = logs(Some(zeros)).0.refusal();
+    assert!(text.contains(gap), "{text}");
+    for bytes in [vec![0; middle.len()], Vec::new(), middle[..40].to_vec()] {
+        let text = logs(Some(bytes)).0.refusal();
+        assert!(text.starts_with("\"log.3\" at byte "), "{text}");
+    }
+    assert_eq!(loaded(&logs(Some(middle)).0).zxid(), Zxid(6));
+}
+
+/// Source: ZooKeeper's `Leader`: the first change of an epoch has the number 1 in it.
+#[test]
+fn ensemble_goes_on_with_the_first_change_of_a_later_epoch() {
+    let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid:x}"), false, 1));
+    let later = 7 << 32;
+    let both = log(&[entry(1), entry(later + 1), entry(later + 2)]);
+    let scratch = with_logs("epochs", &[("log.1", both)]);
+    assert_eq!(loaded(&scratch).zxid(), Zxid(later + 2));
+    for zxid in [later, later + 2, 1, 0] {
+        let scratch = with_logs("epochs", &[("log.1", log(&[entry(1), entry(zxid)]))]);
+        let text = scratch.refusal();
+        assert!(text.contains("does not follow 0x1"), "{zxid:#x}: {text}");
+    }
+}
+
+/// Goes on with what can be read if that is asked for, once: what was not read is set aside.
+#[test]
+fn damaged_log_is_set_aside_if_that_is_trusted() {
+    let entries = |from: i64| {
+        let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1));
+        log(&[entry(from), entry(from + 1), entry(from + 2)])
+    };
+    let mut damaged = entries(4);
+    let last = damaged.len() - 101;
+    damaged[last] ^= 1;
+    let logs = [
+        ("log.1", entries(1)),
+        ("log.4", damaged),
+        ("log.7", entries(7)),
+    ];
+    let scratch = with_logs("trusted", &logs);
+    scratch.refusal();
+    let mut dir = scratch.open().unwrap();
+    let engine = dir.load(super::Settings::default(), true).unwrap();
+    let names = ["zookeeper", "n1", "n2", "n3", "n4", "n5"];
+    assert_eq!(engine.children("/").unwrap(), names);
+    dir.begin(&engine).unwrap();
+    drop(dir);
+    // Above all that clients can have seen.
+    let saved = (1 << 32) + 7;
+    assert_eq!(engine.zxid(), Zxid(saved));
+    let snapshot = format!("snapshot.{saved:x}");
+    let left = [
+        "log.1",
+        "snapshot.0",
+        &snapshot,
+        "unread.log.4",
+        "unread.log.7",
+    ];
+    assert_eq!(scratch.names(), left);
+    assert_eq!(loaded(&scratch).children("/").unwrap(), names);
+    let source = DataSource::new(&scratch.0);
+    assert!(source.load(super::Settings::default()).is_ok());
+}
+
+/// Source: the original's `FileTxnSnapLog.restore`, ZOOKEEPER-3056.
+#[test]
+fn logs_without_a_snapshot_are_refused_unless_trusted() {
+    let scratch = Scratch::new("alone");
+    scratch.put("log.1", &log(&[txn(1, 1, &create("/a", false, 1))]));
+    let text = scratch.refusal();
+    assert!(
+        text.starts_with("\"log.1\" has changes, but there is no snapshot"),
+        "{text}"
+    );
+    let source = DataSource::new(&scratch.0);
+    let settings = super::Settings::default;
+    assert!(source.load(settings()).is_err());
+    let engine = source.trust_empty_snapshot().load(settings()).unwrap();
+    engine.check().unwrap();
+    assert_eq!(engine.children("/").unwrap(), ["zookeeper", "a"]);
+    assert_eq!(engine.zxid(), Zxid(1));
+}

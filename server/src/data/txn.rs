@@ -1,0 +1,172 @@
+//! One entry of a transaction log, decoded and made once more.
+//!
+//! Source: reference section 22.3; the original's `SerializeUtils.deserializeTxn`.
+
+use bytes::Bytes;
+use minikeeper_engine::{Change, ChangeHead, Life, Restoration};
+use minikeeper_protocol::{AclList, DecodeError, OpCode, Reader, SessionId, Ustring, Zxid};
+
+use crate::data::error::SnapshotFault as Fault;
+
+/// A refused request, in a log and in a multi.
+pub(crate) const ERROR: i32 = -1;
+
+/// A digest behind an entry: its version, and the number.
+const DIGEST_BYTES: usize = 4 + 8;
+
+/// The header of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TxnHead {
+    pub(crate) head: ChangeHead,
+    kind: i32,
+}
+
+impl TxnHead {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let session = SessionId(reader.long()?);
+        // The client's own number of the request.
+        reader.int()?;
+        let zxid = Zxid(reader.long()?);
+        let wall_ms = reader.long()?;
+        let kind = reader.int()?;
+        let head = ChangeHead {
+            session,
+            zxid,
+            wall_ms,
+        };
+        Ok(Self { head, kind })
+    }
+}
+
+/// Makes an entry's changes once more. What stands behind them, a digest, is not looked at.
+pub(crate) fn replay(
+    txn: TxnHead,
+    reader: &mut Reader<'_>,
+    restoration: &mut Restoration,
+) -> Result<(), Fault> {
+    if txn.kind != OpCode::Multi.code() {
+        return change(txn, reader, restoration);
+    }
+    let mut parts = Vec::new();
+    for _ in 0..reader.count()?.unwrap_or(0) {
+        let kind = reader.int()?;
+        parts.push((kind, reader.buffer()?.unwrap_or_default()));
+    }
+    // One that failed is there too, whole: nothing of it has happened.
+    if parts.iter().any(|(kind, _)| *kind == ERROR) {
+        parts.clear();
+    }
+    restoration.replay(txn.head, &Change::Nothing)?;
+    for (kind, body) in parts {
+        let part = TxnHead {
+            head: txn.head,
+            kind,
+        };
+        part_of_multi(part, &body, restoration)?;
+    }
+    Ok(())
+}
+
+fn part_of_multi(part: TxnHead, body: &Bytes, restoration: &mut Restoration) -> Result<(), Fault> {
+    let is_possible = OpCode::from_code(part.kind).is_some_and(|op| {
+        matches!(
+            op,
+            OpCode::Create
+                | OpCode::Create2
+                | OpCode::CreateContainer
+                | OpCode::CreateTtl
+                | OpCode::Delete
+                | OpCode::DeleteContainer
+                | OpCode::SetData
+                | OpCode::Check
+        )
+    });
+    if !is_possible {
+        return Err(Fault::TxnType { kind: part.kind });
+    }
+    change(part, &mut Reader::new(body), restoration)
+}
+
+fn change(
+    txn: TxnHead,
+    reader: &mut Reader<'_>,
+    restoration: &mut Restoration,
+) -> Result<(), Fault> {
+    let unknown = Fault::TxnType { kind: txn.kind };
+    let mut replay = |change: &Change<'_>| Ok(restoration.replay(txn.head, change)?);
+    if txn.kind == ERROR {
+        return replay(&Change::Nothing);
+    }
+    match OpCode::from_code(txn.kind).ok_or(unknown)? {
+        op @ (OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl) => {
+            let path = path(reader)?;
+            let data = reader.buffer()?;
+            let acl = AclList::decode(reader)?;
+            let mut life = Life::Persistent;
+            if matches!(op, OpCode::Create | OpCode::Create2) && reader.bool()? {
+                life = Life::Session(txn.head.session);
+            }
+            // Not told by version 3.3, and -1 where that was made into what follows.
+            let created_children = match reader.int() {
+                Err(_) if op == OpCode::Create => None,
+                told => Some(told?).filter(|told| *told != -1),
+            };
+            match op {
+                OpCode::CreateContainer => life = Life::Container,
+                OpCode::CreateTtl => life = Life::Ttl { ms: reader.long()? },
+                _ => {}
+            }
+            replay(&Change::Create {
+                path: path.as_bytes(),
+                data: data.as_deref(),
+                acl: &acl,
+                life,
+                created_children,
+            })
+        }
+        OpCode::Delete | OpCode::DeleteContainer => {
+            let path = path(reader)?;
+            let path = path.as_bytes();
+            replay(&Change::Delete { path })
+        }
+        // A reconfiguration sets the data of /zookeeper/config.
+        OpCode::SetData | OpCode::Reconfig => {
+            let path = path(reader)?;
+            let data = reader.buffer()?;
+            replay(&Change::SetData {
+                path: path.as_bytes(),
+                data: data.as_deref(),
+                version: reader.int()?,
+            })
+        }
+        OpCode::SetAcl => {
+            let path = path(reader)?;
+            let acl = AclList::decode(reader)?;
+            replay(&Change::SetAcl {
+                path: path.as_bytes(),
+                acl: &acl,
+                aversion: reader.int()?,
+            })
+        }
+        OpCode::Check => replay(&Change::Nothing),
+        OpCode::CreateSession => replay(&Change::OpenSession {
+            timeout_ms: reader.int()?,
+        }),
+        OpCode::CloseSession => {
+            // Where paths are not told, there is nothing, or the digest alone. What the session
+            // owns is known anyway.
+            let told = if reader.remaining() == DIGEST_BYTES {
+                Vec::new()
+            } else {
+                reader.ustrings().ok().flatten().unwrap_or_default()
+            };
+            let paths: Vec<_> = told.iter().map(Ustring::as_bytes).collect();
+            replay(&Change::CloseSession { paths: &paths })
+        }
+        _ => Err(Fault::TxnType { kind: txn.kind }),
+    }
+}
+
+fn path(reader: &mut Reader<'_>) -> Result<Ustring, Fault> {
+    reader.ustring()?.ok_or(Fault::NullPath)
+}

@@ -1,0 +1,391 @@
+//! Faults that tests inject: which there are, what each of them meets, what they hold back.
+//!
+//! Decisions are made here; turns and connections carry them out. Without a fault all of this is
+//! one atomic flag.
+//!
+//! Locks: the engine's may be held when the table's is taken, never the reverse.
+
+pub(crate) mod action;
+pub(crate) mod aftermath;
+mod chance;
+pub(crate) mod delayed;
+pub(crate) mod error;
+pub(crate) mod fault;
+mod glob;
+pub(crate) mod hits;
+pub(crate) mod op;
+pub(crate) mod rule;
+pub(crate) mod who;
+
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+};
+
+use minikeeper_engine::ConnId;
+use minikeeper_protocol::SessionId;
+use parking_lot::Mutex;
+
+use self::{
+    action::FaultAction,
+    delayed::{Delayed, DelayedRequests},
+    error::FaultError,
+    fault::Fault,
+    hits::Hits,
+    rule::{HeldEvent, Rule, Subject},
+};
+use crate::turn::{outbox::Outbox, stats::Peer};
+
+/// The most faults at a time: each is asked about each request.
+const FAULTS_MAX: usize = 1_000;
+
+/// The most that all faults together hold of events. Unit: bytes.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// What an event costs beside its frame. Unit: bytes.
+const HELD_EVENT_BYTES: usize = 64;
+
+/// A fault that was injected, as [`Universe::faults`](crate::Universe::faults) tells of it.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use minikeeper::Fault;
+/// let server = minikeeper::Server::builder().start().await?;
+/// let guard = server.inject(Fault::cut().at("/a"))?;
+/// let info = &server.faults()[0];
+/// assert_eq!((info.id, &info.fault), (guard.id(), &Fault::cut().at("/a")));
+/// assert_eq!((info.matches, info.hits, info.held), (0, 0, 0));
+/// # guard.keep();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct FaultInfo {
+    /// Its number, counted from 1 in the order of injection, never used again.
+    pub id: u64,
+    /// What was injected.
+    pub fault: Fault,
+    /// How many requests, connections or events it was about, those it left alone included.
+    pub matches: u64,
+    /// How often it has acted.
+    pub hits: u64,
+    /// How many requests or events it holds back now.
+    pub held: usize,
+}
+
+/// What a fault does to a request.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) rule: u64,
+    pub(crate) action: FaultAction,
+    /// Told once it is done.
+    pub(crate) hits: Arc<Hits>,
+}
+
+/// What becomes of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EventFate {
+    Sent,
+    Held,
+    /// It should be held, and there is no room.
+    NoRoom,
+}
+
+/// What was held back by faults that are removed.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    /// How many faults were removed.
+    pub(crate) faults: usize,
+    /// In the order in which they are to be sent.
+    pub(crate) events: Vec<HeldEvent>,
+    pub(crate) requests: Vec<Delayed>,
+}
+
+/// The faults of one universe.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Whether there is any. Changed under the table's lock.
+    is_set: AtomicBool,
+    /// Whether one of them holds events. Changed under the engine's lock too, except to true.
+    holds_events: AtomicBool,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Oldest first.
+    rules: Vec<Rule>,
+    injected: u64,
+    delayed: DelayedRequests,
+    held_bytes: usize,
+}
+
+impl Faults {
+    /// Whether there is any fault.
+    ///
+    /// Relaxed is enough: whoever has injected one and sends a request then has gone through the
+    /// table's lock, and the request through a socket or the very same thread.
+    pub(crate) fn are_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Whether a fault holds events.
+    pub(crate) fn hold_events(&self) -> bool {
+        self.holds_events.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// When the fault makes no sense, or there are too many.
+    pub(crate) fn add(&self, fault: Fault) -> Result<(u64, Arc<Hits>), FaultError> {
+        let mut table = self.table.lock();
+        if table.rules.len() >= FAULTS_MAX {
+            return Err(FaultError::TooMany { max: FAULTS_MAX });
+        }
+        let rule = Rule::new(table.injected + 1, fault)?;
+        table.injected += 1;
+        let added = (rule.id, Arc::clone(&rule.hits));
+        table.rules.push(rule);
+        self.set_flags(&table);
+        Ok(added)
+    }
+
+    fn set_flags(&self, table: &Table) {
+        let holds = |rule: &Rule| rule.fault.action == FaultAction::HoldEvents;
+        self.is_set
+            .store(!table.rules.is_empty(), Ordering::Release);
+        self.holds_events
+            .store(table.rules.iter().any(holds), Ordering::Release);
+    }
+
+    pub(crate) fn infos(&self) -> Vec<FaultInfo> {
+        let table = self.table.lock();
+        let info = |rule: &Rule| {
+            let seen = rule.hits.seen();
+            FaultInfo {
+                id: rule.id,
+                fault: rule.fault.clone(),
+                matches: seen.matches,
+                hits: seen.hits,
+                held: rule.held.len() + table.delayed.count_of(rule.id),
+            }
+        };
+        table.rules.iter().map(info).collect()
+    }
+
+    pub(crate) fn hits(&self, id: u64) -> Option<Arc<Hits>> {
+        let table = self.table.lock();
+        let rule = table.rules.iter().find(|rule| rule.id == id)?;
+        Some(Arc::clone(&rule.hits))
+    }
+
+    /// Whether a connection from there is refused.
+    pub(crate) fn refuse(&self, peer: &Peer) -> bool {
+        let mut table = self.table.lock();
+        let refusing = table.rules.iter_mut().find_map(|rule| {
+            let refuses = rule.refuses(peer);
+            refuses.then(|| Arc::clone(&rule.hits))
+        });
+        drop(table);
+        if let Some(hits) = &refusing {
+            hits.hit();
+        }
+        refusing.is_some()
+    }
+
+    /// Whether a fault keeps the server from hearing of a session by its pings, for as long as that
+    /// fault lasts: one that loses them all, or delays each for the session's timeout.
+    pub(crate) fn silence(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
+        let table = self.table.lock();
+        let mut rules = table.rules.iter();
+        rules.any(|rule| rule.silences(session, peer, timeout_ms))
+    }
+
+    /// Which fault acts on a request, of those behind `after`.
+    pub(crate) fn judge(&self, subject: &Subject<'_>, after: u64) -> Option<Verdict> {
+        let mut table = self.table.lock();
+        table
+            .rules
+            .iter_mut()
+            .filter(|rule| rule.id > after)
+            .find_map(|rule| {
+                rule.acts_on(subject).then(|| Verdict {
+                    rule: rule.id,
+                    action: rule.fault.action,
+                    hits: Arc::clone(&rule.hits),
+                })
+            })
+    }
+
+    /// Holds an event back, if a fault does that. Under the engine's lock.
+    pub(crate) fn hold_event(
+        &self,
+        conn: ConnId,
+        (session, peer): (SessionId, &Peer),
+        path: &[u8],
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> EventFate {
+        let mut table = self.table.lock();
+        let Table {
+            rules, held_bytes, ..
+        } = &mut *table;
+        let holding = rules
+            .iter_mut()
+            .find_map(|rule| rule.holds(session, peer, path).then_some(rule));
+        let Some(rule) = holding else {
+            return EventFate::Sent;
+        };
+        let mut frame = Vec::new();
+        write(&mut frame);
+        let bytes = frame.len() + HELD_EVENT_BYTES;
+        if *held_bytes + bytes > HELD_BYTES_MAX {
+            return EventFate::NoRoom;
+        }
+        *held_bytes += bytes;
+        rule.held.push(HeldEvent { conn, frame });
+        rule.hits.hit();
+        EventFate::Held
+    }
+
+    /// A connection is gone: nothing is held for it. Under the engine's lock, as its number may be
+    /// another's next.
+    pub(crate) fn forget_events(&self, conn: ConnId) {
+        let Table {
+            rules, held_bytes, ..
+        } = &mut *self.table.lock();
+        for rule in rules {
+            rule.held.retain(|event| {
+                if event.conn == conn {
+                    *held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
+                }
+                event.conn != conn
+            });
+        }
+    }
+
+    /// Has a request served later, unless the fault that says so has been removed since: then it is
+    /// given back.
+    pub(crate) fn delay(&self, until_ms: u64, delayed: Delayed) -> Result<(), Box<Delayed>> {
+        let mut table = self.table.lock();
+        if !table.rules.iter().any(|rule| rule.id == delayed.rule) {
+            return Err(Box::new(delayed));
+        }
+        delayed.outbox.set_delayed();
+        table.delayed.add(until_ms, delayed);
+        Ok(())
+    }
+
+    /// When the next delay is over, in milliseconds since the start.
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        if !self.are_set() {
+            return None;
+        }
+        self.table.lock().delayed.next_deadline_ms()
+    }
+
+    /// The next request whose delay is over.
+    pub(crate) fn take_due(&self, elapsed_ms: u64) -> Option<Delayed> {
+        if !self.are_set() {
+            return None;
+        }
+        self.table.lock().delayed.take_due(elapsed_ms)
+    }
+
+    /// The connection is closed: what it has asked is not served any more.
+    pub(crate) fn take_delayed(&self, outbox: &Arc<Outbox>) -> Option<Delayed> {
+        let mut table = self.table.lock();
+        let is_its = |delayed: &Delayed| Arc::ptr_eq(&delayed.outbox, outbox);
+        table.delayed.take(is_its).pop()
+    }
+
+    /// Lets a connection live until its delayed request is served. Gives it back if there is none.
+    pub(crate) fn keep_until_served<T: Debug + Send + Sync + 'static>(
+        &self,
+        outbox: &Arc<Outbox>,
+        connection: T,
+    ) -> Option<T> {
+        let mut table = self.table.lock();
+        match table.delayed.of(outbox) {
+            None => Some(connection),
+            Some(delayed) => {
+                delayed.kept = Some(Box::new(connection));
+                None
+            }
+        }
+    }
+
+    /// Notes who waits to write until the delay is over; whether there is one.
+    pub(crate) fn wait_to_write(&self, outbox: &Arc<Outbox>, waker: &Waker) -> bool {
+        let mut table = self.table.lock();
+        let delayed = table.delayed.of(outbox);
+        delayed.is_some_and(|delayed| {
+            delayed.writer = Some(waker.clone());
+            true
+        })
+    }
+
+    /// Removes one fault, or all; gives what they held. Under the engine's lock, so that nothing
+    /// comes in between.
+    pub(crate) fn remove(&self, id: Option<u64>) -> Released {
+        let mut table = self.table.lock();
+        let is_removed = |rule: u64| id.is_none_or(|id| id == rule);
+        let mut released = Released {
+            requests: table.delayed.take(|delayed| is_removed(delayed.rule)),
+            ..Released::default()
+        };
+        let rules = std::mem::take(&mut table.rules);
+        for rule in rules {
+            if !is_removed(rule.id) {
+                table.rules.push(rule);
+                continue;
+            }
+            released.faults += 1;
+            for event in &rule.held {
+                table.held_bytes -= event.frame.len() + HELD_EVENT_BYTES;
+            }
+            released.events.extend(rule.held);
+            rule.hits.remove();
+        }
+        self.set_flags(&table);
+        released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(faults: &Faults, conn: u32, bytes: usize) -> EventFate {
+        let who = (SessionId(1), &Peer::Local);
+        faults.hold_event(ConnId(conn), who, b"/a", |out| out.resize(bytes, 0))
+    }
+
+    #[test]
+    fn what_is_held_has_a_bound_and_makes_room_when_it_goes() {
+        let faults = Faults::default();
+        assert!(!faults.are_set());
+        assert_eq!(hold(&faults, 1, 1), EventFate::Sent);
+        let (id, _) = faults.add(Fault::hold_events()).unwrap();
+        assert!(faults.are_set() && faults.hold_events());
+        let most = HELD_BYTES_MAX / 2 - HELD_EVENT_BYTES;
+        assert_eq!(hold(&faults, 1, most), EventFate::Held);
+        assert_eq!(hold(&faults, 2, most), EventFate::Held);
+        assert_eq!(hold(&faults, 3, 1), EventFate::NoRoom);
+        faults.forget_events(ConnId(1));
+        assert_eq!(hold(&faults, 3, 1), EventFate::Held);
+        let held = faults.remove(Some(id)).events;
+        assert_eq!(
+            held.iter().map(|event| event.conn.0).collect::<Vec<_>>(),
+            [2, 3]
+        );
+        assert!(!faults.are_set() && !faults.hold_events());
+        faults.add(Fault::hold_events()).unwrap();
+        assert_eq!(hold(&faults, 1, most), EventFate::Held);
+    }
+}

@@ -1,0 +1,121 @@
+//! A connection finds its universe, and leaves the server's own for it.
+
+use std::sync::Arc;
+
+use minikeeper_engine::{Handover, Input};
+use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
+
+use crate::{net::connection::Connection, turn::outbox::Close, universe::state::Shared};
+
+/// What clients ask for by themselves, whatever their chroot: Curator does before anything else, with
+/// a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
+const CONFIG: &[u8] = b"/zookeeper/config";
+
+fn is_for_config(request: &Request) -> bool {
+    matches!(request, Request::GetData { path: Some(path), .. } if path.as_bytes() == CONFIG)
+}
+
+impl Connection {
+    /// Whether it is still open which universe the connection belongs to.
+    #[inline]
+    pub(crate) fn is_unbound(&self) -> bool {
+        !self.is_bound && self.shared.universes.is_used()
+    }
+
+    /// Looks whether the input that is about to be served says which universe the connection
+    /// belongs to. If that is another one the connection moves there, and what came with it is to
+    /// be decoded once more.
+    pub(crate) fn bind(&mut self, inputs: &mut [Input]) -> bool {
+        match inputs {
+            [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {
+                let universes = &self.shared.universes;
+                let Some(to) = universes.of_session(hello.session_id) else {
+                    return false;
+                };
+                // The handshake is still to come there.
+                self.is_open = false;
+                self.move_to(to, None)
+            }
+            [Input::Request { request, .. }] if is_for_config(request) => {
+                // Says nothing about the universe. It never changes here, and a watch would keep the
+                // session from moving.
+                if let Request::GetData { watch, .. } = request {
+                    *watch = false;
+                }
+                self.has_seen_root = true;
+                false
+            }
+            [Input::Request { request, .. }] => {
+                // The reply tells a zxid of this universe.
+                self.has_seen_root |= matches!(request, Request::Ping);
+                let Some(path) = request.first_path() else {
+                    return false;
+                };
+                self.set_bound();
+                let Some(to) = self.shared.universes.of_path(path.as_bytes()) else {
+                    return false;
+                };
+                let turns = &self.shared.turns;
+                let left = turns.alter(|engine, _, _| (engine.hand_over(self.id), engine.zxid()));
+                // Without a session there is nobody to answer.
+                let Some((Some(handover), zxid)) = left else {
+                    return false;
+                };
+                let seen = if self.has_seen_root { zxid } else { Zxid(0) };
+                let knows = |shared: &Shared, session| {
+                    shared.turns.inspect(|engine| engine.has_session(session))
+                };
+                let universes = &self.shared.universes;
+                universes.note_moved(handover.session(), &to, knows);
+                self.move_to(to, Some((handover, seen)))
+            }
+            _ => false,
+        }
+    }
+
+    fn move_to(&mut self, to: Arc<Shared>, session: Option<(Handover, Zxid)>) -> bool {
+        let Some(member) = self.shared.turns.let_go(self.id) else {
+            return false;
+        };
+        self.id = to.turns.take_in(member);
+        if let Some((handover, seen)) = session {
+            let conn = self.id;
+            let taken = to
+                .turns
+                .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
+            if taken != Some(true) {
+                // Nothing would be answered here.
+                self.outbox.close(Close::UniverseRefused);
+            }
+        }
+        self.shared = to;
+        self.set_bound();
+        true
+    }
+
+    fn set_bound(&mut self) {
+        self.is_bound = true;
+        // For whoever asks for the sessions that belong to no universe yet.
+        self.outbox.set_bound();
+    }
+
+    /// Makes requests of the client's such of its universe: their paths begin there.
+    pub(crate) fn rebase(&self, inputs: &mut [Input]) {
+        let prefix = self.shared.turns.prefix();
+        if prefix.is_empty() {
+            return;
+        }
+        for input in inputs {
+            if let Input::Request { conn, xid, request } = input {
+                *conn = self.id;
+                if !is_for_config(request) && !request.strip_prefix(prefix) {
+                    *input = Input::Refused {
+                        conn: self.id,
+                        xid: *xid,
+                        error: ErrorCode::NoNode,
+                    };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Connections that still owe their handshake, and when they have to have made it.
+//!
+//! Source: reference section 6.1.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+
+use crate::turn::{
+    outbox::{Close, Outbox},
+    turns::Turns,
+};
+
+/// Connections that still owe their handshake, oldest first: all have the same time to do it.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    timeout_ms: u64,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Deadline and connection.
+    queue: VecDeque<(u64, Weak<Outbox>)>,
+    /// The length at which those that are done or gone are looked for in the middle too.
+    sweep_at: usize,
+}
+
+/// The first length worth a sweep.
+const SWEEP_MIN: usize = 1_024;
+
+impl Fresh {
+    pub(crate) fn new(timeout_ms: u64) -> Self {
+        Self {
+            timeout_ms,
+            waiting: Mutex::new(Waiting {
+                queue: VecDeque::new(),
+                sweep_at: SWEEP_MIN,
+            }),
+        }
+    }
+
+    pub(crate) fn add(&self, outbox: &Arc<Outbox>, turns: &Turns) {
+        let deadline_ms = turns.clock().elapsed_ms().saturating_add(self.timeout_ms);
+        let mut waiting = self.waiting.lock();
+        let Waiting { queue, sweep_at } = &mut *waiting;
+        // Those at the front that are done or gone need not wait for their time; the others
+        // must not pile up behind one that is slow, on a clock that may not move.
+        while queue
+            .front()
+            .is_some_and(|(_, outbox)| !owes_handshake(outbox))
+        {
+            queue.pop_front();
+        }
+        if queue.len() >= *sweep_at {
+            queue.retain(|(_, outbox)| owes_handshake(outbox));
+            *sweep_at = SWEEP_MIN.max(2 * queue.len());
+        }
+        queue.push_back((deadline_ms, Arc::downgrade(outbox)));
+        let is_first = queue.len() == 1;
+        drop(waiting);
+        if is_first {
+            turns.alarm.rearm_for(Some(deadline_ms));
+        }
+    }
+
+    /// Whether somebody has connected and said nothing yet.
+    pub(crate) fn is_any(&self) -> bool {
+        let queue = &self.waiting.lock().queue;
+        queue.iter().any(|(_, outbox)| owes_handshake(outbox))
+    }
+
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.waiting
+            .lock()
+            .queue
+            .front()
+            .map(|(deadline_ms, _)| *deadline_ms)
+    }
+
+    /// Closes those whose time is up; says how many.
+    pub(crate) fn close_due(&self, elapsed_ms: u64) -> u64 {
+        let mut closed = 0;
+        let queue = &mut self.waiting.lock().queue;
+        while let Some((deadline_ms, outbox)) = queue.front()
+            && *deadline_ms <= elapsed_ms
+        {
+            if owes_handshake(outbox)
+                && let Some(outbox) = outbox.upgrade()
+            {
+                closed += 1;
+                if let Some(waker) = outbox.close(Close::HandshakeTimeout) {
+                    waker.wake();
+                }
+            }
+            queue.pop_front();
+        }
+        closed
+    }
+}
+
+fn owes_handshake(outbox: &Weak<Outbox>) -> bool {
+    outbox.upgrade().is_some_and(|outbox| !outbox.is_open())
+}

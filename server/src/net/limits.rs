@@ -1,0 +1,517 @@
+//! Limits that concern single requests or all connections together: what counts against them, how
+//! often they were met, and what the log says then.
+//!
+//! The tree, the sessions and the watches are limited by the engine, the number of connections by
+//! `live.rs`. Nothing here is touched by a request as long as the limit that asks for it is off
+//! and the request is served where it was read.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use minikeeper_engine::Input;
+use minikeeper_protocol::{ErrorCode, Request, frame};
+
+use crate::{
+    config::Config,
+    net::throttle::Throttle,
+    turn::{outbox::Outbox, stats::LimitHits},
+};
+
+/// How often limits were met since the start, or since `srst`.
+///
+/// The names of the original's metrics, where it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct LimitCounts {
+    /// Connections beyond `connections_max` or `connections_per_address_max`, and handshakes
+    /// beyond `connection_throttle_tokens`.
+    pub connection_rejected: u64,
+    /// Connections that took longer than `handshake_timeout`.
+    pub sessionless_connections_expired: u64,
+    /// Requests beyond `large_request_bytes_max`.
+    pub large_requests_rejected: u64,
+    /// Requests that waited longer than `throttled_op_wait_time`.
+    pub throttled_ops: u64,
+    /// Requests that still waited for the output of earlier ones to be read when their connection
+    /// ended.
+    pub stale_requests_dropped: u64,
+    /// Connections closed over `unserved_bytes_max`. The original has no such limit.
+    pub unserved_bytes_rejected: u64,
+    /// Handshakes not answered over `sessions_max`. The original has no such limit.
+    pub sessions_rejected: u64,
+    /// Requests refused over `watches_max`. The original has no such limit.
+    pub watches_rejected: u64,
+    /// Requests refused over `tree_bytes_max`. The original has no such limit.
+    pub tree_bytes_rejected: u64,
+    /// Requests refused, and connections closed, over `reply_bytes_max`. ZooKeeper has no such limit.
+    pub replies_rejected: u64,
+    /// Requests refused over `multi_operations_max`. ZooKeeper has no such limit.
+    pub multi_operations_rejected: u64,
+    /// Access lists refused over `acl_entries_max`. The original has no such limit.
+    pub acls_rejected: u64,
+    /// Connections closed over `identities_max`. The original has no such limit.
+    pub identities_rejected: u64,
+    /// Connections closed over `outbox_bytes_max`. The original has no such limit.
+    pub outboxes_overflowed: u64,
+    /// Connections closed over `unsent_bytes_max`. ZooKeeper has no such limit.
+    pub unsent_bytes_rejected: u64,
+    /// Handshakes of TLS that failed; those that took too long are not among them.
+    pub unsuccessful_handshakes: u64,
+}
+
+/// A limit that closes the connection that met it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Breach {
+    ConnectionThrottle,
+    LargeRequests,
+    UnservedBytes,
+}
+
+impl std::fmt::Display for Breach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ConnectionThrottle => "connection_throttle_tokens used up",
+            Self::LargeRequests => "large_request_bytes_max reached",
+            Self::UnservedBytes => "unserved_bytes_max reached",
+        })
+    }
+}
+
+/// What one connection's unserved input is counted with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Held {
+    /// Memory of all of it.
+    pub(crate) bytes: usize,
+    /// Length of the large requests in it, the part of the last one that is still to come included.
+    pub(crate) large_bytes: usize,
+}
+
+/// What all connections together count.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    throttle: Throttle,
+    held_bytes: AtomicUsize,
+    held_large_bytes: AtomicUsize,
+    /// How often input began to wait.
+    held_number: AtomicU64,
+    connection_rejected: AtomicU64,
+    sessionless_connections_expired: AtomicU64,
+    large_requests_rejected: AtomicU64,
+    throttled_ops: AtomicU64,
+    stale_requests_dropped: AtomicU64,
+    unserved_bytes_rejected: AtomicU64,
+    unsuccessful_handshakes: AtomicU64,
+}
+
+impl Limits {
+    /// `hits` are counted where they occur, under the engine's lock.
+    pub(crate) fn counts(&self, hits: LimitHits) -> LimitCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LimitCounts {
+            connection_rejected: read(&self.connection_rejected),
+            sessionless_connections_expired: read(&self.sessionless_connections_expired),
+            large_requests_rejected: read(&self.large_requests_rejected),
+            throttled_ops: read(&self.throttled_ops),
+            stale_requests_dropped: read(&self.stale_requests_dropped),
+            unserved_bytes_rejected: read(&self.unserved_bytes_rejected),
+            sessions_rejected: hits.sessions,
+            watches_rejected: hits.watches,
+            tree_bytes_rejected: hits.tree_bytes,
+            replies_rejected: hits.reply_bytes,
+            multi_operations_rejected: hits.multi_operations,
+            acls_rejected: hits.acl_entries,
+            identities_rejected: hits.identities,
+            outboxes_overflowed: hits.outboxes,
+            unsent_bytes_rejected: hits.unsent,
+            unsuccessful_handshakes: read(&self.unsuccessful_handshakes),
+        }
+    }
+
+    /// As `srst` leaves them.
+    pub(crate) fn reset(&self) {
+        for counter in [
+            &self.connection_rejected,
+            &self.sessionless_connections_expired,
+            &self.large_requests_rejected,
+            &self.throttled_ops,
+            &self.stale_requests_dropped,
+            &self.unserved_bytes_rejected,
+            &self.unsuccessful_handshakes,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection was refused when it was accepted.
+    pub(crate) fn refused(&self, setting: &str, max: usize, address: std::net::IpAddr) {
+        if count(&self.connection_rejected, 1) {
+            tracing::warn!(%address, setting, max, "limit reached: a connection is refused");
+        }
+    }
+
+    /// Connections were closed because they did not shake hands in time.
+    pub(crate) fn expired(&self, config: &Config, connections: u64) {
+        if connections > 0 && count(&self.sessionless_connections_expired, connections) {
+            let max_ms = config.handshake_timeout.as_millis();
+            tracing::warn!(
+                setting = "handshake_timeout",
+                max_ms,
+                "limit reached: a connection is closed"
+            );
+        }
+    }
+
+    /// Whether a handshake may go on.
+    pub(crate) fn admit(
+        &self,
+        config: &Config,
+        now_ms: impl FnOnce() -> u64,
+    ) -> Result<(), Breach> {
+        let tokens = config.connection_throttle_tokens;
+        if tokens == 0 || self.throttle.take(config, now_ms()) {
+            return Ok(());
+        }
+        if count(&self.connection_rejected, 1) {
+            tracing::warn!(
+                setting = "connection_throttle_tokens",
+                max = tokens,
+                "limit reached: a handshake is refused"
+            );
+        }
+        Err(Breach::ConnectionThrottle)
+    }
+
+    /// Whether a whole request of this length may be served.
+    pub(crate) fn admit_request(&self, config: &Config, length: usize) -> Result<(), Breach> {
+        if is_large(config, length)
+            && self.held_large_bytes.load(Ordering::Relaxed) + length
+                > config.large_request_bytes_max
+        {
+            return Err(self.reject_large(config));
+        }
+        Ok(())
+    }
+
+    /// Counts one connection's unserved input anew.
+    ///
+    /// # Errors
+    /// When all connections together have too much of it; then this one's is not counted.
+    pub(crate) fn hold(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        memory_bytes: usize,
+        input: &[u8],
+    ) -> Result<(), Breach> {
+        let result = self.try_hold(config, held, memory_bytes, input);
+        if result == Err(Breach::UnservedBytes) {
+            self.reject_unserved(config, 1);
+        }
+        result
+    }
+
+    fn try_hold(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        memory_bytes: usize,
+        input: &[u8],
+    ) -> Result<(), Breach> {
+        let wanted = Held {
+            bytes: memory_bytes,
+            large_bytes: large_bytes(config, input),
+        };
+        if *held == wanted {
+            return Ok(());
+        }
+        self.release(held);
+        *held = wanted;
+        let held_bytes = self.held_bytes.fetch_add(wanted.bytes, Ordering::Relaxed) + wanted.bytes;
+        let held_large_bytes = self
+            .held_large_bytes
+            .fetch_add(wanted.large_bytes, Ordering::Relaxed)
+            + wanted.large_bytes;
+        let breach = if held_bytes > config.unserved_bytes_max {
+            Breach::UnservedBytes
+        } else if wanted.large_bytes > 0 && held_large_bytes > config.large_request_bytes_max {
+            self.reject_large(config)
+        } else {
+            return Ok(());
+        };
+        self.release(held);
+        Err(breach)
+    }
+
+    /// One connection's unserved input is served or given up.
+    pub(crate) fn release(&self, held: &mut Held) {
+        let Held { bytes, large_bytes } = std::mem::take(held);
+        if bytes > 0 {
+            self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        if large_bytes > 0 {
+            self.held_large_bytes
+                .fetch_sub(large_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts one connection's unserved input anew. When all connections together have too much of
+    /// it, `free` is to free so many bytes of input that has waited longer than that of a number, and
+    /// says how many it has freed, and of how many connections.
+    ///
+    /// # Errors
+    /// When there is still too much, because this input is the one that has waited longest; then it
+    /// is not counted.
+    pub(crate) fn hold_rest(
+        &self,
+        config: &Config,
+        held: &mut Held,
+        outbox: &Outbox,
+        memory_bytes: usize,
+        input: &[u8],
+        free: impl FnOnce(u64, usize) -> (usize, u64),
+    ) -> Result<(), Breach> {
+        let since = match outbox.held_since() {
+            0 => self.held_number.fetch_add(1, Ordering::Relaxed) + 1,
+            since => since,
+        };
+        // Somebody who needs room may have uncounted it meanwhile.
+        held.bytes = outbox.take_held();
+        let mut result = self.try_hold(config, held, memory_bytes, input);
+        if result == Err(Breach::UnservedBytes) {
+            let bytes_max = config.unserved_bytes_max;
+            let (freed, closed) = free(since, memory_bytes.saturating_add(bytes_max / 8));
+            self.held_bytes.fetch_sub(freed, Ordering::Relaxed);
+            self.reject_unserved(config, closed);
+            result = self.hold(config, held, memory_bytes, input);
+        }
+        if result.is_ok() {
+            outbox.set_held(held.bytes, since);
+        }
+        result
+    }
+
+    /// One connection's unserved input is served or given up.
+    pub(crate) fn release_rest(&self, held: &mut Held, outbox: &Outbox) {
+        held.bytes = outbox.take_held();
+        outbox.set_held(0, 0);
+        self.release(held);
+    }
+
+    fn reject_large(&self, config: &Config) -> Breach {
+        if count(&self.large_requests_rejected, 1) {
+            tracing::warn!(
+                setting = "large_request_bytes_max",
+                max = config.large_request_bytes_max,
+                threshold = config.large_request_threshold,
+                "limit reached: a connection is closed"
+            );
+        }
+        Breach::LargeRequests
+    }
+
+    fn reject_unserved(&self, config: &Config, connections: u64) {
+        if connections > 0 && count(&self.unserved_bytes_rejected, connections) {
+            tracing::warn!(
+                setting = "unserved_bytes_max",
+                max = config.unserved_bytes_max,
+                "limit reached: connections whose input waits longest are closed"
+            );
+        }
+    }
+
+    /// Counts those of these inputs, which have been served, that were answered with THROTTLEDOP.
+    ///
+    /// What is refused for another reason is none of them: a path outside of its universe.
+    pub(crate) fn throttled(&self, config: &Config, served: &[Input]) {
+        let is_throttled = |input: &&Input| {
+            matches!(
+                input,
+                Input::Refused {
+                    error: ErrorCode::ThrottledOp,
+                    ..
+                }
+            )
+        };
+        let requests = served.iter().filter(is_throttled).count();
+        if requests > 0 && count(&self.throttled_ops, requests as u64) {
+            let max_ms = config.throttled_op_wait_time.as_millis();
+            tracing::warn!(
+                setting = "throttled_op_wait_time",
+                max_ms,
+                "limit reached: a request is not served"
+            );
+        }
+    }
+
+    /// A handshake of TLS failed.
+    #[cfg(feature = "tls")]
+    pub(crate) fn handshake_failed(&self) {
+        count(&self.unsuccessful_handshakes, 1);
+    }
+
+    /// A connection ended while this input waited for its output to be read.
+    pub(crate) fn dropped(&self, input: &[u8]) {
+        let requests = frames(input).filter(|frame| frame.is_whole).count();
+        if requests > 0 {
+            count(&self.stale_requests_dropped, requests as u64);
+        }
+    }
+}
+
+/// Makes requests that have waited too long throttled ones.
+///
+/// Those that the original does not queue, or never throttles, are served all the same.
+///
+/// Source: `Request.isThrottlable`; reference section 17.2, observed on a live 3.9.5.
+pub(crate) fn throttle(inputs: &mut [Input]) {
+    for input in inputs {
+        let (conn, xid) = match input {
+            Input::Request {
+                request:
+                    Request::Ping
+                    | Request::CloseSession
+                    | Request::Auth { .. }
+                    | Request::Sasl { .. }
+                    // Not for clients: answered as unknown, whenever it is.
+                    | Request::CreateSession
+                    | Request::Check { .. },
+                ..
+            } => continue,
+            Input::Request { conn, xid, .. } | Input::Undecodable { conn, xid, .. } => (*conn, *xid),
+            _ => continue,
+        };
+        let error = ErrorCode::ThrottledOp;
+        *input = Input::Refused { conn, xid, error };
+    }
+}
+
+/// Counts; says whether a line of the log is due: for the first, then ever more rarely, as a client
+/// may run into a limit in a loop.
+fn count(counter: &AtomicU64, more: u64) -> bool {
+    let before = counter.fetch_add(more, Ordering::Relaxed);
+    before.checked_ilog2() != (before + more).checked_ilog2()
+}
+
+const fn is_large(config: &Config, length: usize) -> bool {
+    config.large_request_threshold > 0 && length > config.large_request_threshold
+}
+
+fn large_bytes(config: &Config, input: &[u8]) -> usize {
+    if config.large_request_threshold == 0 {
+        return 0;
+    }
+    frames(input)
+        .filter(|frame| is_large(config, frame.length))
+        .map(|frame| frame.length)
+        .sum()
+}
+
+/// A frame at the start of unserved input.
+struct Frame {
+    /// What its prefix says.
+    length: usize,
+    is_whole: bool,
+}
+
+/// The frames that an input begins with, up to the first whose prefix cannot be followed.
+fn frames(input: &[u8]) -> impl Iterator<Item = Frame> {
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        let prefix = rest.first_chunk::<{ frame::PREFIX_BYTES }>()?;
+        let length = usize::try_from(i32::from_be_bytes(*prefix)).ok()?;
+        let body = &rest[frame::PREFIX_BYTES..];
+        let is_whole = body.len() >= length;
+        rest = body.get(length..).unwrap_or_default();
+        Some(Frame { length, is_whole })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use minikeeper_engine::ConnId;
+    use minikeeper_protocol::Xid;
+
+    use super::*;
+
+    #[test]
+    fn log_lines_become_rarer() {
+        let counter = AtomicU64::new(0);
+        let due: Vec<_> = (1..=20).filter(|_| count(&counter, 1)).collect();
+        assert_eq!(due, [1, 2, 4, 8, 16]);
+        assert!(count(&counter, 100));
+        assert!(!count(&counter, 1));
+    }
+
+    /// A request that came too late and names a path outside of its universe is answered with
+    /// NONODE, which is no throttling.
+    #[test]
+    fn requests_refused_for_another_reason_are_not_throttled() {
+        let refused = |error| Input::Refused {
+            conn: ConnId(0),
+            xid: Xid(1),
+            error,
+        };
+        let (limits, config) = (Limits::default(), Config::default());
+        let served = [ErrorCode::NoNode, ErrorCode::ThrottledOp].map(refused);
+        limits.throttled(&config, &served);
+        assert_eq!(limits.counts(LimitHits::default()).throttled_ops, 1);
+    }
+
+    #[test]
+    fn held_bytes_are_counted_once_and_given_back() {
+        let config = Config {
+            unserved_bytes_max: 100,
+            ..Config::default()
+        };
+        let limits = Limits::default();
+        let (mut first, mut second) = (Held::default(), Held::default());
+        assert_eq!(limits.hold(&config, &mut first, 60, b""), Ok(()));
+        assert_eq!(limits.hold(&config, &mut first, 70, b""), Ok(()));
+        let breach = Err(Breach::UnservedBytes);
+        assert_eq!(limits.hold(&config, &mut second, 31, b""), breach);
+        assert_eq!(limits.hold(&config, &mut second, 30, b""), Ok(()));
+        assert_eq!(limits.hold(&config, &mut second, 31, b""), breach);
+        limits.release(&mut first);
+        limits.release(&mut first);
+        assert_eq!(limits.hold(&config, &mut second, 100, b""), Ok(()));
+        limits.release(&mut second);
+        assert_eq!(limits.held_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(
+            limits.counts(LimitHits::default()).unserved_bytes_rejected,
+            2
+        );
+    }
+
+    #[test]
+    fn large_requests_are_counted_from_their_prefix_on() {
+        let config = Config {
+            large_request_threshold: 10,
+            large_request_bytes_max: 25,
+            ..Config::default()
+        };
+        let mut input = vec![0, 0, 0, 10];
+        input.extend([0; 10]);
+        assert_eq!(large_bytes(&config, &input), 0);
+        input.extend([0, 0, 0, 11]);
+        assert_eq!(large_bytes(&config, &input), 11);
+        input.extend([0; 11]);
+        input.extend([0, 0, 0, 14, 0]);
+        assert_eq!(large_bytes(&config, &input), 25);
+        assert_eq!(frames(&input).filter(|frame| frame.is_whole).count(), 2);
+        let limits = Limits::default();
+        let mut held = Held::default();
+        assert_eq!(limits.hold(&config, &mut held, 1, &input), Ok(()));
+        assert_eq!(limits.admit_request(&config, 10), Ok(()));
+        let breach = Err(Breach::LargeRequests);
+        assert_eq!(limits.admit_request(&config, 11), breach);
+        let mut other = Held::default();
+        assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), breach);
+        limits.release(&mut held);
+        assert_eq!(limits.hold(&config, &mut other, 1, &[0, 0, 0, 11]), Ok(()));
+        assert_eq!(
+            limits.counts(LimitHits::default()).large_requests_rejected,
+            2
+        );
+        // A prefix that closes the connection is nobody's frame.
+        assert_eq!(frames(&[0xff; 20]).count(), 0);
+    }
+}

@@ -1,0 +1,207 @@
+//! An in-process connection: the bytes of a client go straight into a turn, without a socket and
+//! without a task.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::{
+    net::{
+        connection::{Connection, Flow},
+        scratch::READ_BYTES,
+    },
+    turn::{outbox::Registered, stats::Peer},
+    universe::state::Shared,
+};
+
+/// How a connection ends that its client closes.
+const LEFT: &str = "closed by the client";
+
+/// A client's end of a connection inside the process.
+///
+/// Speaks the same bytes as a TCP connection. A request is served while it is being written, on
+/// the task that writes it; reading gives the replies, and waits for events. After the server has
+/// closed the connection, reading ends and writing fails with [`io::ErrorKind::BrokenPipe`].
+#[derive(Debug)]
+pub struct LocalStream {
+    /// Given up as soon as either side has closed, so that session and watches do not wait for
+    /// the stream to be dropped.
+    connection: Option<Connection>,
+    /// What the client has not read yet.
+    replies: Vec<u8>,
+    replies_from: usize,
+    /// A reader that waits while another task writes.
+    reader: Option<Waker>,
+    /// A writer that waits until replies are read.
+    writer: Option<Waker>,
+}
+
+impl LocalStream {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let is_refused = shared.turns.faults.are_set() && shared.turns.faults.refuse(&Peer::Local);
+        let connection = (!is_refused).then(|| {
+            let connection = Connection::new(Arc::clone(shared), Peer::Local);
+            shared.fresh.add(&connection.outbox, &shared.turns);
+            connection
+        });
+        Self {
+            connection,
+            replies: Vec::new(),
+            replies_from: 0,
+            reader: None,
+            writer: None,
+        }
+    }
+
+    const fn unread(&self) -> usize {
+        self.replies.len() - self.replies_from
+    }
+
+    fn close(&mut self, why: impl std::fmt::Display) {
+        if let Some(connection) = self.connection.take() {
+            tracing::debug!(conn = connection.id.0, %why, "connection closed");
+        }
+        for waiting in [self.reader.take(), self.writer.take()] {
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Serves input, from `input` or left over, and keeps the output for the reader.
+    fn serve(&mut self, input: &[u8]) -> usize {
+        let Some(connection) = &mut self.connection else {
+            return 0;
+        };
+        let shared = Arc::clone(&connection.shared);
+        let mut scratch = shared.scratches.take();
+        let taken = input.len().min(READ_BYTES);
+        let flow = if taken == 0 {
+            connection.serve_rest(&mut scratch)
+        } else {
+            connection
+                .read_buffer(&mut scratch)
+                .extend_from_slice(&input[..taken]);
+            connection.serve_read(&mut scratch)
+        };
+        // A reader that never quite catches up must not keep what it has read.
+        if self.replies_from > self.replies.len() / 2 {
+            self.replies.drain(..self.replies_from);
+            self.replies_from = 0;
+        }
+        self.replies.append(&mut scratch.out);
+        shared.scratches.give(scratch);
+        if let Flow::Close(why) = flow {
+            self.close(why);
+        } else if self.unread() > 0
+            && let Some(reader) = self.reader.take()
+        {
+            reader.wake();
+        }
+        taken
+    }
+}
+
+impl AsyncRead for LocalStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            if this.unread() > 0 {
+                let count = this.unread().min(into.remaining());
+                into.put_slice(&this.replies[this.replies_from..][..count]);
+                this.replies_from += count;
+                if let Some(writer) = this.writer.take() {
+                    writer.wake();
+                }
+                return Poll::Ready(Ok(()));
+            }
+            let Some(connection) = &this.connection else {
+                return Poll::Ready(Ok(()));
+            };
+            if connection.has_rest() {
+                this.serve(&[]);
+                if this.unread() > 0 {
+                    continue;
+                }
+            }
+            let Some(connection) = &this.connection else {
+                continue;
+            };
+            this.reader = Some(cx.waker().clone());
+            if connection.outbox.register(cx.waker()) == Registered::Quiet {
+                if connection.is_delay_over() {
+                    continue;
+                }
+                if connection.is_left && !connection.is_delayed() {
+                    this.close(LEFT);
+                    continue;
+                }
+                return Poll::Pending;
+            }
+            this.replies.clear();
+            this.replies_from = 0;
+            if let Some(why) = connection.outbox.drain(&mut this.replies) {
+                this.close(why);
+            }
+        }
+    }
+}
+
+impl AsyncWrite for LocalStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Some(connection) = &self.connection else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        if connection.has_rest() {
+            if connection.is_left {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            }
+            if connection.is_write_delayed(cx.waker()) {
+                self.writer = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        if self.unread() > connection.shared.config.write_backlog_bytes_max {
+            self.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(self.serve(from)))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// As half-closing a socket: the server takes it as the end of the connection.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(connection) = &mut self.connection {
+            connection.is_left = true;
+            // A socket is not read either until then.
+            if connection.is_delayed() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.close(LEFT);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// As closing a socket: what was written before is served.
+impl Drop for LocalStream {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.finish();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Connections: how they are accepted, limited, read and written.
+
+pub(crate) mod binding;
+pub(crate) mod connection;
+pub(crate) mod handshake_deadlines;
+pub(crate) mod limits;
+pub(crate) mod listener;
+pub(crate) mod listening;
+pub(crate) mod local;
+pub(crate) mod open_connections;
+pub(crate) mod pending_input;
+pub(crate) mod reachability;
+pub(crate) mod scratch;
+pub(crate) mod socket;
+pub(crate) mod stream;
+pub(crate) mod throttle;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;

@@ -1,0 +1,126 @@
+//! What a connection's bytes travel on: a TCP socket, or TLS over one.
+//!
+//! Source: reference section 9.12.
+//!
+//! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+#[cfg(feature = "control")]
+use std::{net::SocketAddr, task::ready};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWrite as _},
+    net::TcpStream,
+};
+
+#[cfg(feature = "tls")]
+use crate::net::tls::TlsStream;
+
+/// What [`Stream::poll_read_apart`] reads at once.
+#[cfg(feature = "control")]
+const READ_APART_BYTES: usize = 4 << 10;
+
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    /// Behind a pointer: it is large, and the task of a connection is not.
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream>),
+}
+
+impl Stream {
+    #[inline]
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => pin!(stream.read_buf(buffer)).poll(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_read(cx, buffer),
+        }
+    }
+
+    /// The same for whoever is in no hurry. Not the same function: with a second caller it would not
+    /// be a part of the first any more, which is on every request's way.
+    #[cfg(feature = "control")]
+    pub(crate) fn poll_read_apart(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => {
+                let mut bytes = [0; READ_APART_BYTES];
+                loop {
+                    ready!(stream.poll_read_ready(cx))?;
+                    match stream.try_read(&mut bytes) {
+                        // It is not ready any more, and says when it is again.
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        read => {
+                            let length = read?;
+                            buffer.extend_from_slice(&bytes[..length]);
+                            return Poll::Ready(Ok(length));
+                        }
+                    }
+                }
+            }
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                buffer.reserve(READ_APART_BYTES);
+                stream.poll_read(cx, buffer)
+            }
+        }
+    }
+
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_write(cx, bytes),
+        }
+    }
+
+    /// Whether everything written has left this process: TLS may keep some of it.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.poll_flush(cx),
+        }
+    }
+
+    /// This side's address, of plain TCP.
+    #[cfg(feature = "control")]
+    pub(crate) fn plain_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Plain(stream) => stream.local_addr().ok(),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => None,
+        }
+    }
+
+    /// Says that nothing more will be written.
+    #[cfg(feature = "control")]
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                stream.close(cx);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a turn works on: the engine, the connections it knows, and the numbers.
+
+use minikeeper_engine::{ConnId, Engine, Now};
+use minikeeper_protocol::SessionId;
+use slab::Slab;
+
+use crate::{
+    data::LogWriter,
+    turn::{effects::Member, stats::Counters},
+};
+
+/// The engine, and everything else that only the holder of its lock may touch.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) engine: Engine,
+    /// By connection number.
+    pub(crate) members: Slab<Member>,
+    pub(crate) counters: Counters,
+    /// Keeps changes until they are saved, if that is wanted.
+    pub(crate) log: Option<Box<LogWriter>>,
+}
+
+/// A session and its connection, if it has one.
+pub(crate) type Found = (SessionId, Option<ConnId>);
+
+/// The state and the numbers between two turns.
+pub(crate) struct Look<'a> {
+    pub(crate) engine: &'a Engine,
+    /// By connection number.
+    pub(crate) members: &'a Slab<Member>,
+    pub(crate) counters: &'a Counters,
+}
+
+impl Look<'_> {
+    /// Whether it is still open which universe a connection of the server's own belongs to.
+    pub(crate) fn is_unbound(&self, conn: ConnId) -> bool {
+        // A broken server forgets connections that its engine still knows.
+        let member = self.members.get(conn.0 as usize);
+        member.is_some_and(|member| !member.outbox.is_bound())
+    }
+}
+
+impl Core {
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            members: Slab::new(),
+            counters: Counters::default(),
+            log: None,
+        }
+    }
+
+    /// Writes what the log is to have. False when that fails: then nothing of it may be told.
+    pub(crate) fn write_log(&mut self, now: Now) -> bool {
+        let Some(log) = &mut self.log else {
+            return true;
+        };
+        log.keep_up(self.engine.zxid(), now.wall_ms);
+        log.write()
+    }
+
+    /// The state is another one, and saved if there is a log.
+    pub(crate) fn note_anew(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.go_on_from(self.engine.zxid());
+        }
+    }
+
+    pub(crate) const fn look(&self) -> Look<'_> {
+        Look {
+            engine: &self.engine,
+            members: &self.members,
+            counters: &self.counters,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What the engine says during a turn, carried out as far as that can be done under its lock.
+
+use std::{borrow::Cow, sync::Arc, task::Waker};
+
+use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
+use minikeeper_protocol::{
+    ConnectResponse, ErrorCode, ReplyHeader, ReplyRef, SessionId, Xid, Zxid, event,
+};
+use slab::Slab;
+
+use crate::{
+    data::LogWriter,
+    faults::{EventFate, Faults},
+    turn::{
+        outbox::{Close, Outbox, UnsentTotal},
+        prefix_replies,
+        stats::{ConnStats, Counters},
+    },
+};
+
+/// What turns know of a connection.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) outbox: Arc<Outbox>,
+    /// The session it opened or resumed; NONE before that.
+    pub(crate) session: SessionId,
+    pub(crate) stats: Box<ConnStats>,
+}
+
+/// Carries out what the engine says, as far as that can be done under the lock.
+pub(crate) struct TurnEffects<'a> {
+    /// The connection whose turn it is.
+    pub(crate) own: Option<ConnId>,
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) members: &'a Slab<Member>,
+    /// Some may hold events back.
+    pub(crate) faults: &'a Faults,
+    pub(crate) outbox_bytes_max: usize,
+    pub(crate) reply_bytes_max: usize,
+    pub(crate) unsent: &'a UnsentTotal,
+    /// What the paths of clients begin with.
+    pub(crate) prefix: &'a str,
+    pub(crate) wakes: Vec<Waker>,
+    /// Why the own connection must close.
+    pub(crate) close: Option<Close>,
+    pub(crate) counters: &'a mut Counters,
+    /// Keeps changes, if that is wanted.
+    pub(crate) log: Option<&'a mut LogWriter>,
+    /// Replies to the own connection, to handshakes too.
+    pub(crate) replies: u64,
+    /// Events for the own connection.
+    pub(crate) own_events: u64,
+    /// Unit: bytes.
+    pub(crate) own_event_bytes: usize,
+    pub(crate) timed: Timed,
+    /// Whether the handshake asks for a session of its own.
+    pub(crate) opens_session: bool,
+    /// The session that the handshake has brought.
+    pub(crate) session: SessionId,
+}
+
+impl TurnEffects<'_> {
+    /// Replies that the original counts in another way: to pings, logins and sasl tokens.
+    #[cold]
+    fn special_reply(&mut self, xid: Xid, is_token: bool, bytes: usize) {
+        match xid {
+            Xid::PING => self.counters.ping(bytes),
+            xid => self.timed.skipped += u64::from(xid == Xid::AUTH || is_token),
+        }
+    }
+
+    /// Answers with an error what the engine took for short enough: the paths of a universe are
+    /// longer for its clients, and masked access lists may be.
+    #[cold]
+    #[inline(never)]
+    fn refuse_too_long(&mut self, header: ReplyHeader) -> ReplyHeader {
+        let header = ReplyHeader {
+            error: Some(ErrorCode::MarshallingError),
+            ..header
+        };
+        let encoded = ReplyRef::Empty.encode(header, self.out, ReplyRef::BYTES_MAX);
+        debug_assert!(encoded.is_ok(), "a header alone fits");
+        self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
+        header
+    }
+
+    /// Looks whether all connections together have too much that is not read.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn relieve_unsent(&mut self) {
+        let outboxes = self.members.iter().map(|(_, member)| &*member.outbox);
+        let (closed, wakes) = self.unsent.relieve(outboxes);
+        self.counters.limit_hits.unsent += closed;
+        self.wakes.extend(wakes);
+    }
+
+    /// An event for the connection whose turn it is. Many of them may follow from few bytes: from
+    /// the end of a session that watches its own ephemerals.
+    fn own_event(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.own_event_bytes > self.reply_bytes_max {
+            if self.close.is_none() {
+                self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
+                self.close = Some(Close::OutboxFull);
+            }
+            return 0;
+        }
+        let before = self.out.len();
+        write(self.out);
+        self.own_events += 1;
+        let bytes = self.out.len() - before;
+        self.own_event_bytes += bytes;
+        bytes
+    }
+
+    /// The state is another one, with this number, and saved if there is a log.
+    pub(crate) fn note_anew(&mut self, zxid: Zxid) {
+        if let Some(log) = &mut self.log {
+            log.go_on_from(zxid);
+        }
+    }
+
+    /// A path as clients know it.
+    fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        if self.prefix.is_empty() {
+            Cow::Borrowed(path)
+        } else {
+            Cow::Owned(prefix_replies::path(self.prefix, path))
+        }
+    }
+
+    /// Whether a fault keeps an event from being sent.
+    #[cold]
+    fn is_held_back(&mut self, to: ConnId, event: &Event<'_>) -> bool {
+        let member = &self.members[to.0 as usize];
+        let who = (member.session, &member.stats.peer);
+        let path = self.shown(event.path);
+        let write = |out: &mut Vec<u8>| event::encode(event.kind, &path, event.zxid, out);
+        match self.faults.hold_event(to, who, event.path, write) {
+            EventFate::Sent => return false,
+            EventFate::Held => {}
+            EventFate::NoRoom => {
+                self.counters.limit_hits.outboxes += 1;
+                if self.own == Some(to) {
+                    self.close = Some(Close::OutboxFull);
+                } else {
+                    self.wakes.extend(member.outbox.close(Close::OutboxFull));
+                }
+            }
+        }
+        true
+    }
+}
+
+/// About the replies that the original times: all but those to logins, and handshakes that open a
+/// session.
+#[derive(Debug, Default)]
+pub(crate) struct Timed {
+    /// Whether the last reply told of an error.
+    pub(crate) failed: bool,
+    /// Replies to auth and sasl, and to handshakes.
+    pub(crate) skipped: u64,
+    /// Sessions opened.
+    pub(crate) opened: u64,
+}
+
+impl Effects for TurnEffects<'_> {
+    fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
+        self.replies += 1;
+        self.timed.skipped += 1;
+        self.timed.opened += u64::from(self.opens_session);
+        self.session = response.session_id;
+        response.encode(self.out);
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "three percent of a getData, measured")]
+    fn reply(&mut self, _: ConnId, mut header: ReplyHeader, body: ReplyRef<'_>) {
+        let before = self.out.len();
+        let is_token = matches!(body, ReplyRef::Token(_));
+        let bytes_max = self.reply_bytes_max;
+        let encoded = if self.prefix.is_empty() {
+            body.encode(header, self.out, bytes_max)
+        } else {
+            prefix_replies::encode(self.prefix, header, body, self.out, bytes_max)
+        };
+        if encoded.is_err() {
+            header = self.refuse_too_long(header);
+        }
+        let bytes = self.out.len() - before;
+        self.replies += 1;
+        self.counters.reply(bytes);
+        self.timed.failed = header.error.is_some();
+        if header.xid.0 < 0 || is_token {
+            self.special_reply(header.xid, is_token, bytes);
+        }
+    }
+
+    fn event(&mut self, to: ConnId, event: &Event<'_>) {
+        // Another connection may send what is told to it before this turn is over.
+        if let Some(log) = &mut self.log
+            && self.own != Some(to)
+            && !log.write()
+        {
+            return;
+        }
+        if self.faults.hold_events() && self.is_held_back(to, event) {
+            return;
+        }
+        let mut bytes = 0;
+        let path = self.shown(event.path);
+        if self.own == Some(to) {
+            bytes = self.own_event(|out| event::encode(event.kind, &path, event.zxid, out));
+        } else {
+            let write = |out: &mut Vec<u8>| {
+                let before = out.len();
+                event::encode(event.kind, &path, event.zxid, out);
+                bytes = out.len() - before;
+            };
+            match self.members[to.0 as usize]
+                .outbox
+                .push(self.outbox_bytes_max, write)
+            {
+                Ok(pushed) => {
+                    self.wakes.extend(pushed.waker);
+                    if self.unsent.add(pushed.grown_bytes) {
+                        self.relieve_unsent();
+                    }
+                }
+                Err(overflow) => {
+                    self.counters.limit_hits.outboxes += 1;
+                    tracing::warn!(
+                        conn = to.0,
+                        bytes_max = self.outbox_bytes_max,
+                        "outbox_bytes_max reached: the connection is closed"
+                    );
+                    self.wakes.extend(overflow.waker);
+                }
+            }
+        }
+        // Nothing is written for a connection that is closing.
+        if bytes > 0 {
+            self.counters.event(bytes);
+        }
+    }
+
+    fn close(&mut self, conn: ConnId, why: CloseReason) {
+        if self.own == Some(conn) {
+            self.close = Some(Close::Engine(why));
+        } else if let Some(member) = self.members.get(conn.0 as usize) {
+            self.wakes.extend(member.outbox.close(Close::Engine(why)));
+        }
+    }
+
+    fn limit_hit(&mut self, limit: Limit, max: usize) {
+        let hits = &mut self.counters.limit_hits;
+        match limit {
+            Limit::Sessions => hits.sessions += 1,
+            Limit::Watches => hits.watches += 1,
+            Limit::TreeBytes => hits.tree_bytes += 1,
+            Limit::ReplyBytes => hits.reply_bytes += 1,
+            Limit::MultiOperations => hits.multi_operations += 1,
+            Limit::AclEntries => hits.acl_entries += 1,
+            Limit::Identities => hits.identities += 1,
+        }
+        // One line for the first, then ever fewer: a client may run into a limit in a loop.
+        if hits.refusals().is_power_of_two() {
+            tracing::warn!(
+                setting = limit.setting(),
+                max,
+                "limit reached: a request is refused"
+            );
+        }
+    }
+
+    fn session_opened(&mut self, session: SessionId, timeout_ms: u32) {
+        tracing::info!(%session, timeout_ms, "session opened");
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one branch of every change")]
+    fn keeps_changes(&self) -> bool {
+        self.log.is_some()
+    }
+
+    #[cold]
+    fn changed(&mut self, head: ChangeHead, change: &Change<'_>) {
+        if let Some(log) = &mut self.log {
+            log.keep(head, change);
+        }
+    }
+
+    fn taken_back(&mut self, zxid: Zxid) {
+        if let Some(log) = &mut self.log {
+            log.take_back(zxid);
+        }
+    }
+
+    fn session_ended(&mut self, session: SessionId, expired: bool) {
+        self.counters.sessions_expired += u64::from(expired);
+        tracing::info!(%session, expired, "session ended");
+    }
+}

@@ -1,0 +1,248 @@
+//! Turns in which a fault is carried out.
+
+use std::{sync::Arc, task::Waker, time::Duration};
+
+use minikeeper_engine::{ConnId, Input};
+
+use crate::{
+    faults::{
+        Verdict,
+        action::FaultAction,
+        aftermath::{Aftermath, ReplyFate},
+        delayed::Delayed,
+        rule::{HeldEvent, Subject},
+    },
+    turn::{
+        batch::{Batch, Leftover},
+        effects::TurnEffects,
+        outbox::{Close, Outbox},
+        turns::Turns,
+    },
+    universe::state::Shared,
+};
+
+/// One request on its way.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) conn: ConnId,
+    pub(crate) input: Input,
+    /// The length of its frame. Unit: bytes.
+    pub(crate) length: usize,
+    /// See [`Batch::arrived_ms`].
+    pub(crate) arrived_ms: Option<u64>,
+    /// Where the reply goes if the connection is not there to write it.
+    pub(crate) late: Option<Arc<Outbox>>,
+}
+
+/// Which fault acts on a request, of those behind `after`.
+pub(crate) fn judge(shared: &Shared, conn: ConnId, input: &Input, after: u64) -> Option<Verdict> {
+    // Looked up for each request: the one before may have been the handshake.
+    let (session, peer) = shared.turns.look(|look| {
+        let member = look.members.get(conn.0 as usize)?;
+        Some((member.session, member.stats.peer.clone()))
+    })?;
+    let subject = Subject {
+        input,
+        session: match input {
+            Input::Connect { hello, .. } => hello.session_id,
+            _ => session,
+        },
+        peer: &peer,
+    };
+    shared.turns.faults.judge(&subject, after)
+}
+
+/// Serves a request as a fault will have it.
+pub(crate) fn serve(
+    shared: &Shared,
+    verdict: Option<Verdict>,
+    request: Request,
+    out: &mut Vec<u8>,
+    wakes: &mut Vec<Waker>,
+) -> Leftover {
+    let action = verdict.as_ref().map(|verdict| verdict.action);
+    let leftover = carry_out(shared, action, request, out, wakes);
+    if let Some(verdict) = verdict {
+        verdict.hits.hit();
+    }
+    leftover
+}
+
+fn carry_out(
+    shared: &Shared,
+    action: Option<FaultAction>,
+    request: Request,
+    out: &mut Vec<u8>,
+    wakes: &mut Vec<Waker>,
+) -> Leftover {
+    let Request {
+        conn,
+        mut input,
+        length,
+        arrived_ms,
+        late,
+    } = request;
+    let cut = || Leftover {
+        close: Some(Close::Injected),
+        ..Leftover::default()
+    };
+    let (reply, cuts) = match action {
+        Some(FaultAction::DropRequest) => return Leftover::default(),
+        Some(FaultAction::Cut) => {
+            wakes.extend(late.and_then(|outbox| outbox.close(Close::Injected)));
+            return cut();
+        }
+        Some(FaultAction::Error(error)) => {
+            if let Input::Request { conn, xid, .. }
+            | Input::Undecodable { conn, xid, .. }
+            | Input::UnknownOp { conn, xid } = input
+            {
+                input = Input::Refused { conn, xid, error };
+            }
+            (ReplyFate::Sent, false)
+        }
+        Some(FaultAction::LoseReply) => (ReplyFate::Lost, true),
+        Some(FaultAction::NeverAnswer) => (ReplyFate::Lost, false),
+        Some(FaultAction::CutReply) => (ReplyFate::Half, true),
+        None | Some(FaultAction::Delay(_) | FaultAction::Refuse | FaultAction::HoldEvents) => {
+            (ReplyFate::Sent, false)
+        }
+    };
+    #[cfg(feature = "planted")]
+    if reply == ReplyFate::Lost
+        && shared
+            .turns
+            .is_planted(crate::planted::Planted::LostNotApplied)
+    {
+        return cut();
+    }
+    let aftermath = Aftermath { reply, cuts, late };
+    let batch = Batch {
+        inputs: std::slice::from_ref(&input),
+        ends: &[length],
+        start: 0,
+        arrived_ms,
+        aftermath: Some(&aftermath),
+    };
+    let mut leftover = serve_apart(&shared.turns, conn, batch, out, wakes);
+    if cuts {
+        leftover.close.get_or_insert(Close::Injected);
+    }
+    leftover
+}
+
+/// A turn, written out a second time: the usual one stays in line with what calls it.
+#[inline(never)]
+fn serve_apart(
+    turns: &Turns,
+    conn: ConnId,
+    batch: Batch<'_>,
+    out: &mut Vec<u8>,
+    wakes: &mut Vec<Waker>,
+) -> Leftover {
+    // One request is served whatever waits to be written: it was judged, and would be again.
+    turns.serve(conn, batch, out, usize::MAX, wakes)
+}
+
+/// Has a request served later; gives it back if the fault that says so is gone.
+pub(crate) fn delay(shared: &Shared, by: Duration, delayed: Delayed) -> Result<(), Box<Delayed>> {
+    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
+    shared.turns.faults.delay(until_ms, delayed)?;
+    shared.turns.alarm.rearm_for(Some(until_ms));
+    Ok(())
+}
+
+/// Serves the requests whose delay is over.
+pub(crate) fn serve_due(shared: &Shared) {
+    let elapsed_ms = shared.turns.clock().elapsed_ms();
+    while let Some(delayed) = shared.turns.faults.take_due(elapsed_ms) {
+        serve_late(shared, delayed);
+    }
+}
+
+/// Serves a delayed request, here and not on its connection's task: when time is moved by hand,
+/// everything happens at its own time, and in order.
+fn serve_late(shared: &Shared, mut delayed: Delayed) {
+    let conn = delayed.conn;
+    let mut verdict = judge(shared, conn, &delayed.input, delayed.rule);
+    while let Some(Verdict {
+        rule,
+        action: FaultAction::Delay(by),
+        hits,
+    }) = verdict
+    {
+        delayed.rule = rule;
+        match delay(shared, by, delayed) {
+            Ok(()) => return hits.hit(),
+            Err(back) => delayed = *back,
+        }
+        verdict = judge(shared, conn, &delayed.input, rule);
+    }
+    let Delayed {
+        input,
+        length,
+        outbox,
+        mut held,
+        kept,
+        writer,
+        ..
+    } = delayed;
+    let request = Request {
+        conn,
+        input,
+        length,
+        arrived_ms: None,
+        late: Some(Arc::clone(&outbox)),
+    };
+    let (mut out, mut wakes) = (Vec::new(), Vec::new());
+    serve(shared, verdict, request, &mut out, &mut wakes);
+    shared.limits.release(&mut held);
+    // Behind the reply, which its connection thus finds when it goes on.
+    wakes.extend(outbox.end_delay());
+    wakes.extend(writer);
+    wakes.into_iter().for_each(Waker::wake);
+    drop(kept);
+}
+
+/// Removes one fault, or all, and lets go what they held; says how many there were.
+pub(crate) fn remove(shared: &Shared, id: Option<u64>) -> usize {
+    let faults = &shared.turns.faults;
+    let released = shared.turns.alter(|_, _, effects| {
+        let mut released = faults.remove(id);
+        for event in std::mem::take(&mut released.events) {
+            send(event, effects);
+        }
+        released
+    });
+    // Nobody is sent anything by a broken server.
+    let released = released.unwrap_or_else(|| faults.remove(id));
+    for delayed in released.requests {
+        serve_late(shared, delayed);
+    }
+    released.faults
+}
+
+/// Sends an event that was held.
+fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
+    let Some(member) = effects.members.get(event.conn.0 as usize) else {
+        return;
+    };
+    let bytes = event.frame.len();
+    let pushed = member
+        .outbox
+        .push(effects.outbox_bytes_max, |out| out.extend(event.frame));
+    match pushed {
+        Ok(pushed) => {
+            effects.counters.event(bytes);
+            effects.wakes.extend(pushed.waker);
+            if effects.unsent.add(pushed.grown_bytes) {
+                effects.relieve_unsent();
+            }
+        }
+        Err(overflow) => {
+            effects.counters.limit_hits.outboxes += 1;
+            effects.wakes.extend(overflow.waker);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether a server still serves, and if not, why.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::Notify;
+
+use crate::data::SaveError;
+
+/// Why a server has stopped by itself.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A bug in it: half a change may have been made.
+    #[error("stopped by an internal error; please report it")]
+    Bug,
+    /// A change could not be kept as [`Config::txn_log`](crate::Config::txn_log) promises.
+    #[error("stopped, since a change cannot be kept")]
+    Log(#[source] Arc<SaveError>),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// Set once, by what stops the server.
+    broken: AtomicBool,
+    /// The first reason for that.
+    failure: OnceLock<Failure>,
+    /// Set while the server is down, for now or for ever.
+    stopped: AtomicBool,
+    /// Wakes who waits in [`Standing::broke`].
+    broke: Notify,
+}
+
+impl Standing {
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_broken(&self, failure: Failure) {
+        self.failure.get_or_init(|| failure);
+        self.broken.store(true, Ordering::Release);
+    }
+
+    /// Says so to those who wait for it.
+    pub(crate) fn tell_broken(&self) {
+        self.broke.notify_waiters();
+    }
+
+    /// Waits until the server has stopped by itself; says why.
+    pub(crate) async fn broke(&self) -> Failure {
+        let broke = self.broke.notified();
+        if !self.is_broken() {
+            broke.await;
+        }
+        self.failure.get().cloned().unwrap_or(Failure::Bug)
+    }
+
+    /// Whether nothing more is served.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_stopped(&self, is_stopped: bool) {
+        self.stopped.store(is_stopped, Ordering::Release);
+    }
+}

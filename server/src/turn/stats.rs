@@ -1,0 +1,408 @@
+//! What is counted: plain numbers that only the holder of the engine lock touches.
+//!
+//! Source: reference sections 18.3 and 18.4; the original's `ServerStats`, `ServerCnxn`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+
+use minikeeper_engine::Input;
+use minikeeper_protocol::{OpCode, Request, Xid, Zxid};
+
+use crate::turn::latency::Latency;
+
+/// Where a connection comes from. Small, because there is one for every connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Peer {
+    /// This process.
+    Local,
+    V4(Ipv4Addr, u16),
+    V6(Box<SocketAddrV6>),
+}
+
+impl Peer {
+    pub(crate) fn ip(&self) -> IpAddr {
+        match self {
+            Self::Local => Ipv4Addr::LOCALHOST.into(),
+            Self::V4(ip, _) => (*ip).into(),
+            Self::V6(address) => (*address.ip()).into(),
+        }
+    }
+}
+
+impl Peer {
+    /// `None` for this process.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Local => None,
+            Self::V4(ip, port) => Some((*ip, *port).into()),
+            Self::V6(address) => Some((**address).into()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(address) => Self::V4(*address.ip(), address.port()),
+            // A socket for both families shows the older one mapped into the newer.
+            SocketAddr::V6(address) => match address.ip().to_ipv4_mapped() {
+                Some(ip) => Self::V4(ip, address.port()),
+                None => Self::V6(Box::new(address)),
+            },
+        }
+    }
+}
+
+/// What a connection was last served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LastOp {
+    /// Nothing yet.
+    Nothing,
+    /// Nothing since its statistics were reset, or a write that failed.
+    NotApplicable,
+    /// A session was opened.
+    Session,
+    Request(OpCode),
+}
+
+impl LastOp {
+    /// As the original prints it.
+    pub(crate) const fn text(self) -> &'static str {
+        use OpCode as Op;
+        match self {
+            Self::Nothing => "null",
+            Self::Session => "SESS",
+            Self::Request(op) => match op {
+                Op::Ping => "PING",
+                Op::Create | Op::Create2 | Op::CreateContainer | Op::CreateTtl => "CREA",
+                Op::Delete | Op::DeleteContainer => "DELE",
+                Op::SetData => "SETD",
+                Op::SetAcl => "SETA",
+                Op::GetAcl => "GETA",
+                Op::GetData => "GETD",
+                Op::GetChildren | Op::GetChildren2 => "GETC",
+                Op::GetAllChildrenNumber => "GETACN",
+                Op::GetEphemerals => "GETE",
+                Op::Exists => "EXIS",
+                Op::Sync => "SYNC",
+                Op::Multi => "MULT",
+                Op::MultiRead => "MLTR",
+                Op::SetWatches => "SETW",
+                Op::SetWatches2 => "STW2",
+                Op::AddWatch => "ADDW",
+                Op::CheckWatches => "CHKW",
+                Op::RemoveWatches => "REMW",
+                Op::WhoAmI => "HOMI",
+                Op::Reconfig => "RECO",
+                Op::Check => "CHEC",
+                Op::CloseSession => "CLOS",
+                Op::Auth | Op::Sasl | Op::CreateSession => "NA",
+            },
+            Self::NotApplicable => "NA",
+        }
+    }
+
+    /// As requests are called in the protocol; `None` if it is not known what it was.
+    pub(crate) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::NotApplicable => None,
+            Self::Session => Some(OpCode::CreateSession.name()),
+            Self::Request(op) => Some(op.name()),
+        }
+    }
+
+    /// What an input that was answered leaves behind; `None` if the original does not count it.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
+    fn of(input: &Input, failed: bool) -> Option<Self> {
+        match input {
+            Input::Connect { .. } => Some(Self::Session),
+            Input::Request { request, .. } => match request {
+                Request::Auth { .. } | Request::Sasl { .. } => None,
+                _ if failed && is_plain_write(request.op()) => Some(Self::NotApplicable),
+                _ => Some(Self::Request(request.op())),
+            },
+            Input::Undecodable { .. } | Input::Refused { .. } => Some(Self::NotApplicable),
+            _ => None,
+        }
+    }
+}
+
+/// The xid of an input, if its client chose it: pings and the like have fixed ones.
+fn chosen_xid(input: &Input) -> Option<Xid> {
+    let xid = match input {
+        Input::Connect { .. } => Xid(0),
+        Input::Request { xid, request, .. } => match request {
+            Request::Ping | Request::Auth { .. } | Request::Sasl { .. } => return None,
+            _ => *xid,
+        },
+        Input::Undecodable { xid, .. } | Input::Refused { xid, .. } => *xid,
+        _ => return None,
+    };
+    (xid.0 >= 0).then_some(xid)
+}
+
+/// Whether a failure leaves nothing behind that says what was tried.
+const fn is_plain_write(op: OpCode) -> bool {
+    matches!(
+        op,
+        OpCode::Create
+            | OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::Delete
+            | OpCode::SetData
+            | OpCode::SetAcl
+            | OpCode::Reconfig
+    )
+}
+
+/// One connection's numbers. Kept small: an idle session is to cost less than 1 KiB in all.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnStats {
+    pub(crate) peer: Peer,
+    /// When it was accepted, in milliseconds since 1970.
+    pub(crate) established_ms: i64,
+    /// Frames that came in and made sense, four-letter words included.
+    pub(crate) received: u64,
+    /// Frames that its own turns sent; those of other turns are counted by the outbox.
+    pub(crate) sent: u64,
+    /// How many replies were timed.
+    pub(crate) timed: u64,
+    /// What they took together. Unit: milliseconds.
+    pub(crate) latency_sum_ms: u64,
+    pub(crate) last_zxid: Zxid,
+    /// When the last of them was sent, in milliseconds since the start.
+    pub(crate) last_reply_ms: u64,
+    /// The last one a client chose itself.
+    pub(crate) last_xid: Option<Xid>,
+    pub(crate) latency_last_ms: u32,
+    pub(crate) latency_max_ms: u32,
+    /// `u32::MAX` while there is none; the original begins with 0 and only a reset lifts that.
+    pub(crate) latency_min_ms: u32,
+    pub(crate) last_op: LastOp,
+    /// Whether it asks a four-letter word.
+    pub(crate) is_word: bool,
+}
+
+/// What a turn did for its own connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    /// How many of its requests were applied.
+    pub(crate) applied: u64,
+    /// Replies sent to it, to handshakes too.
+    pub(crate) replies: u64,
+    /// Events sent to it.
+    pub(crate) events: u64,
+    /// How many of the replies were timed.
+    pub(crate) timed: u64,
+    pub(crate) zxid: Zxid,
+    pub(crate) latency_ms: u32,
+    /// When it was done, in milliseconds since the start.
+    pub(crate) at_ms: u64,
+}
+
+impl ConnStats {
+    pub(crate) const fn new(peer: Peer, established_ms: i64) -> Self {
+        Self {
+            peer,
+            established_ms,
+            received: 0,
+            sent: 0,
+            timed: 0,
+            latency_sum_ms: 0,
+            last_zxid: Zxid(0),
+            last_reply_ms: 0,
+            last_xid: Some(Xid(0)),
+            latency_last_ms: 0,
+            latency_max_ms: 0,
+            latency_min_ms: 0,
+            last_op: LastOp::Nothing,
+            is_word: false,
+        }
+    }
+
+    /// As `crst` leaves it.
+    pub(crate) fn reset(&mut self) {
+        let peer = std::mem::replace(&mut self.peer, Peer::Local);
+        *self = Self {
+            last_zxid: Zxid::NONE,
+            last_xid: None,
+            latency_min_ms: u32::MAX,
+            last_op: LastOp::NotApplicable,
+            is_word: self.is_word,
+            ..Self::new(peer, self.established_ms)
+        };
+    }
+
+    /// Counts a turn that applied these inputs; `failed` tells of the last.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
+    pub(crate) fn count(&mut self, served: &Served, inputs: &[Input], failed: bool) {
+        self.received += served.applied;
+        self.sent += served.replies + served.events;
+        if served.timed == 0 {
+            return;
+        }
+        self.timed += served.timed;
+        self.latency_sum_ms += u64::from(served.latency_ms) * served.timed;
+        self.latency_last_ms = served.latency_ms;
+        self.latency_max_ms = self.latency_max_ms.max(served.latency_ms);
+        self.latency_min_ms = self.latency_min_ms.min(served.latency_ms);
+        self.last_reply_ms = served.at_ms;
+        self.last_zxid = served.zxid;
+        if let Some(op) = inputs.last().and_then(|last| LastOp::of(last, failed)) {
+            self.last_op = op;
+        }
+        if let Some(xid) = inputs.iter().rev().find_map(chosen_xid) {
+            self.last_xid = Some(xid);
+        }
+    }
+
+    /// Whole milliseconds, as the original divides.
+    pub(crate) fn latency_avg_ms(&self) -> u64 {
+        self.latency_sum_ms.checked_div(self.timed).unwrap_or(0)
+    }
+}
+
+/// The smallest, largest and newest of some sizes. Unit: bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sizes {
+    /// Above the largest while there is none.
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+    pub(crate) last: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            min: usize::MAX,
+            max: 0,
+            last: 0,
+        }
+    }
+}
+
+impl Sizes {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.min > self.max
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.min = self.min.min(bytes);
+        self.max = self.max.max(bytes);
+        self.last = bytes;
+    }
+}
+
+/// How often limits on memory were met, which the original does not have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LimitHits {
+    pub(crate) sessions: u64,
+    pub(crate) watches: u64,
+    pub(crate) tree_bytes: u64,
+    pub(crate) reply_bytes: u64,
+    pub(crate) multi_operations: u64,
+    pub(crate) acl_entries: u64,
+    pub(crate) identities: u64,
+    pub(crate) outboxes: u64,
+    pub(crate) unsent: u64,
+}
+
+impl LimitHits {
+    pub(crate) const fn refusals(self) -> u64 {
+        self.sessions
+            + self.watches
+            + self.tree_bytes
+            + self.reply_bytes
+            + self.multi_operations
+            + self.acl_entries
+            + self.identities
+    }
+}
+
+/// The length in front of a frame, which the original does not count.
+const LENGTH_BYTES: usize = 4;
+
+/// The server's numbers since its start, or since `srst`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    /// Frames that came in and made sense, four-letter words included.
+    pub(crate) packets_received: u64,
+    /// Frames that went out.
+    pub(crate) packets_sent: u64,
+    /// Bytes of the frames that came in, their lengths included.
+    pub(crate) bytes_received: u64,
+    /// Bytes of replies to requests, pings excepted.
+    pub(crate) response_bytes: u64,
+    /// Bytes of events.
+    pub(crate) watch_bytes: u64,
+    pub(crate) response_sizes: Sizes,
+    /// Handshakes, and those among them that came back to a session.
+    pub(crate) handshakes: u64,
+    pub(crate) revalidations: u64,
+    /// Connections that their client closed.
+    pub(crate) dropped: u64,
+    pub(crate) sessions_expired: u64,
+    pub(crate) read_latency: Latency,
+    pub(crate) update_latency: Latency,
+    /// `srst` leaves it alone.
+    pub(crate) limit_hits: LimitHits,
+}
+
+impl Counters {
+    /// As `srst` leaves them.
+    pub(crate) fn reset(&mut self) {
+        *self = Self {
+            limit_hits: self.limit_hits,
+            ..Self::default()
+        };
+    }
+
+    /// A reply of so many bytes with its length. That it was sent is counted by the turn.
+    #[inline]
+    pub(crate) fn reply(&mut self, frame_bytes: usize) {
+        let bytes = frame_bytes - LENGTH_BYTES;
+        self.response_sizes.add(bytes);
+        self.response_bytes += bytes as u64;
+    }
+
+    /// It was the reply to a ping, which the original leaves out of the sum.
+    pub(crate) const fn ping(&mut self, frame_bytes: usize) {
+        self.response_bytes -= (frame_bytes - LENGTH_BYTES) as u64;
+    }
+
+    pub(crate) fn event(&mut self, frame_bytes: usize) {
+        let bytes = frame_bytes - LENGTH_BYTES;
+        self.packets_sent += 1;
+        self.response_sizes.add(bytes);
+        self.watch_bytes += bytes as u64;
+    }
+
+    /// Counts a connection's turn. Each update, failed or not, has used up one zxid.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "part of every turn, which has two callers"
+    )]
+    pub(crate) fn count(&mut self, served: &Served, zxid_before: Zxid) {
+        self.packets_sent += served.replies;
+        self.packets_received += served.applied;
+        let updates = (served.zxid.0 - zxid_before.0).cast_unsigned();
+        let updates = updates.min(served.timed);
+        self.update_latency.add(served.latency_ms, updates);
+        self.read_latency
+            .add(served.latency_ms, served.timed - updates);
+    }
+
+    /// Of reads and updates together.
+    pub(crate) fn latency(&self) -> Latency {
+        self.read_latency.clone().with(&self.update_latency)
+    }
+}

@@ -1,0 +1,88 @@
+//! Sleeps until something is due, then takes a turn: sessions that expire, handshakes that were
+//! never finished, requests that a fault delays.
+
+use crate::{
+    turn::{fault_turn, turns::Jump},
+    universe::state::Shared,
+};
+
+/// When something is due next, in milliseconds since the start, if time jumps there; nothing is on a
+/// server that is broken or down.
+fn next_deadline_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+    let in_engine = shared.turns.next_deadline_ms(jump)?;
+    let handshakes = shared.fresh.next_deadline_ms();
+    let delayed = shared.turns.faults.next_deadline_ms();
+    [in_engine, handshakes, delayed].into_iter().flatten().min()
+}
+
+/// When to look next whether something is due: not later than that.
+fn next_tick_ms(shared: &Shared) -> Option<u64> {
+    if shared.turns.is_broken() || shared.turns.is_stopped() {
+        return None;
+    }
+    let in_engine = shared
+        .turns
+        .inspect(minikeeper_engine::Engine::next_tick_ms);
+    let handshakes = shared.fresh.next_deadline_ms();
+    let delayed = shared.turns.faults.next_deadline_ms();
+    [in_engine, handshakes, delayed].into_iter().flatten().min()
+}
+
+/// Does everything that is due now.
+fn tick(shared: &Shared) {
+    shared.turns.tick();
+    let closed = shared.fresh.close_due(shared.turns.clock().elapsed_ms());
+    shared.limits.expired(&shared.config, closed);
+    fault_turn::serve_due(shared);
+}
+
+/// Moves time ahead, from deadline to deadline, and does what is due at each: no more steps than
+/// there are things that become due.
+pub(crate) fn advance(shared: &Shared, by_ms: u64, jump: Jump) {
+    let mut left_ms = by_ms;
+    while let Some(step_ms) = next_step_ms(shared, jump)
+        && step_ms <= left_ms
+    {
+        left_ms -= step_ms;
+        step(shared, step_ms, jump);
+    }
+    shared.turns.jump(left_ms, jump);
+}
+
+/// Moves time ahead to the next deadline and does what is due then; whether there was one.
+pub(crate) fn advance_to_next(shared: &Shared) -> bool {
+    let step_ms = next_step_ms(shared, Jump::Keeping);
+    let step = |step_ms: &u64| step(shared, *step_ms, Jump::Keeping);
+    step_ms.inspect(step).is_some()
+}
+
+/// How far the next deadline is away.
+fn next_step_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+    let deadline_ms = next_deadline_ms(shared, jump)?;
+    Some(deadline_ms.saturating_sub(shared.turns.clock().elapsed_ms()))
+}
+
+fn step(shared: &Shared, by_ms: u64, jump: Jump) {
+    shared.turns.jump(by_ms, jump);
+    tick(shared);
+}
+
+/// Runs until dropped.
+pub(crate) async fn run(shared: &Shared) {
+    loop {
+        // Armed for "never" first: what becomes due from here on is either seen by the next
+        // line or wakes the wait.
+        let rearm = shared.turns.alarm.arm(u64::MAX);
+        let deadline_ms = next_tick_ms(shared).unwrap_or(u64::MAX);
+        shared.turns.alarm.arm(deadline_ms);
+        if deadline_ms == u64::MAX {
+            rearm.notified().await;
+            continue;
+        }
+        tokio::select! {
+            biased;
+            () = rearm.notified() => {}
+            () = shared.turns.clock().wait_until(deadline_ms) => tick(shared),
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! Turns: the only file that locks the engine.
+//!
+//! Source: reference sections 1 and 12.4.
+//!
+//! The one rule behind every ordering promise: something for a connection is appended only while
+//! the engine lock is held, and a turn empties its own outbox before it applies anything.
+
+mod failing;
+mod planting;
+mod unasked;
+
+use std::{net::IpAddr, sync::Arc, task::Waker};
+
+use minikeeper_engine::{ConnId, Engine, Input, Now};
+use minikeeper_protocol::SessionId;
+use parking_lot::Mutex;
+use slab::Slab;
+
+use crate::{
+    clock::Clock,
+    config::Config,
+    data::{LogWriter, SaveError},
+    faults::Faults,
+    turn::{
+        activity::Heed,
+        alarm::Alarm,
+        batch::{Batch, Leftover},
+        core::{Core, Found, Look},
+        effects::{Member, Timed, TurnEffects},
+        fail_stop::FailStop,
+        health::Standing,
+        outbox::{self, Close, Outbox, UnsentTotal},
+        stats::{ConnStats, Counters, Peer, Served},
+        trace,
+    },
+};
+
+/// What becomes of connected sessions when time jumps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Jump {
+    /// Those that would be heard of on the way are, as if they had sent a ping.
+    Keeping,
+    /// Nobody has said a word.
+    Strict,
+}
+
+/// A turn that reads and writes no more than this is over within microseconds: its beginning
+/// serves as its end, and the clock is not read again. Unit: bytes.
+const LONG_TURN_BYTES: usize = 4 << 10;
+
+/// The engine, behind its lock, and everything that only the lock's holder may touch.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    core: Mutex<Core>,
+    clock: Clock,
+    /// What tests let go wrong.
+    pub(crate) faults: Faults,
+    outbox_bytes_max: usize,
+    reply_bytes_max: usize,
+    unsent: UnsentTotal,
+    /// What the paths of clients begin with; empty for the server's own universe.
+    prefix: String,
+    standing: Standing,
+    /// For the expiry task.
+    pub(crate) alarm: Alarm,
+    /// For whoever waits for something to happen.
+    pub(crate) heed: Heed,
+    #[cfg(feature = "planted")]
+    planted: Option<crate::planted::Planted>,
+}
+
+impl Turns {
+    pub(crate) fn new(engine: Engine, clock: Clock, config: &Config) -> Self {
+        Self {
+            core: Mutex::new(Core::new(engine)),
+            clock,
+            faults: Faults::default(),
+            outbox_bytes_max: config.outbox_bytes_max,
+            reply_bytes_max: config.reply_bytes_max(),
+            unsent: UnsentTotal::new(config.unsent_bytes_max),
+            prefix: String::new(),
+            standing: Standing::default(),
+            alarm: Alarm::default(),
+            heed: Heed::default(),
+            #[cfg(feature = "planted")]
+            planted: None,
+        }
+    }
+
+    #[cfg(feature = "planted")]
+    pub(crate) fn plant(&mut self, bug: Option<crate::planted::Planted>) {
+        self.planted = bug;
+    }
+
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// These are turns of another universe than the server's own, the one clients name by this.
+    pub(crate) fn with_prefix(mut self, prefix: String) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// What the paths of clients begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Makes room for a connection.
+    pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
+        let outbox = Arc::new(Outbox::default());
+        let stats = ConnStats::new(peer, self.read_clock(Clock::now).wall_ms);
+        let conn = self.take_in(Member {
+            outbox: Arc::clone(&outbox),
+            session: SessionId::NONE,
+            stats: Box::new(stats),
+        });
+        (conn, outbox)
+    }
+
+    /// Makes room for a connection that was registered elsewhere.
+    pub(crate) fn take_in(&self, member: Member) -> ConnId {
+        let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
+        let mut core = self.core.lock();
+        let key = core.members.insert(member);
+        let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
+        // Asked under the lock: whoever closes all of them has seen this one, or is seen here.
+        if self.is_broken() {
+            outbox.close(Close::Broken);
+            return conn;
+        }
+        if self.standing.is_stopped() {
+            outbox.close(Close::Shutdown);
+        }
+        drop(core);
+        self.apply_unasked(&Input::Open { conn, peer });
+        conn
+    }
+
+    /// The connection goes elsewhere. `None` on a broken server.
+    pub(crate) fn let_go(&self, conn: ConnId) -> Option<Member> {
+        let mut member = None;
+        self.turn(|core, now| {
+            member = core.members.try_remove(conn.0 as usize);
+            let input = Input::Disconnect { conn };
+            self.alter_core(core, now, |engine, now, effects| {
+                engine.apply(now, &input, effects);
+            })
+            .1
+        });
+        member
+    }
+
+    /// The connection is gone; `dropped` if its client closed it.
+    pub(crate) fn unregister(&self, conn: ConnId, dropped: bool) {
+        if self.is_broken() {
+            self.core.lock().members.remove(conn.0 as usize);
+            return;
+        }
+        self.turn(|core, now| {
+            core.members.remove(conn.0 as usize);
+            core.counters.dropped += u64::from(dropped);
+            if self.faults.are_set() {
+                self.faults.forget_events(conn);
+            }
+            let input = Input::Disconnect { conn };
+            self.alter_core(core, now, |engine, now, effects| {
+                engine.apply(now, &input, effects);
+            })
+            .1
+        });
+    }
+
+    /// Serves a batch of one connection's inputs, in order.
+    ///
+    /// Everything for this connection is appended to `out`; whom to wake is appended to `wakes`
+    /// and is the caller's to do, soon. Stops early once `out` is longer than `out_bytes_max`.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "five percent of a getData, counted; the turns with faults are a second caller"
+    )]
+    pub(crate) fn serve(
+        &self,
+        conn: ConnId,
+        batch: Batch<'_>,
+        out: &mut Vec<u8>,
+        out_bytes_max: usize,
+        wakes: &mut Vec<Waker>,
+    ) -> Leftover {
+        if self.is_broken() {
+            return Leftover {
+                close: Some(Close::Broken),
+                ..Leftover::default()
+            };
+        }
+        let _fail_stop = FailStop::watch(|| self.stop_broken());
+        #[cfg(feature = "planted")]
+        let mut late = Vec::new();
+        let mut leftover = Leftover::default();
+        let mut core = self.core.lock();
+        // Read under the lock: time never runs backwards from turn to turn.
+        let now = self.clock.now();
+        leftover.began_ms = now.elapsed_ms;
+        let Core {
+            engine,
+            members,
+            counters,
+            log,
+        } = &mut *core;
+        if let Some(aftermath) = batch.aftermath {
+            let member = members.get(conn.0 as usize);
+            if aftermath.is_of_another(member.map(|member| &member.outbox)) {
+                return leftover;
+            }
+        }
+        // What other turns have put there happened before anything this turn will show.
+        leftover.close = if self.is_drain_left_out() {
+            None
+        } else {
+            members[conn.0 as usize].outbox.drain(out)
+        };
+        #[cfg(feature = "planted")]
+        let out = if self.is_planted(crate::planted::Planted::ReplyAfterUnlock) {
+            &mut late
+        } else {
+            out
+        };
+        let own_from = out.len();
+        let zxid_before = engine.zxid();
+        let mut effects = self.effects(members, counters, log, Some(conn), out);
+        let hello = match batch.inputs.first() {
+            Some(Input::Connect { hello, .. }) => Some(hello),
+            _ => None,
+        };
+        effects.opens_session = hello.is_some_and(|hello| hello.session_id == SessionId::NONE);
+        for input in batch.inputs {
+            if leftover.close.is_some() || effects.out.len() > out_bytes_max {
+                break;
+            }
+            trace::request(input, engine.zxid());
+            engine.apply(now, input, &mut effects);
+            leftover.applied += 1;
+            leftover.close = effects.close;
+        }
+        wakes.append(&mut effects.wakes);
+        let (replies, events, timed) = (effects.replies, effects.own_events, effects.timed);
+        let session = effects.session;
+        let received = leftover
+            .applied
+            .checked_sub(1)
+            .map(|last| batch.ends[last] - batch.start);
+        let moved_bytes = received.unwrap_or(0) + effects.out.len();
+        let is_logged = effects.log.as_deref_mut().is_none_or(|log| {
+            log.keep_up(engine.zxid(), now.wall_ms);
+            log.write()
+        });
+        if !is_logged {
+            effects.out.truncate(own_from);
+            leftover.close = Some(Close::Broken);
+        }
+        if let Some(aftermath) = batch.aftermath {
+            wakes.extend(aftermath.carry_out(effects.out, own_from));
+        }
+        let at_ms = if moved_bytes > LONG_TURN_BYTES {
+            self.clock.elapsed_ms()
+        } else {
+            now.elapsed_ms
+        };
+        let latency_ms = at_ms.saturating_sub(batch.arrived_ms.unwrap_or(now.elapsed_ms));
+        let served = Served {
+            applied: leftover.applied as u64,
+            replies,
+            events,
+            timed: replies - timed.skipped + timed.opened,
+            zxid: engine.zxid(),
+            latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
+            at_ms,
+        };
+        if let Some(bytes) = received {
+            counters.bytes_received += bytes as u64;
+            counters.count(&served, zxid_before);
+            let inputs = &batch.inputs[..leftover.applied];
+            let stats = &mut members[conn.0 as usize].stats;
+            stats.count(&served, inputs, timed.failed);
+        }
+        if let Some(hello) = hello {
+            members[conn.0 as usize].session = session;
+            counters.handshakes += 1;
+            counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
+        }
+        if engine.deadline_moved() || hello.is_some() {
+            self.alarm.rearm_for(engine.next_tick_ms());
+        }
+        #[cfg(not(feature = "planted"))]
+        drop(core);
+        #[cfg(feature = "planted")]
+        self.append_after_unlocking(core, conn, late, wakes);
+        if !is_logged {
+            self.stop_unlogged();
+        }
+        if self.heed.is_wanted() {
+            self.heed.tell_served(batch.inputs);
+        }
+        leftover
+    }
+
+    /// A turn that belongs to no connection. False on a broken server, and if nobody may hear of
+    /// what it did.
+    fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
+        if self.is_broken() {
+            return false;
+        }
+        let _fail_stop = FailStop::watch(|| self.stop_broken());
+        let mut core = self.core.lock();
+        let now = self.clock.now();
+        let wakes = serve(&mut core, now);
+        let is_logged = core.write_log(now);
+        drop(core);
+        if !is_logged {
+            self.stop_unlogged();
+        }
+        wakes.into_iter().for_each(Waker::wake);
+        if self.heed.is_wanted() {
+            self.heed.tell_turned();
+        }
+        is_logged
+    }
+
+    /// When something is due next, in milliseconds since the start, if time jumps there; `None` on a
+    /// server that is broken or down.
+    pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
+        let mut core = self.core.lock();
+        let is_up = !self.is_broken() && !self.is_stopped();
+        is_up.then(|| {
+            let Core {
+                engine, members, ..
+            } = &mut *core;
+            let now = self.clock.now();
+            match jump {
+                Jump::Strict => engine.next_deadline_ms(now),
+                Jump::Keeping => engine.next_deadline_of_silent_ms(now, self.answers(members)),
+            }
+        })
+    }
+
+    /// Moves time ahead between two turns. On a server that is broken or down nothing is done
+    /// meanwhile; on others nothing is due on the way. In one piece with what is heard of sessions,
+    /// so that none of these is due at the end.
+    pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
+        let mut core = self.core.lock();
+        let is_up = !self.is_broken() && !self.is_stopped();
+        if is_up {
+            let now = self.clock.now();
+            let until_ms = now.elapsed_ms.saturating_add(by_ms);
+            core.engine.skip_idle_looks(now, until_ms);
+        }
+        self.clock.jump(by_ms);
+        if is_up && jump == Jump::Keeping {
+            let now = self.clock.now();
+            let Core {
+                engine, members, ..
+            } = &mut *core;
+            engine.hear(now, self.answers(members));
+        }
+        drop(core);
+        self.clock.tell_changed();
+    }
+
+    /// Which sessions would be heard of, however far time jumps: their connection stands, and
+    /// nothing keeps their pings from being served.
+    fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
+        let has_faults = self.faults.are_set();
+        move |session, timeout_ms, conn| {
+            let Some(Member { outbox, stats, .. }) = members.get(conn.0 as usize) else {
+                return false;
+            };
+            let is_silenced =
+                || has_faults && self.faults.silence(session, &stats.peer, timeout_ms);
+            !outbox.is_closing() && !outbox.is_delayed() && !is_silenced()
+        }
+    }
+
+    /// Reads the clock between two turns.
+    pub(crate) fn read_clock<T>(&self, read: impl FnOnce(&Clock) -> T) -> T {
+        let _core = self.core.lock();
+        read(&self.clock)
+    }
+
+    /// Changes the clock between two turns, so that to them time never runs backwards.
+    pub(crate) fn change_clock<T>(&self, change: impl FnOnce(&Clock) -> T) -> T {
+        let changed = self.read_clock(change);
+        self.clock.tell_changed();
+        changed
+    }
+
+    fn effects<'a>(
+        &'a self,
+        members: &'a Slab<Member>,
+        counters: &'a mut Counters,
+        log: &'a mut Option<Box<LogWriter>>,
+        own: Option<ConnId>,
+        out: &'a mut Vec<u8>,
+    ) -> TurnEffects<'a> {
+        TurnEffects {
+            own,
+            out,
+            members,
+            faults: &self.faults,
+            outbox_bytes_max: self.outbox_bytes_max,
+            reply_bytes_max: self.reply_bytes_max,
+            unsent: &self.unsent,
+            prefix: &self.prefix,
+            wakes: Vec::new(),
+            close: None,
+            counters,
+            log: log.as_deref_mut(),
+            replies: 0,
+            own_events: 0,
+            own_event_bytes: 0,
+            timed: Timed::default(),
+            opens_session: false,
+            session: SessionId::NONE,
+        }
+    }
+
+    /// Tells every connection to close.
+    pub(crate) fn close_all(&self, why: Close) {
+        let core = self.core.lock();
+        let wakes: Vec<_> = core
+            .members
+            .iter()
+            .filter_map(|(_, member)| member.outbox.close(why))
+            .collect();
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+    }
+
+    /// Tells the connections of sessions to close; how many there were.
+    ///
+    /// Found and told under one lock: a moment later their numbers may be somebody else's.
+    pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
+        let core = self.core.lock();
+        let found = find(&core.look());
+        let conns: Vec<_> = found.into_iter().filter_map(|(_, conn)| conn).collect();
+        let close = |conn: &ConnId| {
+            let member = core.members.get(conn.0 as usize)?;
+            member.outbox.close(Close::Asked)
+        };
+        let wakes: Vec<_> = conns.iter().filter_map(close).collect();
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+        conns.len()
+    }
+
+    /// Closes every connection, those that come later included.
+    pub(crate) fn stop(&self) {
+        self.standing.set_stopped(true);
+        // What they hold back is lost, and so are connections that wait for that alone.
+        drop(self.faults.remove(None));
+        self.close_all(Close::Shutdown);
+    }
+
+    /// Serves again after a stop.
+    pub(crate) fn resume(&self) {
+        self.standing.set_stopped(false);
+        // Nothing was due meanwhile.
+        self.alarm.rearm_for(Some(0));
+    }
+
+    /// Exchanges the state as a restart does: every connection there is closes, without another
+    /// request being served on it, and the numbers begin anew.
+    pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now)) {
+        self.turn(|core, now| {
+            let members = core.members.iter();
+            let wakes = members
+                .filter_map(|(_, member)| member.outbox.close(Close::Shutdown))
+                .collect();
+            change(&mut core.engine, now);
+            core.note_anew();
+            core.counters = Counters::default();
+            if core.engine.deadline_moved() {
+                self.alarm.rearm_for(core.engine.next_tick_ms());
+            }
+            wakes
+        });
+    }
+
+    /// Whether nothing more is served.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.standing.is_stopped()
+    }
+
+    /// Looks at the engine between two turns.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
+        look(&self.core.lock().engine)
+    }
+
+    /// Copies the state between two turns, to save it: what the log has so far is in there.
+    pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
+        let mut core = self.core.lock();
+        core.note_anew();
+        copy(&core.engine)
+    }
+
+    /// Keeps every change from here on in a log.
+    pub(crate) fn log_to(&self, log: LogWriter) {
+        self.core.lock().log = Some(Box::new(log));
+    }
+
+    /// Why nothing more can be logged.
+    fn take_log_failure(&self) -> Option<SaveError> {
+        let log = &mut self.core.lock().log;
+        log.as_deref_mut().and_then(LogWriter::take_failure)
+    }
+
+    /// Looks at everything between two turns.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
+        look(self.core.lock().look())
+    }
+
+    /// A connection keeps output that its socket did not take; it must not be in a turn.
+    pub(crate) fn note_unsent(&self, outbox: &Outbox, bytes: usize) {
+        outbox.set_unsent(bytes);
+        if !self.unsent.add(bytes) {
+            return;
+        }
+        let mut core = self.core.lock();
+        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
+        let (closed, wakes) = self.unsent.relieve(outboxes);
+        core.counters.limit_hits.unsent += closed;
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+    }
+
+    /// See [`outbox::free_held`]. Says how many bytes were freed, and of how many connections.
+    pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
+        let core = self.core.lock();
+        let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
+        let (freed, closed, wakes) = outbox::free_held(outboxes, since, bytes);
+        drop(core);
+        wakes.into_iter().for_each(Waker::wake);
+        (freed, closed)
+    }
+
+    /// Changes the server's numbers: a reset, or something that happened outside of turns.
+    pub(crate) fn recount(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.core.lock().counters);
+    }
+
+    /// A connection asks a four-letter word; says where it comes from.
+    pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) -> IpAddr {
+        let mut core = self.core.lock();
+        core.counters.packets_received += 1;
+        core.counters.bytes_received += bytes;
+        let stats = &mut core.members[conn.0 as usize].stats;
+        stats.received += 1;
+        stats.is_word = true;
+        stats.peer.ip()
+    }
+
+    /// Resets the numbers of every connection.
+    pub(crate) fn reset_connections(&self) {
+        for (_, member) in &mut self.core.lock().members {
+            member.stats.reset();
+            member.outbox.reset_events();
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.core.lock().members.len()
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.standing.is_broken()
+    }
+}

@@ -1,0 +1,61 @@
+//! Waits until clients have been told: until events have left for their sockets.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use crate::{
+    turn::{outbox::Outbox, stats::Peer},
+    universe::state::Shared,
+};
+
+/// A connection that owes its client events.
+struct Owing {
+    /// Its number, which another one may have by now.
+    conn: usize,
+    outbox: Arc<Outbox>,
+    /// How many events it has been given in all.
+    pushed: u32,
+}
+
+/// Waits until every event of the turns before this is in its client's socket; whether it is.
+///
+/// A client whose socket is full, because it does not read, is not waited for, nor one that is
+/// gone. Inside the process a client's events are where it reads them as soon as the turn is over.
+pub(crate) async fn told(shared: &Shared, within: Duration) -> bool {
+    let waiting = shared.turns.heed.wait();
+    let mut owing: Vec<Owing> = shared.turns.look(|look| {
+        let sockets = look.members.iter();
+        let sockets = sockets.filter(|(_, member)| member.stats.peer != Peer::Local);
+        sockets
+            .filter_map(|(conn, member)| {
+                let pushed = member.outbox.owed()?;
+                let outbox = Arc::clone(&member.outbox);
+                Some(Owing {
+                    conn,
+                    outbox,
+                    pushed,
+                })
+            })
+            .collect()
+    });
+    let mut end = pin!(tokio::time::sleep(within));
+    loop {
+        // Before the look: what happens after it is not missed.
+        let (written, turned) = (waiting.written(), waiting.turned());
+        shared.turns.look(|look| {
+            owing.retain(|owing| {
+                let member = look.members.get(owing.conn);
+                let is_there = member.is_some_and(|it| Arc::ptr_eq(&it.outbox, &owing.outbox));
+                is_there && owing.outbox.owes(owing.pushed)
+            });
+        });
+        if owing.is_empty() {
+            return true;
+        }
+        tokio::select! {
+            biased;
+            () = written => {}
+            () = turned => {}
+            () = &mut end => return false,
+        }
+    }
+}

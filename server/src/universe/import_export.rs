@@ -1,0 +1,69 @@
+//! From a production server's data directory, and to one that such a server starts from.
+
+use std::path::Path;
+
+use minikeeper_protocol::Zxid;
+
+use crate::{
+    data::{self, DataDirError, DataSource, ExportError},
+    start,
+    universe::Universe,
+};
+
+impl Universe {
+    /// Goes on with the state in a ZooKeeper server's data directory, which is only read, instead
+    /// of what is there now.
+    ///
+    /// Every connection is cut. Clients come back, and find their sessions expired, unless these
+    /// are among those in the directory: each of those has its whole timeout before it. The zxid
+    /// does not go back. Reads on the calling thread; everybody is served meanwhile.
+    ///
+    /// # Errors
+    /// When the directory cannot be read, or what is in it makes no sense; nothing has changed
+    /// then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = std::env::temp_dir().join(format!("minikeeper-doc-import-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let production = minikeeper::Server::builder().start().await?;
+    /// production.export_data(&dir)?;
+    /// let test = minikeeper::Server::builder().start().await?;
+    /// test.import_data(&dir)?;
+    /// assert_eq!(test.children("/"), production.children("/"));
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn import_data(&self, source: impl Into<DataSource>) -> Result<(), DataDirError> {
+        let shared = &self.shared;
+        let mut settings = start::settings(&shared.config, shared.turns.clock());
+        settings.zxid = Zxid(0);
+        let imported = source.into().load(settings)?;
+        shared.anew(|turns, anew| {
+            turns.renew(|engine, now| {
+                engine.replace(imported, now);
+                anew.save(engine);
+            });
+        });
+        Ok(())
+    }
+
+    /// Writes the state as a data directory that a ZooKeeper server, 3.8 or 3.9, starts from: a
+    /// snapshot with znodes, access lists and sessions. The directory is made if there is none,
+    /// and must be empty if there is one.
+    ///
+    /// While the state is copied, nobody is served; while it is written, on the calling thread,
+    /// everybody is. Gives the zxid of the newest change in it.
+    ///
+    /// # Errors
+    /// When there is something in the directory, or the system refuses.
+    pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
+        let turns = &self.shared.turns;
+        if turns.is_broken() {
+            return Err(ExportError::Broken);
+        }
+        let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), data::copy(engine)));
+        data::export(dir.as_ref(), zxid, &copy)
+    }
+}

@@ -1,0 +1,78 @@
+//! A look inside, without a client.
+
+use minikeeper_engine::{Broken, Engine};
+use minikeeper_protocol::Stat;
+
+use crate::{data::State, tree::dump, universe::Universe};
+
+impl Universe {
+    /// The data and stat of a znode; null data reads as `None`.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<(Option<Vec<u8>>, Stat)> {
+        self.shared.turns.inspect(|engine| {
+            engine
+                .get(path)
+                .map(|(data, stat)| (data.map(<[u8]>::to_vec), stat))
+        })
+    }
+
+    /// The names of a znode's children, oldest first.
+    #[must_use]
+    pub fn children(&self, path: &str) -> Option<Vec<String>> {
+        self.shared.turns.inspect(|engine| engine.children(path))
+    }
+
+    /// Znodes, sessions and watches as text, to be read and compared: equal trees give equal text.
+    ///
+    /// One line each: znodes by path, then sessions, then watches. Text is quoted, other bytes are
+    /// `bytes "\x00\xff"`. Left out is what depends on when and in which order things came to be,
+    /// zxids, times, versions and session ids: sessions are numbered in the order of their ids. Left
+    /// out is `/zookeeper` too, but for quotas, and an access list that lets everybody do anything.
+    /// [`dump_exact`](Universe::dump_exact) has all of it.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use minikeeper::{Server, Znode, tree};
+    /// let server = Server::builder().start().await?;
+    /// server.seed(&tree! {
+    ///     "/b" => Znode::from("x").acl(["world:anyone:r"]),
+    ///     "/b/raw" => b"\x00\xff",
+    ///     "/a" => null,
+    /// })?;
+    /// let dump = r#"znode / ""
+    /// znode /a null
+    /// znode /b "x" acl world:anyone:r
+    /// znode /b/raw bytes "\x00\xff"
+    /// "#;
+    /// assert_eq!(server.dump(), dump);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn dump(&self) -> String {
+        self.shared.turns.inspect(dump::dump)
+    }
+
+    /// The whole state as text, zxids, times and versions included; the same state gives the same
+    /// text. For tests of determinism; its form may change.
+    #[must_use]
+    pub fn dump_exact(&self) -> String {
+        self.shared.turns.inspect(Engine::dump)
+    }
+
+    /// A copy of the state, to start another server with: [`crate::Builder::state`].
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.shared.turns.inspect(State::of)
+    }
+
+    /// Verifies every invariant of the whole state.
+    ///
+    /// # Errors
+    /// The first one that does not hold: a bug of the server.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.shared.turns.inspect(Engine::check)
+    }
+}

@@ -1,0 +1,134 @@
+//! A universe: one tree with its sessions, its clock and its connections, and every verb of a test.
+//!
+//! One file a family of verbs.
+
+pub(crate) mod faults;
+mod flush_wait;
+mod import_export;
+mod inspect;
+mod registry;
+mod restarting;
+pub(crate) mod seed_plan;
+mod seeding;
+pub(crate) mod session_info;
+pub(crate) mod session_selector;
+mod sessions;
+mod silencing;
+mod snapshots;
+pub(crate) mod state;
+mod time;
+pub(crate) mod universes;
+mod waiting;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+pub use self::{
+    registry::{UniverseError, UniverseGuard},
+    restarting::RestartError,
+    seeding::Seeded,
+    snapshots::{RestoreError, Snapshot},
+    time::Moment,
+    waiting::WaitError,
+};
+use crate::{
+    net::{limits::LimitCounts, local::LocalStream},
+    universe::state::Shared,
+};
+
+/// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.
+///
+/// A handle, cheap to clone.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = minikeeper::Server::builder().start().await?;
+/// let universe = server.universe().clone();
+/// assert_eq!(universe.sessions(), []);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Universe {
+    pub(crate) shared: Arc<Shared>,
+    /// The server's own universe, this one perhaps.
+    root: Arc<Shared>,
+}
+
+impl Universe {
+    pub(crate) fn root(shared: Arc<Shared>) -> Self {
+        Self {
+            root: Arc::clone(&shared),
+            shared,
+        }
+    }
+
+    /// The address as ZooKeeper clients take it, with the chroot that names the universe.
+    #[must_use]
+    pub fn connect_string(&self) -> String {
+        let address = reachable(self.root.config.client_addr());
+        format!("{address}{}", self.shared.turns.prefix())
+    }
+
+    /// Where control over HTTP without TLS is, if it is anywhere: at an address of its own, or at
+    /// the clients'.
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub fn control_addr(&self) -> Option<SocketAddr> {
+        let config = &self.root.config;
+        let is_there = config.control.is_enabled && config.has_plain_port();
+        let clients = is_there.then_some(config.listen);
+        config.control.listen.or(clients).map(reachable)
+    }
+
+    /// A connection inside the process: the same bytes and the same turns, no socket.
+    ///
+    /// Requests are served when they are written, on the writing task itself. In another universe
+    /// than the server's own, paths begin with its name, as over TCP.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let mut connection = server.local();
+    /// connection.write_all(b"ruok").await?;
+    /// let mut answer = String::new();
+    /// connection.read_to_string(&mut answer).await?;
+    /// assert_eq!(answer, "imok");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn local(&self) -> LocalStream {
+        LocalStream::new(&self.root)
+    }
+
+    /// How many connections are open, in-process ones included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.turns.connections()
+    }
+
+    /// How often limits were met since the start.
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        let hits = self.shared.turns.look(|look| look.counters.limit_hits);
+        self.shared.limits.counts(hits)
+    }
+}
+
+/// An address to connect to, where a server listens at this one.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        ip if !ip.is_unspecified() => return listen,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, listen.port())
+}

@@ -1,0 +1,220 @@
+//! Further universes behind the same port, from nothing or as a copy.
+
+use std::{ops::Deref, sync::Arc};
+
+use minikeeper_engine::Engine;
+use minikeeper_protocol::{SessionId, path};
+
+use crate::{
+    clock::Clock,
+    start,
+    turn::{timekeeper, turns::Turns},
+    universe::{Universe, state::Shared},
+};
+
+/// A universe of one's own, gone with this guard: its connections close, its state is dropped.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use minikeeper_client::{Client, CreateMode};
+/// let server = minikeeper::Server::builder().start().await?;
+/// let mine = server.create_universe("mine")?;
+/// // "127.0.0.1:<port>/mine": all that its clients do stays in there.
+/// let client = Client::connect(&mine.connect_string()).await?;
+/// client.create("/a", b"", CreateMode::Persistent).await?;
+/// assert!(mine.get("/a").is_some() && server.get("/a").is_none());
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct UniverseGuard {
+    universe: Universe,
+    is_kept: bool,
+}
+
+impl UniverseGuard {
+    /// Leaves the universe to the server: it lasts until
+    /// [`drop_universe`](Universe::drop_universe) or the server's end.
+    #[must_use]
+    pub fn keep(mut self) -> Universe {
+        self.is_kept = true;
+        self.universe.clone()
+    }
+}
+
+impl Deref for UniverseGuard {
+    type Target = Universe;
+
+    fn deref(&self) -> &Universe {
+        &self.universe
+    }
+}
+
+impl Drop for UniverseGuard {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.universe.drop_universe(&self.universe.name());
+        }
+    }
+}
+
+/// Why there is no such universe.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UniverseError {
+    /// The name cannot be the first part of a path.
+    #[error("{name:?} cannot name a universe: it has to be one part of a path, such as \"test-1\"")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// There is one of that name, or a znode whose clients would be led there.
+    #[error("the name {name:?} is taken by a universe or a znode; drop it or take another")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// The server has stopped.
+    #[error("the server has stopped")]
+    Stopped,
+}
+
+impl Universe {
+    /// Its name; empty for the server's own universe.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let prefix = self.shared.turns.prefix();
+        prefix.strip_prefix('/').unwrap_or(prefix).to_owned()
+    }
+
+    /// Makes another universe behind the server's port: an own, empty tree with its own zxid,
+    /// sessions, clock, faults and limits, with the server's settings.
+    ///
+    /// Clients choose it by their chroot, which is its name: see
+    /// [`connect_string`](Universe::connect_string). A connection belongs to the universe that the
+    /// first path it sends begins with.
+    ///
+    /// # Errors
+    /// When the name is not one part of a path, or taken.
+    pub fn create_universe(&self, name: &str) -> Result<UniverseGuard, UniverseError> {
+        let clock = start::clock(&self.root.config);
+        let settings = start::settings(&self.root.config, &clock);
+        self.add(name, |_| (Engine::new(settings), clock))
+    }
+
+    /// As [`create_universe`](Universe::create_universe), with a name that no other one has.
+    ///
+    /// # Errors
+    /// When the server has stopped.
+    pub fn new_universe(&self) -> Result<UniverseGuard, UniverseError> {
+        loop {
+            let name = format!("universe-{}", self.root.universes.next_number());
+            match self.create_universe(&name) {
+                Err(UniverseError::Taken { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Makes another universe that begins as a copy of this one, and has nothing in common with it
+    /// from then on: znodes, zxid, time, and sessions that wait for their clients (which come, as
+    /// they are known by their connections, only if they name the copy).
+    ///
+    /// # Errors
+    /// As [`create_universe`](Universe::create_universe).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use minikeeper_client::{Client, CreateMode};
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.create("/a", b"1", CreateMode::Persistent).await?;
+    /// let copy = server.fork("copy")?;
+    /// client.delete("/a", None).await?;
+    /// assert!(copy.get("/a").is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn fork(&self, name: &str) -> Result<UniverseGuard, UniverseError> {
+        self.add(name, |first_session_id| {
+            let turns = &self.shared.turns;
+            let engine = turns.inspect(|engine| engine.fork(first_session_id));
+            (engine, turns.read_clock(Clock::fork))
+        })
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        make: impl FnOnce(SessionId) -> (Engine, Clock),
+    ) -> Result<UniverseGuard, UniverseError> {
+        let prefix = format!("/{name}");
+        if name.contains('/') || !path::is_valid(prefix.as_bytes()) || prefix == "/" {
+            return Err(UniverseError::InvalidName {
+                name: name.to_owned(),
+            });
+        }
+        let taken = || UniverseError::Taken {
+            name: name.to_owned(),
+        };
+        let is_znode = |engine: &Engine| engine.get(&prefix).is_some();
+        if self.root.turns.inspect(is_znode) || self.root.universes.get(name).is_some() {
+            return Err(taken());
+        }
+        let Some(runtime) = self.root.universes.runtime() else {
+            return Err(UniverseError::Stopped);
+        };
+        // Sessions of clients keep the id they got in the server's own universe, whose number is 1.
+        let number = self.root.universes.next_number().cast_signed();
+        let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
+        let config = self.root.config.clone();
+        let turns = Turns::new(engine, clock, &config).with_prefix(prefix.clone());
+        let shared = Arc::new(Shared::beside(&self.root, config, turns));
+        let expiry = runtime
+            .spawn(timekeeper::run(Arc::clone(&shared)))
+            .abort_handle();
+        let is_added = self
+            .root
+            .universes
+            .add(name, Arc::clone(&shared), expiry.clone());
+        if !is_added {
+            expiry.abort();
+            return Err(taken());
+        }
+        Ok(UniverseGuard {
+            universe: Self {
+                shared,
+                root: Arc::clone(&self.root),
+            },
+            is_kept: false,
+        })
+    }
+
+    /// The universe of that name; the empty one is the server's own.
+    #[must_use]
+    pub fn universe_named(&self, name: &str) -> Option<Self> {
+        let root = Arc::clone(&self.root);
+        let shared = if name.is_empty() {
+            Arc::clone(&root)
+        } else {
+            root.universes.get(name)?
+        };
+        Some(Self { shared, root })
+    }
+
+    /// The names of all universes but the server's own, in order.
+    #[must_use]
+    pub fn universes(&self) -> Vec<String> {
+        self.root.universes.names()
+    }
+
+    /// Ends a universe: its connections close, and nothing of it is left. Returns whether there was
+    /// one of that name.
+    pub fn drop_universe(&self, name: &str) -> bool {
+        let dropped = self.root.universes.remove(name);
+        if let Some(shared) = &dropped {
+            shared.turns.stop();
+        }
+        dropped.is_some()
+    }
+}

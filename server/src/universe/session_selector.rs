@@ -1,0 +1,213 @@
+//! Which sessions are meant.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
+
+use minikeeper_engine::{ConnId, Engine};
+use minikeeper_protocol::SessionId;
+
+use crate::turn::core::Look;
+
+/// Which sessions a verb is about.
+///
+/// As text: an id, in hexadecimal with `0x` or in decimal; an address, with or without port; an
+/// identity, as `scheme:id`; or the path of an ephemeral, which is its owner's.
+///
+/// # Examples
+/// ```
+/// use minikeeper::{SessionId, Who};
+/// assert_eq!(Who::from("0x100000d60680000"), Who::Session(SessionId(0x100_000d_6068_0000)));
+/// assert_eq!(Who::from("/locks/lock-0000000001"), Who::Owner("/locks/lock-0000000001".into()));
+/// assert_eq!(Who::from("digest:alice"), Who::Identity("digest:alice".into()));
+/// assert!(matches!("127.0.0.1:4711".parse()?, Who::Address(_, Some(4711))));
+/// assert!("alice".parse::<Who>().is_err());
+/// # Ok::<(), minikeeper::WhoError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Who {
+    /// The session with this id.
+    Session(SessionId),
+    /// Those whose connection comes from there, from this port or from any.
+    Address(IpAddr, Option<u16>),
+    /// Those whose connection has proven this identity: scheme, colon, id. Of a digest identity
+    /// the user is enough. No other text is an identity of anybody.
+    Identity(String),
+    /// The owner of the ephemeral with this path.
+    Owner(String),
+}
+
+/// A text that names no sessions.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "session {0:?}: not an id (0x100000000000000), an address (127.0.0.1:4711), an identity \
+     (digest:alice) or the path of an ephemeral (/locks/x)"
+)]
+pub struct WhoError(String);
+
+/// A verb that was to act on sessions has met none. Nothing has changed.
+///
+/// Where no session is fine too, say so: `server.expire(who).unwrap_or(0)`.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = minikeeper::Server::builder().start().await?;
+/// let error = server.expire("digest:alice").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "expire: no session is meant by identity \"digest:alice\"; there are no sessions; \
+///      allow none if that is fine"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{verb}: no {wanted} is meant by {who}; {seen}; allow none if that is fine")]
+#[non_exhaustive]
+pub struct NoSession {
+    /// The verb, by its name.
+    pub verb: &'static str,
+    /// Which sessions were meant.
+    pub who: Who,
+    /// What was wanted of them: a `session`, a `connected session` or a `silenced session`.
+    pub wanted: &'static str,
+    /// Which sessions there are.
+    pub seen: String,
+}
+
+/// As in a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(id) => write!(f, "session {id}"),
+            Self::Address(ip, None) => write!(f, "address {ip}"),
+            Self::Address(ip, Some(port)) => write!(f, "address {}", SocketAddr::new(*ip, *port)),
+            Self::Identity(identity) => write!(f, "identity {identity:?}"),
+            Self::Owner(path) => write!(f, "owner of {path:?}"),
+        }
+    }
+}
+
+impl FromStr for Who {
+    type Err = WhoError;
+
+    fn from_str(text: &str) -> Result<Self, WhoError> {
+        let error = || WhoError(text.to_owned());
+        if text.starts_with('/') {
+            return Ok(Self::Owner(text.to_owned()));
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(address.into());
+        }
+        if let Ok(ip) = text.parse::<IpAddr>() {
+            return Ok(ip.into());
+        }
+        if let Some(hex) = text.strip_prefix("0x") {
+            let id = u64::from_str_radix(hex, 16).map_err(|_| error())?;
+            return Ok(Self::Session(SessionId(id.cast_signed())));
+        }
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Session(SessionId(id)));
+        }
+        match text.split_once(':') {
+            Some(("ip" | "digest" | "sasl" | "x509" | "super", _)) => {
+                Ok(Self::Identity(text.to_owned()))
+            }
+            _ => Err(error()),
+        }
+    }
+}
+
+/// Text that makes no sense is the identity of nobody; [`str::parse`] tells.
+impl From<&str> for Who {
+    fn from(text: &str) -> Self {
+        text.parse()
+            .unwrap_or_else(|_| Self::Identity(text.to_owned()))
+    }
+}
+
+impl From<SessionId> for Who {
+    fn from(session: SessionId) -> Self {
+        Self::Session(session)
+    }
+}
+
+impl From<IpAddr> for Who {
+    fn from(ip: IpAddr) -> Self {
+        Self::Address(ip.to_canonical(), None)
+    }
+}
+
+impl From<SocketAddr> for Who {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address.ip().to_canonical(), Some(address.port()))
+    }
+}
+
+impl Who {
+    /// Those sessions, each with its connection if it has one.
+    pub(crate) fn find(&self, look: &Look<'_>) -> Vec<(SessionId, Option<ConnId>)> {
+        let owner = self.owner(look.engine);
+        let is_meant = |id: SessionId, conn: Option<ConnId>| match self {
+            Self::Session(session) => id == *session,
+            Self::Owner(_) => owner == Some(id),
+            Self::Address(ip, port) => conn.is_some_and(|conn| {
+                let member = look.members.get(conn.0 as usize);
+                let address = member.and_then(|member| member.stats.peer.address());
+                address.is_some_and(|address| {
+                    address.ip() == *ip && port.is_none_or(|port| port == address.port())
+                })
+            }),
+            Self::Identity(identity) => conn.is_some_and(|conn| {
+                let identities = look.engine.identities(conn);
+                identities
+                    .iter()
+                    .any(|(scheme, id)| is_identity(identity, scheme, id))
+            }),
+        };
+        look.engine
+            .sessions()
+            .filter(|(id, _, conn)| is_meant(*id, *conn))
+            .map(|(id, _, conn)| (id, conn))
+            .collect()
+    }
+
+    /// Those among the sessions of the server's own universe that belong to none yet, as they are
+    /// seen from another one. If that is not the only one, they are found only where one is named
+    /// beyond doubt, by its id or its whole address: an address without a port, or an identity, may
+    /// as well be that of a client of a third.
+    pub(crate) fn find_unbound(
+        &self,
+        look: &Look<'_>,
+        is_only: bool,
+    ) -> Vec<(SessionId, Option<ConnId>)> {
+        let is_named = matches!(self, Self::Session(_) | Self::Address(_, Some(_)));
+        if !is_named && !is_only {
+            return Vec::new();
+        }
+        let mut found = self.find(look);
+        found.retain(|(_, conn)| conn.is_none_or(|conn| look.is_unbound(conn)));
+        found
+    }
+
+    fn owner(&self, engine: &Engine) -> Option<SessionId> {
+        let Self::Owner(path) = self else {
+            return None;
+        };
+        engine.get(path).map(|(_, stat)| stat.ephemeral_owner)
+    }
+}
+
+fn is_identity(text: &str, scheme: &str, id: &str) -> bool {
+    let Some((wanted_scheme, wanted)) = text.split_once(':') else {
+        return false;
+    };
+    // What a digest identity has behind its user is a hash, which nobody is asked for.
+    let user = wanted.split(':').next().unwrap_or_default();
+    wanted_scheme == scheme && (wanted == id || scheme == "digest" && user == id)
+}

@@ -1,0 +1,79 @@
+//! What the listener, the connections and the server's handle have in common.
+
+use std::sync::{Arc, atomic::AtomicI64};
+
+use crate::{
+    config::Config,
+    data::saving::Saving,
+    net::{
+        handshake_deadlines::Fresh, limits::Limits, open_connections::Live, reachability::Door,
+        scratch::ScratchPool,
+    },
+    turn::{time_control::Movers, turns::Turns},
+    universe::universes::Universes,
+};
+
+/// What `gtmk` tells until `stmk` sets another.
+const TRACE_MASK: i64 = 306;
+
+/// What the listener, the connections and the handle share, for one universe.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) turns: Turns,
+    pub(crate) config: Config,
+    pub(crate) scratches: Arc<ScratchPool>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) fresh: Fresh,
+    /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
+    pub(crate) trace_mask: AtomicI64,
+    pub(crate) limits: Limits,
+    pub(crate) movers: Movers,
+    /// Only the server's own universe is saved.
+    pub(crate) saving: Saving,
+    /// Those behind the same port; only the server's own universe has some.
+    pub(crate) universes: Universes<Self>,
+    /// Whether the server can be reached; the server's own universe alone knows.
+    pub(crate) door: Door,
+}
+
+impl Shared {
+    /// For the server's own universe, on the calling runtime.
+    pub(crate) fn root(config: Config, turns: Turns) -> Self {
+        Self::with(
+            config,
+            turns,
+            Arc::default(),
+            Arc::default(),
+            Universes::here(),
+        )
+    }
+
+    /// For one behind the same port as another.
+    pub(crate) fn beside(root: &Self, config: Config, turns: Turns) -> Self {
+        let (scratches, live) = (Arc::clone(&root.scratches), Arc::clone(&root.live));
+        Self::with(config, turns, scratches, live, Universes::none())
+    }
+
+    fn with(
+        config: Config,
+        turns: Turns,
+        scratches: Arc<ScratchPool>,
+        live: Arc<Live>,
+        universes: Universes<Self>,
+    ) -> Self {
+        let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            turns,
+            config,
+            scratches,
+            live,
+            fresh: Fresh::new(handshake_ms),
+            trace_mask: AtomicI64::new(TRACE_MASK),
+            limits: Limits::default(),
+            movers: Movers::default(),
+            saving: Saving::default(),
+            universes,
+            door: Door::default(),
+        }
+    }
+}
