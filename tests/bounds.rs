@@ -27,7 +27,7 @@ use minikeeper_protocol::{
     AclList, ConnectRequest, Create, CreateMode, CreateOp, ErrorCode, MultiOp, MultiReadOp, Reader,
     ReplyHeader, Request, WatcherType, Xid, Zxid, frame,
 };
-use minikeeper_tests::{random::Random, wire};
+use minikeeper_test_kit::{random::Random, wire};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 /// Small enough to be met often, and large enough for every reply to a change.
@@ -381,7 +381,7 @@ fn requests(random: &mut Random) -> Vec<Request> {
 
 /// `MINIKEEPER_SEED` repeats a run.
 fn seed() -> u64 {
-    let seed = std::env::var("MINIKEEPER_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let seed = minikeeper_test_kit::random::seed_or(1);
     println!("MINIKEEPER_SEED={seed}");
     seed
 }

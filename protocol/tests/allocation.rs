@@ -3,8 +3,6 @@
 //! Counted is everything allocated while decoding, freed again or not, so that a vector made by
 //! a claimed length is seen even though the decoder fails afterwards.
 
-#[path = "common/property.rs"]
-mod property;
 #[path = "common/strategies.rs"]
 mod strategies;
 
@@ -15,7 +13,7 @@ use minikeeper_protocol::{
     ReplyHeader, ReplyRef, Request, RequestHeader, Stat, WatcherEvent, Xid, ZnodePath, Zxid, event,
     frame, jute, multi, path,
 };
-use property::check;
+use minikeeper_test_kit::property::check;
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 /// Allocated bytes allowed for each byte of input.

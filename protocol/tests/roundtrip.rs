@@ -1,7 +1,5 @@
 //! Whatever is encoded decodes to the same value, from exactly the bytes that were written.
 
-#[path = "common/property.rs"]
-mod property;
 #[path = "common/strategies.rs"]
 mod strategies;
 
@@ -13,7 +11,7 @@ use minikeeper_protocol::{
     Reader, Reply, ReplyHeader, ReplyRef, ReplyTooLong, Request, RequestHeader, Stat, WatcherEvent,
     Xid, Zxid, event, frame, jute, multi,
 };
-use property::check;
+use minikeeper_test_kit::property::check;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 const HEADER: ReplyHeader = ReplyHeader {

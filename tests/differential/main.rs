@@ -18,9 +18,7 @@ use minikeeper_tests::{
 
 /// Histories for the ordinary run of the tests; `MINIKEEPER_SEED` gives another start.
 fn plan(seeds: u64) -> Plan {
-    let seed = std::env::var("MINIKEEPER_SEED").map_or(1, |text| {
-        text.parse().expect("MINIKEEPER_SEED is a decimal number")
-    });
+    let seed = minikeeper_test_kit::random::seed_or(1);
     Plan {
         seed,
         seeds,

@@ -4,7 +4,7 @@
 use minikeeper_protocol::{
     ConnectRequest, CreateMode, ErrorCode, OpCode, Reply, Request, Xid, Zxid, frame, jute,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Scene, TIMEOUT_MS, memory_kib};
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use minikeeper::SessionId;
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 use serde_json::json;
 
 use crate::{

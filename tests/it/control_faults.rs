@@ -3,7 +3,7 @@
 use std::thread;
 
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 use serde_json::json;
 
 use crate::http::{Kept, done, get, post, said, scene};

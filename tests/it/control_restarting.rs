@@ -7,7 +7,7 @@ use std::{
 
 use minikeeper::blocking;
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::json;
 
 use crate::{

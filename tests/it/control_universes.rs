@@ -1,7 +1,7 @@
 //! Universes and snapshots over HTTP.
 
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::json;
 
 use crate::http::{done, get, post, said, scene};

@@ -2,7 +2,7 @@
 
 use minikeeper::{assert_tree, control, tree};
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::{Value, json};
 
 use crate::http::{done, get, post, request, said, scene};

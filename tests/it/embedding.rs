@@ -5,7 +5,7 @@ use std::{error::Error as _, net::SocketAddr, time::Duration};
 use expect_test::expect;
 use minikeeper::{Server, StartError, blocking};
 use minikeeper_protocol::{CreateMode, EventKind, SessionId, Zxid};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{
     TIMEOUT_MS, alone_with_memory, raise_open_files_limit, start, stuck_reader, wait_until,

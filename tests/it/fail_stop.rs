@@ -15,7 +15,7 @@ use minikeeper::{
     planted::{Planted, PlantedInEngine},
 };
 use minikeeper_protocol::{CreateMode, Request};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{Logged, TIMEOUT_MS, wait_until};
 

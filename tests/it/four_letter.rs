@@ -1,7 +1,7 @@
 //! Four-letter words. Source: reference section 18.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
-use minikeeper_tests::wire::{self, four_letter};
+use minikeeper_test_kit::wire::{self, four_letter};
 
 use crate::kit::Scene;
 

@@ -7,7 +7,7 @@
 //! were left out. Source: reference sections 18 and 20.1.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Xid};
-use minikeeper_tests::wire::{self, Wire, four_letter};
+use minikeeper_test_kit::wire::{self, Wire, four_letter};
 
 use crate::kit::{Scene, wait_until};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use minikeeper::Config;
-use minikeeper_tests::wire::PATIENCE;
+use minikeeper_test_kit::wire::PATIENCE;
 use serde_json::Value;
 
 use crate::kit::Scene;

@@ -11,7 +11,7 @@ use std::{
 
 use minikeeper::{Config, Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{ConnectResponse, CreateMode, MultiReadOp, Reply, Request, Xid, Zxid};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 use tokio::sync::oneshot;
 
 /// The session timeout most tests ask for.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use minikeeper_protocol::{
     CreateMode, ErrorCode, MultiOp, MultiReadOp, MultiResult, Reply, Request, Xid,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
 

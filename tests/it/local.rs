@@ -7,7 +7,7 @@ use minikeeper_protocol::{
     ConnectRequest, CreateMode, EventKind, OpCode, Reader, Reply, ReplyHeader, Request,
     WatcherEvent, Xid,
 };
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::TIMEOUT_MS;

@@ -8,7 +8,7 @@ use minikeeper::{Config, Keep, TxnLog, blocking, tree};
 use minikeeper_protocol::{
     AclList, ConnectRequest, Create, CreateMode, CreateOp, MultiOp, Request, Zxid,
 };
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use minikeeper_protocol::{ConnectRequest, CreateMode, Request, Xid, Zxid};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{
     Logged, Scene, TIMEOUT_MS, alone_with_memory, memory_kib, raise_open_files_limit, stuck_reader,

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use minikeeper::{ErrorCode, Fault, FaultError, OpCode, control};
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 use serde_json::{Value, json};
 
 use crate::{

@@ -4,7 +4,7 @@ use std::fs;
 
 use minikeeper::{DataDirError, ExportError, StartError, blocking};
 use minikeeper_protocol::{CreateMode, SessionId, Zxid};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{TIMEOUT_MS, scratch_dir};
 

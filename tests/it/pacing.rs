@@ -3,7 +3,7 @@
 use minikeeper_protocol::{
     ConnectRequest, CreateMode, EventKind, OpCode, Reply, Request, Xid, Zxid,
 };
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 
 use crate::kit::{Scene, TIMEOUT_MS};
 

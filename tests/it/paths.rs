@@ -1,7 +1,7 @@
 //! Path rules over the wire: which operation looks at what, and in which order.
 
 use minikeeper_protocol::{AclList, CreateMode, ErrorCode, Reply, Request};
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 
 use crate::kit::Scene;
 

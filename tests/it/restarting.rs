@@ -5,7 +5,7 @@ use std::{net::TcpStream, time::Duration};
 
 use minikeeper::{Keep, RestartError, blocking};
 use minikeeper_protocol::{ConnectResponse, CreateMode, SessionId, Zxid};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::TIMEOUT_MS;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper::RestoreError;
 use minikeeper_protocol::{CreateMode, ErrorCode, EventKind};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 

@@ -10,7 +10,7 @@ use minikeeper::{
     tree,
 };
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
 

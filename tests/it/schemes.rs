@@ -4,7 +4,7 @@
 
 use minikeeper::{Config, DigestAlgorithm};
 use minikeeper_protocol::{Acl, AclList, Create, CreateMode, ErrorCode, Perms, Request, Ustring};
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::Scene;
 

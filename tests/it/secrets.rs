@@ -8,7 +8,7 @@ use std::{fmt::Write as _, net::SocketAddr};
 use minikeeper_protocol::{
     Acl, AclList, Create, CreateMode, ErrorCode, EventKind, Perms, Reply, Request,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::{
     http::{answer, raw, request},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper::{SeedError, StartError, Tree, Universe, Znode, assert_tree, blocking, tree};
 use minikeeper_protocol::{AclList, Create, CreateMode, CreateOp, ErrorCode, EventKind, Request};
-use minikeeper_tests::{
+use minikeeper_test_kit::{
     random::Random,
     wire::{self, Wire},
 };
@@ -221,8 +221,7 @@ fn assertion_takes_a_universe_too() {
 /// trees of a client's making, through Rust, JSON and YAML into fresh servers.
 #[test]
 fn exported_trees_are_seeded_again_as_they_were() {
-    let seed = std::env::var("MINIKEEPER_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let seed = minikeeper_test_kit::random::seed_or(0);
     for round in seed..seed + ROUNDS {
         let server = start();
         let (mut client, _) = Wire::open(server.addr(), 10_000);

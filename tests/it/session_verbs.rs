@@ -9,7 +9,7 @@ use std::{
 
 use minikeeper::{Server as AsyncServer, SessionInfo, WatchKind, Who, blocking::Server};
 use minikeeper_protocol::{CreateMode, EventKind, Request, SessionId};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{Scene, TIMEOUT_MS, stuck_reader, wait_until};
 

@@ -6,7 +6,7 @@ use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, CreateMode, ErrorCode, EventKind, OpCode, Request, SessionId,
     Xid, Zxid,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Scene, TIMEOUT_MS, wait_until};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use minikeeper_protocol::{
     ConnectRequest, CreateMode, ErrorCode, MultiReadOp, OpCode, Request, Xid, Zxid,
 };
-use minikeeper_tests::wire::{self, Wire};
+use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Logged, TIMEOUT_MS, alone_with_memory, wait_until};
 

@@ -9,7 +9,7 @@ use std::{
 
 use minikeeper::{Config, Fault, OpCode, Server as AsyncServer, Znode, blocking::Server, tree};
 use minikeeper_protocol::{ConnectRequest, Create, CreateMode, EventKind, Request, Xid};
-use minikeeper_tests::{
+use minikeeper_test_kit::{
     random::Random,
     wire::{self, Wire},
 };
@@ -435,8 +435,7 @@ fn jump_past_a_delayed_request_is_that_of_a_session_which_says_nothing_until_the
 /// not ends exactly its timeout after it was heard of last.
 #[test]
 fn jumps_end_exactly_the_sessions_that_are_not_heard() {
-    let seed = std::env::var("MINIKEEPER_SEED").ok();
-    let seed = seed.map_or(1, |seed| seed.parse().unwrap());
+    let seed = minikeeper_test_kit::random::seed_or(1);
     println!("MINIKEEPER_SEED={seed}");
     let mut random = Random::new(seed);
     let mut below = |end: usize| random.below(end) as u64;

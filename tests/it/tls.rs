@@ -14,7 +14,7 @@ use minikeeper::Config;
 use minikeeper_protocol::{
     Acl, AclList, ConnectRequest, CreateMode, ErrorCode, Perms, Reply, Request, Xid,
 };
-use minikeeper_tests::{
+use minikeeper_test_kit::{
     random::Random,
     wire::{self, Wire},
 };
@@ -502,7 +502,7 @@ fn each_tls_record_has_bytes_of_one_frame_only() {
     ConnectRequest::new(TIMEOUT_MS).encode(&mut hello);
     reader.send(&hello);
     assert_eq!(reader.frames(1), 1);
-    let seed = std::env::var("MINIKEEPER_SEED").map_or(1, |text| text.parse().unwrap());
+    let seed = minikeeper_test_kit::random::seed_or(1);
     println!("MINIKEEPER_SEED={seed}");
     let mut random = Random::new(seed);
     for _ in 0..30 {

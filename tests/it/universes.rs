@@ -6,7 +6,7 @@ use minikeeper::{UniverseError, blocking};
 use minikeeper_protocol::{
     CreateMode, ErrorCode, EventKind, MultiOp, MultiResult, OpCode, Reply, Request, Zxid,
 };
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 
 use minikeeper::{Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{CreateMode, Request};
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, start};
 

@@ -14,32 +14,20 @@
 //! | --- | --- |
 //! | `seeds` | the tests: every seed, the same seed twice, planted bugs |
 //! | `run` | one run, and many |
-//! | `worlds` | what there is to contend for: one recipe a file |
-//! | `contender` | what contenders share: wishes, patience, giving back |
-//! | `judge`, `history` | what must hold at any time; what happened |
 //! | `chaos`, `site` | what goes wrong, and where |
-//! | `chance` | numbers from a seed |
-//! | `link`, `kit` | the link and its faults; servers and clients: those of the recipes' own tests |
+//!
+//! The contenders and their judge are those of `tests/src/sim`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    dead_code,
-    reason = "helpers of tests are not tests to the lint, and shared with others; time is paused"
+    reason = "helpers of tests are not tests to the lint; time is paused"
 )]
 
-mod chance;
 mod chaos;
-#[path = "../../recipes/client/tests/it/clock.rs"]
-mod clock;
-mod contender;
-mod history;
-mod judge;
-#[path = "../../recipes/tests/it/kit.rs"]
-mod kit;
-#[path = "../../recipes/client/tests/it/link.rs"]
-mod link;
 mod run;
 mod seeds;
 mod site;
-mod worlds;
+
+use minikeeper_test_kit::{clock, link, servers};
+use minikeeper_tests::sim::{chance, contender, history, judge, worlds};

@@ -9,6 +9,7 @@ use std::{
 };
 
 use minikeeper_recipes::Planted;
+use minikeeper_tests::sim::{CLIENTS, CONTENDERS};
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
@@ -24,11 +25,6 @@ use crate::{
 
 /// For how long all goes wrong, in each run.
 const CHAOS: Duration = Duration::from_secs(60);
-
-const CLIENTS: usize = 4;
-
-/// Two of them share a client, and so a session.
-pub(crate) const CONTENDERS: usize = 5;
 
 /// How long it may take to tell somebody of a loss: time passes only when everybody waits.
 const TOLD: Duration = Duration::from_millis(5);

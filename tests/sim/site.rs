@@ -7,7 +7,7 @@ use minikeeper_client::Client;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use crate::{kit, link::Link};
+use crate::{link::Link, servers};
 
 /// A server and its clients.
 pub(crate) struct Site {
@@ -18,10 +18,10 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn start(seed: u64, clients: usize) -> Self {
-        let server = kit::start().await;
+        let server = servers::start().await;
         let mut all = Vec::new();
         for number in 0..clients as u64 {
-            all.push(kit::client(&server, seed * 1_000 + number).await);
+            all.push(servers::client(&server, seed * 1_000 + number).await);
         }
         Self {
             server: Mutex::new(Some(server)),
@@ -42,7 +42,7 @@ impl Site {
         let server = self.server.lock().take();
         let state = server.expect("one restart at a time").state();
         sleep(down).await;
-        let server = kit::server().state(state).start().await.unwrap();
+        let server = servers::server().state(state).start().await.unwrap();
         let server = Arc::new(server);
         *self.server.lock() = Some(Arc::clone(&server));
         for (_, link) in &self.clients {

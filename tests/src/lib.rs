@@ -2,25 +2,21 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`wire`] | a deliberately dumb client over a blocking socket, able to send nonsense |
-//! | [`clock`] | how long something took |
 //! | [`drive`] | an engine with recorded effects and a clock moved by hand |
 //! | [`kept`] | changes as a log has them, to be made once more |
 //! | [`model`] | a naive tree, the reference that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
-//! | [`random`] | numbers from a seed |
 //! | [`sent`] | what a server sends, taken apart |
 //! | [`scenario`] | readable scripts on the level of the wire, and what they run on |
+//! | [`sim`] | contenders for every recipe, and their judge |
 //! | [`differential`] | scenarios and random histories on two servers at once |
 
-pub mod clock;
 pub mod differential;
 pub mod drive;
 pub mod kept;
 pub mod model;
-pub mod random;
 mod recorder;
 pub mod replay;
 pub mod scenario;
 pub mod sent;
-pub mod wire;
+pub mod sim;

@@ -5,10 +5,8 @@ use std::sync::{Arc, atomic::AtomicU64};
 use bytes::Bytes;
 use minikeeper::planted::Planted;
 use minikeeper_protocol::{Create, CreateMode, CreateOp, MultiOp, MultiReadOp, Request, Ustring};
-use minikeeper_tests::{
-    random::Random,
-    replay::{self, Summary},
-};
+use minikeeper_test_kit::random::Random;
+use minikeeper_tests::replay::{self, Summary};
 use tokio::sync::Barrier;
 
 use crate::{

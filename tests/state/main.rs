@@ -1,7 +1,6 @@
 //! The engine against scenarios and the model, and servers under concurrency against both.
 
 mod faults;
-mod fuzz;
 mod images;
 mod journal;
 mod linearizable;
@@ -13,17 +12,10 @@ mod scenarios;
 mod traces;
 mod traffic;
 
-/// The seed of every randomized test, so that a failure can be repeated:
-/// `MINIKEEPER_SEED=<number in the failure message>`.
-fn seed() -> u64 {
-    std::env::var("MINIKEEPER_SEED").map_or(0x6d69_6e69, |text| {
-        text.parse().expect("MINIKEEPER_SEED is a decimal number")
-    })
-}
+use minikeeper_test_kit::random::seed;
 
-/// How much longer than usual randomized tests run: `MINIKEEPER_EFFORT=<factor>`.
+/// How many times as long as usual random tests run: `MINIKEEPER_EFFORT`.
 fn effort() -> u32 {
-    std::env::var("MINIKEEPER_EFFORT").map_or(1, |text| {
-        text.parse().expect("MINIKEEPER_EFFORT is a decimal number")
-    })
+    let effort = minikeeper_test_kit::random::number_of_environment("MINIKEEPER_EFFORT", 1);
+    u32::try_from(effort).expect("MINIKEEPER_EFFORT is a small number")
 }

@@ -18,7 +18,7 @@ use crate::{
         PATH, SESSION_TIMEOUT, adapter, adapter_at, cut, expire, join, queue, settle, soon, start,
         until,
     },
-    proxy::{Mode, Proxy},
+    link::{Link, Mode},
 };
 
 fn lock(client: &Adapter) -> InterProcessMutex<Adapter> {
@@ -147,8 +147,9 @@ async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
     let server = start().await;
     let other = adapter(&server).await;
     let held = soon(lock(&other).acquire()).await.unwrap();
-    let link = Proxy::to(&server).await;
-    let victim = adapter_at(&link.address, SESSION_TIMEOUT).await;
+    let link = Link::to(&server);
+    let address = link.listen().await.unwrap();
+    let victim = adapter_at(&address, SESSION_TIMEOUT).await;
     until("it is connected", || {
         matches!(victim.standing(), Standing::Connected { .. })
     })
@@ -201,8 +202,9 @@ async fn h20_lost_reply_of_the_create_loses_no_place() {
 async fn h21_dropped_acquire_takes_its_znode_away() {
     // The create is answered when nobody waits for it any more; or it never is.
     let server = start().await;
-    let link = Proxy::to(&server).await;
-    let client = adapter_at(&link.address, SESSION_TIMEOUT).await;
+    let link = Link::to(&server);
+    let address = link.listen().await.unwrap();
+    let client = adapter_at(&address, SESSION_TIMEOUT).await;
     drop(soon(lock(&client).acquire()).await.unwrap());
     until("it is free", || queue(&server).is_empty()).await;
     for mode in [Mode::Pass, Mode::SwallowReplies] {
@@ -224,8 +226,9 @@ async fn h21_dropped_acquire_takes_its_znode_away() {
 #[tokio::test]
 async fn h11_dropped_guard_without_a_connection_frees_its_lock() {
     let server = start().await;
-    let link = Proxy::to(&server).await;
-    let client = adapter_at(&link.address, SESSION_TIMEOUT).await;
+    let link = Link::to(&server);
+    let address = link.listen().await.unwrap();
+    let client = adapter_at(&address, SESSION_TIMEOUT).await;
     let guard = soon(lock(&client).acquire()).await.unwrap();
     // The deletion is lost on the way, and the one after it.
     link.set(Mode::SwallowRequests);
@@ -241,8 +244,9 @@ async fn h11_dropped_guard_without_a_connection_frees_its_lock() {
 #[tokio::test]
 async fn dropped_release_goes_on() {
     let server = start().await;
-    let link = Proxy::to(&server).await;
-    let client = adapter_at(&link.address, SESSION_TIMEOUT).await;
+    let link = Link::to(&server);
+    let address = link.listen().await.unwrap();
+    let client = adapter_at(&address, SESSION_TIMEOUT).await;
     let guard = soon(lock(&client).acquire()).await.unwrap();
     link.set(Mode::SwallowRequests);
     let release = tokio::time::timeout(Duration::from_millis(20), guard.release());

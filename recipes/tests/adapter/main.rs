@@ -8,7 +8,7 @@
 //!
 //! | module | what belongs there |
 //! | --- | --- |
-//! | `kit`, `proxy` | servers, clients, helpers; a link that misbehaves |
+//! | `kit` | servers, clients, helpers |
 //! | `locks` | mutex, semaphore mutex, read/write lock, semaphore, multi-lock |
 //! | `leaders` | latch, selector |
 //! | `others` | shared count, counter, barriers, persistent node |
@@ -22,8 +22,6 @@
     reason = "helpers of tests are not tests to the lint; sleeps are real here"
 )]
 
-#[path = "../../client/tests/it/clock.rs"]
-mod clock;
 mod faults;
 mod interop;
 mod kit;
@@ -31,4 +29,5 @@ mod leaders;
 mod locks;
 mod others;
 mod promises;
-mod proxy;
+
+use minikeeper_test_kit::{clock, link};

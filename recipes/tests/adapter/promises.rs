@@ -13,7 +13,7 @@ use minikeeper_recipes::{
 use crate::{
     clock,
     kit::{PATH, SESSION_TIMEOUT, adapter, adapter_at, cut, expire, queue, soon, start, until},
-    proxy::{Mode, Proxy},
+    link::{Link, Mode},
 };
 
 /// Short enough to be waited for.
@@ -28,8 +28,9 @@ const fn is_by_time(loss: Loss) -> bool {
 async fn lost_is_known_before_another_can_be_granted() {
     // The server heard the last request after it was made, and waits for the whole timeout.
     let server = start().await;
-    let link = Proxy::to(&server).await;
-    let client = adapter_at(&link.address, SHORT).await;
+    let link = Link::to(&server);
+    let address = link.listen().await.unwrap();
+    let client = adapter_at(&address, SHORT).await;
     let lock = InterProcessMutex::new(client.clone(), PATH).unwrap();
     let guard = soon(lock.acquire()).await.unwrap();
     let deadline = guard.deadline().unwrap();

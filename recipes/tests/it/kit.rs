@@ -1,48 +1,17 @@
 //! A server, clients on it, and what tests of locks ask again and again.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use minikeeper::Server;
-use minikeeper_client::{Client, ClientBuilder};
+use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
-use tokio::time::timeout;
+pub(crate) use minikeeper_test_kit::servers::{
+    PATIENCE, SESSION_TIMEOUT, client, client_builder as builder, soon, start, until,
+};
 
 use crate::link::Link;
 
-/// Longer than anything here takes, on time that passes only when everybody waits.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-
-pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
-
 pub(crate) const PATH: &str = "/locks/a";
-
-pub(crate) fn server() -> minikeeper::Builder {
-    // The first zxid comes from the time of day otherwise, and no run would be like another.
-    Server::builder()
-        .initial_zxid(0)
-        .tick_time(Duration::from_millis(100))
-        .session_timeout_min(Duration::from_millis(200))
-        .session_timeout_max(Duration::from_secs(60))
-        .configure(|config| config.container_check_interval_ms = 10)
-}
-
-pub(crate) async fn start() -> Arc<Server> {
-    Arc::new(server().start().await.unwrap())
-}
-
-pub(crate) fn builder(link: &Link, seed: u64) -> ClientBuilder {
-    Client::builder("server")
-        .unwrap()
-        .session_timeout(SESSION_TIMEOUT)
-        .seed(seed)
-        .transport(link.clone())
-}
-
-/// A client over a link of its own.
-pub(crate) async fn client(server: &Arc<Server>, seed: u64) -> (Client, Link) {
-    let link = Link::to(server);
-    (builder(&link, seed).connect().await.unwrap(), link)
-}
 
 /// A contender for the mutex at [`PATH`], with a session of its own.
 pub(crate) struct Contender {
@@ -73,19 +42,4 @@ pub(crate) fn both_ways() -> [LockOptions; 2] {
 /// The names in the lock's directory.
 pub(crate) fn queue(server: &Server) -> Vec<String> {
     server.children(PATH).unwrap_or_default()
-}
-
-/// Waits until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
-}
-
-/// Waits for something that must come.
-pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("it comes in the end")
 }

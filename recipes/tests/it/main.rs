@@ -44,8 +44,6 @@ mod atomic;
 mod barriers;
 mod cancelling;
 mod claims;
-#[path = "../../client/tests/it/clock.rs"]
-mod clock;
 mod costs;
 mod error_sweep;
 mod every;
@@ -57,8 +55,6 @@ mod kit;
 mod latch_faults;
 mod leader_latch;
 mod leader_selector;
-#[path = "../../client/tests/it/link.rs"]
-mod link;
 mod local_hand_over;
 mod loss;
 mod multi_lock;
@@ -76,3 +72,5 @@ mod simple;
 mod sweeps;
 mod thrift;
 mod wire;
+
+use minikeeper_test_kit::{clock, link};

@@ -14,6 +14,7 @@ use std::{
 use minikeeper::Server;
 use minikeeper_client::Client;
 use minikeeper_recipes::LockOptions;
+use minikeeper_test_kit::random::seed_or;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -319,10 +320,7 @@ const STRIDE: usize = 97;
 )]
 fn cut_at_bytes(recipe: Recipe) {
     let is_full = std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full");
-    let seed = match std::env::var("MINIKEEPER_SEED") {
-        Ok(seed) => seed.parse().expect("MINIKEEPER_SEED is a number"),
-        Err(_) => RandomState::new().hash_one(recipe as u8),
-    };
+    let seed = seed_or(RandomState::new().hash_one(recipe as u8));
     println!("MINIKEEPER_SEED={seed}");
     let stride = if is_full { 1 } else { STRIDE };
     let first = usize::try_from(seed % stride as u64).expect("it is below the stride");

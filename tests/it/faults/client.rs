@@ -8,7 +8,7 @@ use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, EventKind, OpCode, Reader, Reply, ReplyHeader, Request,
     WatcherEvent, Xid,
 };
-use minikeeper_tests::wire::PATIENCE;
+use minikeeper_test_kit::wire::PATIENCE;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
     net::TcpStream,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper::{Fault, OpCode, Server};
 use minikeeper_protocol::CreateMode;
-use minikeeper_tests::wire::{self, PATIENCE};
+use minikeeper_test_kit::wire::{self, PATIENCE};
 
 use super::client::Scene;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper::{Fault, OpCode, Server};
 use minikeeper_protocol::{CreateMode, EventKind, Request};
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 use tokio::io::AsyncWriteExt as _;
 
 use super::client::{Client, Scene, both};

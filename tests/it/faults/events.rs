@@ -2,7 +2,7 @@
 
 use minikeeper::Fault;
 use minikeeper_protocol::{CreateMode, EventKind, Request};
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 
 use super::client::both;
 

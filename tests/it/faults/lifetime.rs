@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minikeeper::{ErrorCode, Fault, FaultError, NotHit, OpCode, blocking};
 use minikeeper_protocol::Request;
-use minikeeper_tests::wire::{self, PATIENCE, Wire};
+use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use super::client::both;
 use crate::kit::TIMEOUT_MS;

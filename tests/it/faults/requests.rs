@@ -2,7 +2,7 @@
 
 use minikeeper::{ErrorCode, Fault, FaultOp, OpCode};
 use minikeeper_protocol::{CreateMode, MultiOp, Reply, Request};
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 
 use super::client::{Scene, both};
 

@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use minikeeper::{Fault, FaultOp, OpCode};
 use minikeeper_protocol::{ConnectRequest, CreateMode, Request, Zxid};
-use minikeeper_tests::wire;
+use minikeeper_test_kit::wire;
 
 use super::client::both;
 use crate::kit::TIMEOUT_MS;

@@ -5,7 +5,9 @@ mod requests;
 use std::collections::VecDeque;
 
 use super::{history::Step, known::Avoid, side::Side};
-use crate::{random::Random, scenario::Line};
+use minikeeper_test_kit::random::Random;
+
+use crate::scenario::Line;
 
 /// Names of connections; the last ones are spare, for sessions that move.
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];

@@ -10,7 +10,7 @@ use super::{
     server::Server,
     shrink::shrink,
 };
-use crate::clock::Stopwatch;
+use minikeeper_test_kit::clock::Stopwatch;
 
 /// How often a history is played again at most, to make it smaller.
 const SHRINK_RUNS: usize = 3_000;

@@ -1,17 +1,14 @@
 //! A server, and clients on it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use minikeeper::Server;
 use minikeeper_client::{Client, ClientBuilder, ConnectionState, LostReason, States};
+use minikeeper_test_kit::servers::client_builder;
+pub(crate) use minikeeper_test_kit::servers::{PATIENCE, SESSION_TIMEOUT, start, until};
 use tokio::time::timeout;
 
 use crate::link::Link;
-
-/// Longer than anything here takes, on time that passes only when everybody waits.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-
-pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub(crate) struct Scene {
     pub(crate) server: Arc<Server>,
@@ -31,20 +28,8 @@ pub(crate) async fn scene() -> Scene {
     }
 }
 
-pub(crate) async fn start() -> Arc<Server> {
-    let builder = Server::builder()
-        .tick_time(Duration::from_millis(100))
-        .session_timeout_min(Duration::from_millis(200))
-        .session_timeout_max(Duration::from_secs(60));
-    Arc::new(builder.start().await.unwrap())
-}
-
 pub(crate) fn builder(link: &Link) -> ClientBuilder {
-    Client::builder("server")
-        .unwrap()
-        .session_timeout(SESSION_TIMEOUT)
-        .seed(1)
-        .transport(link.clone())
+    client_builder(link, 1)
 }
 
 impl Scene {
@@ -52,16 +37,6 @@ impl Scene {
     pub(crate) async fn other(&self) -> Client {
         builder(&Link::to(&self.server)).connect().await.unwrap()
     }
-}
-
-/// Waits until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
 }
 
 /// Waits for a change of state that fits.

@@ -19,13 +19,13 @@
 )]
 
 mod acceptance;
-mod clock;
 mod connection_states;
 mod cuts;
 mod failed_delete;
 mod kit;
-mod link;
 mod operations;
 mod sessions;
 mod watcher_removal;
 mod watches;
+
+use minikeeper_test_kit::{clock, link};

@@ -7,7 +7,9 @@ use minikeeper::{ErrorCode, Fault, FaultOp, Keep, Server, SessionId};
 use minikeeper_client::Client;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::{chance::Chance, clock, judge::Judge, run::CLIENTS, worlds::World};
+use minikeeper_tests::sim::CLIENTS;
+
+use crate::{chance::Chance, clock, judge::Judge, worlds::World};
 
 /// Errors that say that a request was not carried out and may be made again.
 const ERRORS: [ErrorCode; 5] = [

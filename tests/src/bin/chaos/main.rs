@@ -4,7 +4,7 @@
 //! faults come from a seed for a while; then all is well, and everybody must be served once more
 //! in time, and leave nothing behind. Judged are, at every grant and now and then: who else
 //! believes to hold the same, whether tokens grow in the order of grants, and whether those who
-//! lost something are told. The contenders and the judge are those of `tests/sim`, which runs
+//! lost something are told. The contenders and the judge are those of the simulation `tests/sim`, which runs
 //! each recipe by itself on time that only passes when everybody waits. Threads and sockets make
 //! a run from the same seed alike, not the same.
 //!
@@ -15,30 +15,19 @@
     clippy::print_stderr,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    dead_code,
-    reason = "a program that reports; it shares its contenders with tests"
+    reason = "a program that reports"
 )]
 
-#[path = "../../../sim/chance.rs"]
-mod chance;
-#[path = "../../../../recipes/client/tests/it/clock.rs"]
-mod clock;
-#[path = "../../../sim/contender.rs"]
-mod contender;
 mod faults;
-#[path = "../../../sim/history.rs"]
-mod history;
-#[path = "../../../sim/judge.rs"]
-mod judge;
 mod memory;
 mod run;
-#[path = "../../../sim/worlds/mod.rs"]
-mod worlds;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
 use minikeeper::Server;
+use minikeeper_test_kit::clock;
+use minikeeper_tests::sim::{chance, contender, history, judge, worlds};
 
 use self::{faults::FaultKind, history::Totals, run::Round};
 

@@ -6,6 +6,8 @@ use minikeeper::Server;
 use minikeeper_client::Client;
 use tokio::time::{sleep, sleep_until, timeout};
 
+use minikeeper_tests::sim::{CLIENTS, CONTENDERS};
+
 use crate::{
     chance::Chance,
     clock,
@@ -16,12 +18,6 @@ use crate::{
     memory,
     worlds::World,
 };
-
-/// Of each recipe.
-pub(crate) const CLIENTS: usize = 4;
-
-/// Of each recipe. Two of them share a client, and so a session.
-pub(crate) const CONTENDERS: usize = 5;
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 

@@ -8,7 +8,7 @@ use minikeeper_recipes::{
     InterProcessSemaphoreMutex, InterProcessSemaphoreV2, LatchError, LatchOptions, LeaderLatch,
     Leadership, LockError, LockOptions, Status,
 };
-use minikeeper_tests::clock::Stopwatch;
+use minikeeper_test_kit::clock::Stopwatch;
 use parking_lot::Mutex;
 
 use crate::{

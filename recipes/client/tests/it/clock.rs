@@ -1,7 +1,0 @@
-//! The only file of these tests that reads time.
-
-use tokio::time::Instant;
-
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}

@@ -1,0 +1,129 @@
+//! Runs the functions of the fuzz targets over their seeds and over random bytes.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+};
+
+use minikeeper_fuzz::{BODIES, Body};
+use minikeeper_test_kit::random::{Random, number_of_environment, seed};
+
+/// Inputs for each function, half of them random bytes and half of them seeds with random changes.
+fn inputs(name: &str) -> u64 {
+    let inputs = match name {
+        // A whole engine, checked after each operation.
+        "engine_ops" | "read_log" | "replay_changes" => 800,
+        _ => 20_000,
+    };
+    inputs * number_of_environment("MINIKEEPER_EFFORT", 1)
+}
+
+#[test]
+fn every_function_has_a_target_of_its_name() {
+    let manifest = fs::read_to_string(folder().join("Cargo.toml")).unwrap();
+    for (name, _) in BODIES {
+        let target = folder().join(format!("fuzz_targets/{name}.rs"));
+        let target = fs::read_to_string(target).unwrap();
+        assert!(
+            target.contains(&format!("minikeeper_fuzz::{name}(data)")),
+            "{name}"
+        );
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn functions_pass_over_the_seeds_of_all() {
+    let seeds: Vec<_> = BODIES.iter().flat_map(|(name, _)| seeds(name)).collect();
+    for body in BODIES {
+        for input in &seeds {
+            run(*body, input, "a seed file");
+        }
+    }
+}
+
+#[test]
+fn functions_pass_over_random_bytes() {
+    let seed = seed();
+    for body in BODIES {
+        let mut random = Random::new(seed);
+        let seeds = seeds(body.0);
+        for number in 0..inputs(body.0) {
+            let input = if number % 2 == 0 {
+                random_bytes(body.0, &mut random)
+            } else {
+                let mut input = seeds[random.below(seeds.len())].clone();
+                mutate(&mut input, &mut random);
+                input
+            };
+            let origin = format!("MINIKEEPER_SEED={seed}, input {number}");
+            run(*body, &input, &origin);
+        }
+    }
+}
+
+fn run((name, body): Body, input: &[u8], origin: &str) {
+    // The panic itself prints what was broken; here is what broke it.
+    if catch_unwind(AssertUnwindSafe(|| body(input))).is_err() {
+        let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+        panic!("{name} fails on {hex} ({origin})");
+    }
+}
+
+/// Bytes of any value, or of those few that make paths, lengths and small numbers.
+fn random_bytes(name: &str, random: &mut Random) -> Vec<u8> {
+    let common = b"\0\0\0\x01\x02\x04\x08\xff/.ab\x7f";
+    let is_engine = name == "engine_ops";
+    let is_any = is_engine || random.one_in(2);
+    let length = random.below(if is_engine { 400 } else { 96 });
+    // Sessions first, or the engine refuses everything.
+    let mut bytes = match is_engine {
+        true => vec![0x00, 0x64, 0x40, 0x64, 0x80, 0x64],
+        false => Vec::new(),
+    };
+    bytes.extend((0..length).map(|_| match is_any {
+        true => random.byte(),
+        false => random.pick(common),
+    }));
+    bytes
+}
+
+/// Makes one to four changes of the kinds that break decoders.
+fn mutate(input: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(input.len() + 1);
+        match random.below(5) {
+            0 => input.truncate(at),
+            1 => input.insert(at, random.byte()),
+            2 if at < input.len() => {
+                input.remove(at);
+            }
+            3 if at < input.len() => input[at] ^= 1 << random.below(8),
+            _ => {
+                let ends = [i32::MAX, i32::MIN, -1, -2, 0, 1, 0xfffff];
+                let int = random.pick(&ends).to_be_bytes();
+                let end = input.len().min(at + int.len());
+                input.splice(at..end, int);
+            }
+        }
+    }
+}
+
+/// The seed files of a function.
+fn seeds(name: &str) -> Vec<Vec<u8>> {
+    let mut files: Vec<_> = fs::read_dir(folder().join("seeds").join(name))
+        .expect("each function has a folder of seeds")
+        .map(|entry| entry.expect("the folder is readable").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{name} has seeds");
+    files
+        .iter()
+        .map(|file| fs::read(file).expect("the file is readable"))
+        .collect()
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}

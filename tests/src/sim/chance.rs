@@ -1,0 +1,53 @@
+//! Random choices from a seed.
+
+use std::time::Duration;
+
+use minikeeper_recipes::{ErrorPolicy, LockOptions};
+use minikeeper_test_kit::random::Random;
+
+/// Random choices from a seed.
+pub struct Chance(Random);
+
+impl Chance {
+    pub const fn from_seed(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0.number() % bound
+    }
+
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub fn millis(&mut self, below: u64) -> Duration {
+        self.0.millis(below)
+    }
+
+    /// One of the ways to go about a lock: Curator's, the default, or any mixture.
+    pub fn options(&mut self) -> LockOptions {
+        let mut options = match self.below(4) {
+            0 => return LockOptions::curator_exact(),
+            1 => return LockOptions::default(),
+            _ => LockOptions::default(),
+        };
+        options.create_and_list_together = self.once_in(2);
+        options.look_ahead = usize::try_from(self.below(4)).unwrap_or_default();
+        options.nearest_writer = self.once_in(2);
+        options.peek = self.once_in(2);
+        options.watch_own = self.once_in(2);
+        options.leave_at_once = self.once_in(2);
+        options.names_only = self.once_in(2);
+        options.leases_together = self.once_in(2);
+        options
+    }
+
+    pub fn error_policy(&mut self) -> ErrorPolicy {
+        if self.once_in(2) {
+            ErrorPolicy::Standard
+        } else {
+            ErrorPolicy::Session
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Who holds what, as the holders see it, and whether they may.
+//!
+//! A holder counts until it has given its hold up or can know of its loss. Only a session that the
+//! server ends before its time is none of its business: nobody can know of that before he is told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use minikeeper_client::Epoch;
+use minikeeper_recipes::FencingToken;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use minikeeper_test_kit::clock;
+
+use crate::sim::history::History;
+
+/// For how long somebody may go by a maximum that has been changed: longer than a client without
+/// a word from its server believes in its session.
+const STALE: Duration = Duration::from_secs(10);
+
+/// What a hold is, and so what it goes together with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// With nothing.
+    Exclusive,
+    /// With others of its kind.
+    Read,
+    /// The same, of one who wrote until now: nobody writes in between.
+    ReadOn,
+    /// With so many in all as there are.
+    Leases(u32),
+    /// With nothing. The same leader may come back with the token it had.
+    Leader,
+}
+
+impl Kind {
+    const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadOn)
+    }
+}
+
+/// What somebody was granted.
+pub struct Hold {
+    /// Which client it belongs to.
+    pub client: usize,
+    /// Which of the contenders.
+    pub who: usize,
+    pub recipe: &'static str,
+    pub lock: &'static str,
+    pub kind: Kind,
+    pub token: FencingToken,
+    pub epoch: Epoch,
+    /// Whether the holder believes in it, at the first look.
+    pub is_believed: Box<dyn Fn() -> bool + Send>,
+}
+
+/// A hold that was granted, to end it by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HoldId(u64);
+
+/// The greatest token of one lock so far.
+#[derive(Clone, Copy)]
+struct Newest {
+    token: FencingToken,
+    who: usize,
+    /// The greatest one that shuts readers out.
+    exclusive: FencingToken,
+}
+
+impl Default for Newest {
+    fn default() -> Self {
+        let token = FencingToken { czxid: 0, pass: 0 };
+        Self {
+            token,
+            who: 0,
+            exclusive: token,
+        }
+    }
+}
+
+struct State {
+    /// How long it may take to tell somebody of a loss.
+    told: Duration,
+    /// Whether who is granted leases says so before the next one is. Not so on several threads.
+    is_in_order: bool,
+    /// What was counted up to, by counter.
+    counted: BTreeSet<(&'static str, i64)>,
+    /// Since when the barrier is there for certain.
+    barrier: Option<Instant>,
+    history: History,
+    holds: BTreeMap<HoldId, Hold>,
+    /// Since when holders could know of their loss who wait to be told of it.
+    doubted: BTreeMap<HoldId, Instant>,
+    /// Whose holders do something else just now than to wait for their loss.
+    unattended: BTreeSet<HoldId>,
+    next: u64,
+    newest: BTreeMap<&'static str, Newest>,
+    /// By client: up to which session they were ended before their time.
+    expired: Vec<Epoch>,
+    /// Maxima of leases, and since when they are not in force any more.
+    maxima: Vec<(u32, Option<Instant>)>,
+}
+
+/// Judges everything that contenders are granted, and writes the history.
+pub struct Judge(Mutex<State>);
+
+impl Judge {
+    pub fn new(clients: usize, told: Duration, is_in_order: bool) -> Self {
+        Self(Mutex::new(State {
+            told,
+            is_in_order,
+            counted: BTreeSet::new(),
+            barrier: None,
+            history: History::begin(),
+            holds: BTreeMap::new(),
+            doubted: BTreeMap::new(),
+            unattended: BTreeSet::new(),
+            next: 0,
+            newest: BTreeMap::new(),
+            expired: vec![Epoch(0); clients],
+            maxima: Vec::new(),
+        }))
+    }
+
+    pub fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
+        act(&mut self.0.lock().history)
+    }
+
+    pub fn event(&self, name: &'static str) {
+        self.0.lock().history.event(name);
+    }
+
+    /// Somebody got what is no hold.
+    pub fn gained(&self, recipe: &'static str) {
+        let totals = &mut self.0.lock().history.totals;
+        *totals.grants.entry(recipe).or_default() += 1;
+    }
+
+    /// Somebody has counted up to there, and nobody else has.
+    pub fn counted(&self, recipe: &'static str, counter: &'static str, to: i64) {
+        self.gained(recipe);
+        let mut state = self.0.lock();
+        if !state.counted.insert((counter, to)) {
+            let what = format!("{counter} is counted up to {to} twice");
+            state.history.violation(what);
+        }
+    }
+
+    /// Nobody may pass the barrier from here on.
+    pub fn barrier_is_set(&self) {
+        self.0.lock().barrier.get_or_insert_with(clock::now);
+    }
+
+    /// Until now.
+    pub fn barrier_may_go(&self) {
+        self.0.lock().barrier = None;
+    }
+
+    /// Whether the barrier has been there all the time since then.
+    pub fn is_set_since_before(&self, then: Instant) -> bool {
+        self.0.lock().barrier.is_some_and(|since| since < then)
+    }
+
+    pub fn violation(&self, what: String) {
+        self.0.lock().history.violation(what);
+    }
+
+    pub fn fault(&self, name: &'static str, client: Option<usize>) {
+        let history = &mut self.0.lock().history;
+        *history.totals.faults.entry(name).or_default() += 1;
+        match client {
+            Some(client) => history.line(format_args!("fault: {name} of client {client}")),
+            None => history.line(format_args!("fault: {name}")),
+        }
+    }
+
+    /// The server has ended this session, and those before it.
+    pub fn expired(&self, client: usize, epoch: Epoch) {
+        self.0.lock().expired[client] = epoch;
+    }
+
+    /// This many leases may be given from now on.
+    pub fn maximum_may_be(&self, max: u32) {
+        let mut state = self.0.lock();
+        state.history.line(format_args!("maximum may be {max}"));
+        state.maxima.push((max, None));
+    }
+
+    /// This many and no others.
+    pub fn maximum_is(&self, max: u32) {
+        let mut state = self.0.lock();
+        state.history.line(format_args!("maximum is {max}"));
+        for (_, until) in &mut state.maxima {
+            until.get_or_insert_with(clock::now);
+        }
+        state.maxima.push((max, None));
+    }
+
+    pub fn granted(&self, hold: Hold) -> HoldId {
+        let mut state = self.0.lock();
+        let id = HoldId(state.next);
+        state.next += 1;
+        let Hold {
+            who, lock, token, ..
+        } = hold;
+        state
+            .history
+            .line(format_args!("{who}: {lock} {:?} token {token}", hold.kind));
+        if !state.counts(&hold) {
+            // It was lost on its way, and whoever looks sees that.
+            state.history.event("granted and lost at once");
+            return id;
+        }
+        *state.history.totals.grants.entry(hold.recipe).or_default() += 1;
+        let order = state.order(&hold);
+        state.holds.insert(id, hold);
+        for what in state.exclusion(id).into_iter().chain(order) {
+            state.history.violation(what);
+        }
+        id
+    }
+
+    /// Looks at all that are believed in just now.
+    pub fn look(&self) {
+        let mut state = self.0.lock();
+        let ids: Vec<_> = state.holds.keys().copied().collect();
+        for id in ids {
+            let what = if state.counts(&state.holds[&id]) {
+                state.exclusion(id)
+            } else {
+                state.not_told(id)
+            };
+            if let Some(what) = what {
+                state.history.violation(what);
+            }
+        }
+    }
+
+    /// Its holder does not wait for its loss from here on.
+    pub fn unattended(&self, id: HoldId) {
+        self.0.lock().unattended.insert(id);
+    }
+
+    pub fn ended(&self, id: HoldId) {
+        let mut state = self.0.lock();
+        state.doubted.remove(&id);
+        if let Some(Hold { who, lock, .. }) = state.holds.remove(&id) {
+            state.history.line(format_args!("{who}: gives up {lock}"));
+        }
+    }
+}
+
+impl State {
+    fn counts(&self, hold: &Hold) -> bool {
+        hold.epoch > self.expired[hold.client] && (hold.is_believed)()
+    }
+
+    /// Whether somebody waits to be told of a loss that he could see.
+    fn not_told(&mut self, id: HoldId) -> Option<String> {
+        let hold = &self.holds[&id];
+        if (hold.is_believed)() || self.unattended.contains(&id) {
+            return None;
+        }
+        let now = clock::now();
+        let since = *self.doubted.entry(id).or_insert(now);
+        (now > since + self.told)
+            .then(|| format!("{} is not told of its loss of {}", hold.who, hold.lock))
+    }
+
+    /// Whether it goes together with the holds there are.
+    fn exclusion(&self, id: HoldId) -> Option<String> {
+        let new = &self.holds[&id];
+        let others = self.holds.iter().filter(|(other, _)| **other != id);
+        let others = others.map(|(_, hold)| hold);
+        let mut others = others.filter(|hold| hold.lock == new.lock && self.counts(hold));
+        if let Kind::Leases(count) = new.kind {
+            let leases = |hold: &Hold| match hold.kind {
+                Kind::Leases(count) => count,
+                _ => 0,
+            };
+            let all = count + others.map(leases).sum::<u32>();
+            let is_fresh =
+                |until: &Option<Instant>| until.is_none_or(|until| clock::now() < until + STALE);
+            let maxima = self.maxima.iter().filter(|(_, until)| is_fresh(until));
+            let max = maxima.map(|(max, _)| *max).max().unwrap_or(0);
+            return (all > max)
+                .then(|| format!("{all} leases with those of {}, {max} there are", new.who));
+        }
+        let other = others.find(|hold| !(hold.kind.reads() && new.kind.reads()))?;
+        Some(format!(
+            "{} holds {} that {} is granted: {:?}, {:?}",
+            other.who, new.lock, new.who, other.kind, new.kind
+        ))
+    }
+
+    /// Whether tokens grow from grant to grant, and so contenders are served in the order in which
+    /// they came.
+    fn order(&mut self, new: &Hold) -> Option<String> {
+        let newest = self.newest.entry(new.lock).or_default();
+        let (token, before) = (new.token, *newest);
+        let is_ok = match new.kind {
+            Kind::Read => token > before.exclusive,
+            Kind::ReadOn => token == before.exclusive,
+            Kind::Leader if token == before.token => new.who == before.who,
+            Kind::Leases(_) if !self.is_in_order => true,
+            _ => token > before.token,
+        };
+        if token >= newest.token {
+            newest.token = token;
+            newest.who = new.who;
+        }
+        if !new.kind.reads() {
+            newest.exclusive = newest.exclusive.max(token);
+        }
+        (!is_ok).then(|| {
+            format!(
+                "{}: token {token} of {} after {} of {}",
+                new.lock, new.who, before.token, before.who
+            )
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! A shared count that everybody counts up, and whose changes everybody waits for.
+
+use minikeeper_client::Client;
+use minikeeper_recipes::{SharedCount, ValueError};
+use tokio::time::timeout;
+
+use crate::sim::contender::Contender;
+
+const PATH: &str = "/counts/many";
+
+pub(super) async fn contend(mut me: Contender) {
+    let count = loop {
+        let start = SharedCount::start(me.client.clone(), PATH, 0);
+        if let Some(Ok(count)) = me.must("a count", start).await {
+            break count;
+        }
+        if me.is_last {
+            return;
+        }
+    };
+    let mut changes = count.changes();
+    while me.goes_on().await {
+        if me.chance.once_in(2) {
+            // The change of somebody else, at least at the end.
+            let wait = me.chance.millis(2_000);
+            if let Ok(Ok(_)) = timeout(wait, changes.next()).await {
+                me.judge.event("told of a change");
+            }
+        }
+        change(&me, &count).await;
+        if me.is_last {
+            // Nothing is missed for good.
+            me.must("the newest count", newest(&me, &count)).await;
+        }
+    }
+}
+
+async fn change(me: &Contender, count: &SharedCount<Client>) {
+    loop {
+        let current = match me.must("the count", count.get()).await {
+            Some(Ok(current)) => current,
+            // Asked before all was well.
+            Some(Err(ValueError::Client(error))) if error.is_retryable() => continue,
+            Some(Err(error)) if me.is_last => {
+                return me.judge.violation(format!("{} no count: {error}", me.who));
+            }
+            _ => return,
+        };
+        let set = count.try_set(&current, current.value + 1);
+        match me.must("a change of the count", set).await {
+            Some(Ok(Some(new))) => {
+                return me.judge.counted("shared count", PATH, i64::from(new.value));
+            }
+            // Somebody else was faster.
+            Some(Ok(None)) => tokio::task::yield_now().await,
+            Some(Err(ValueError::Client(error))) if error.is_retryable() => {
+                me.judge.event("changed perhaps");
+            }
+            Some(Err(error)) if me.is_last => {
+                return me.judge.violation(format!("{} no change: {error}", me.who));
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Until what is known here is what a reader of the znode is told: by watches alone.
+async fn newest(me: &Contender, count: &SharedCount<Client>) {
+    let mut changes = count.changes();
+    loop {
+        let Ok(there) = me.client.get_data(PATH).await else {
+            continue;
+        };
+        let known = count.current().map(|current| current.mzxid);
+        if known.is_ok_and(|known| known >= there.stat.mzxid) {
+            return;
+        }
+        let _ = changes.next().await;
+    }
+}

@@ -1,0 +1,51 @@
+//! A double barrier that everybody enters and leaves, again and again.
+
+use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
+use tokio::time::sleep;
+
+use crate::sim::{CONTENDERS, contender::Contender};
+
+const PATH: &str = "/barriers/double";
+
+/// Of the last round, for which everybody comes exactly once.
+const LAST_PATH: &str = "/barriers/double-last";
+
+pub(super) async fn contend(mut me: Contender) {
+    let client = me.client.clone();
+    let barrier = DistributedDoubleBarrier::new(client.clone(), PATH, CONTENDERS).unwrap();
+    let last = DistributedDoubleBarrier::new(client, LAST_PATH, CONTENDERS).unwrap();
+    while me.goes_on().await {
+        let entered = if me.is_last {
+            me.must("entering", last.enter()).await
+        } else {
+            Some(barrier.enter_within(me.chance.millis(8_000)).await)
+        };
+        let member = match entered {
+            Some(Ok(member)) => member,
+            Some(Err(LockError::TimedOut { .. })) => {
+                me.judge.event("too few in time");
+                continue;
+            }
+            Some(Err(error)) if me.is_last => {
+                me.judge.violation(format!("{} not in: {error}", me.who));
+                continue;
+            }
+            _ => continue,
+        };
+        me.judge.gained("double barrier");
+        sleep(me.chance.millis(300)).await;
+        let left = if me.is_last {
+            me.must("leaving", member.leave()).await
+        } else {
+            Some(member.leave_within(me.chance.millis(8_000)).await)
+        };
+        match left {
+            Some(Ok(())) => me.judge.gained("double barrier, left"),
+            Some(Err(LockError::TimedOut { .. })) => me.judge.event("others stay"),
+            Some(Err(error)) if me.is_last => {
+                me.judge.violation(format!("{} not out: {error}", me.who));
+            }
+            _ => {}
+        }
+    }
+}

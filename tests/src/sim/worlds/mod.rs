@@ -1,0 +1,78 @@
+//! What there is to contend for, one recipe or family a file.
+
+mod barrier;
+mod count;
+mod counter;
+mod double_barrier;
+mod latch;
+mod local;
+mod multi_lock;
+mod mutex;
+mod node;
+mod read_write;
+mod selector;
+mod semaphore;
+mod semaphore_mutex;
+
+use crate::sim::contender::Contender;
+
+/// What a run is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum World {
+    Mutex,
+    ReadWrite,
+    Semaphore,
+    SemaphoreMutex,
+    MultiLock,
+    Latch,
+    Selector,
+    LocalHandOver,
+    Counter,
+    SharedCount,
+    PersistentNode,
+    Barrier,
+    DoubleBarrier,
+}
+
+impl World {
+    pub const ALL: [Self; 13] = [
+        Self::Mutex,
+        Self::ReadWrite,
+        Self::Semaphore,
+        Self::SemaphoreMutex,
+        Self::MultiLock,
+        Self::Latch,
+        Self::Selector,
+        Self::LocalHandOver,
+        Self::Counter,
+        Self::SharedCount,
+        Self::PersistentNode,
+        Self::Barrier,
+        Self::DoubleBarrier,
+    ];
+
+    /// That of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        let at = usize::try_from(seed % Self::ALL.len() as u64).unwrap_or_default();
+        Self::ALL[at]
+    }
+
+    /// One contender's part, until all is well and it has been served once more.
+    pub async fn contend(self, seed: u64, contender: Contender) {
+        match self {
+            Self::Mutex => mutex::contend(contender).await,
+            Self::ReadWrite => read_write::contend(contender).await,
+            Self::Semaphore => semaphore::contend(seed, contender).await,
+            Self::SemaphoreMutex => semaphore_mutex::contend(contender).await,
+            Self::MultiLock => multi_lock::contend(contender).await,
+            Self::Latch => latch::contend(contender).await,
+            Self::Selector => selector::contend(contender).await,
+            Self::LocalHandOver => local::contend(contender).await,
+            Self::Counter => counter::contend(contender).await,
+            Self::SharedCount => count::contend(contender).await,
+            Self::PersistentNode => node::contend(contender).await,
+            Self::Barrier => barrier::contend(contender).await,
+            Self::DoubleBarrier => double_barrier::contend(contender).await,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Sets of locks of several kinds that overlap, each taken in the same order.
+
+use std::sync::Arc;
+
+use minikeeper_client::Client;
+use minikeeper_recipes::{
+    InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock,
+    InterProcessSemaphoreMutex, MultiGuard, MultiMember, Status,
+};
+
+use crate::sim::{
+    contender::{Contender, own},
+    judge::Kind,
+};
+
+/// In the order in which everybody takes them.
+const PATHS: [&str; 4] = ["/locks/a", "/locks/b", "/locks/c", "/locks/d"];
+
+pub(super) async fn contend(mut me: Contender) {
+    while me.goes_on().await {
+        let (lock, members) = some(&mut me);
+        let guard = me
+            .get(|within| lock.acquire_within(within), || lock.acquire())
+            .await;
+        let Some(guard) = guard else { continue };
+        let guard = Arc::new(guard);
+        let mut holds = Vec::new();
+        for (&(path, kind), member) in members.iter().zip(guard.guards()) {
+            let held: Arc<MultiGuard<Client>> = Arc::clone(&guard);
+            let grant = (member.token(), member.epoch());
+            holds.push(
+                me.granted("member of a multi-lock", path, kind, grant, move || {
+                    !matches!(held.status(), Status::Lost(_))
+                }),
+            );
+        }
+        me.keep(guard.lost()).await;
+        for hold in holds {
+            me.judge.ended(hold);
+        }
+        me.give_back(own(guard), |guard| guard.release()).await;
+    }
+}
+
+/// A lock of two members or three.
+fn some(me: &mut Contender) -> (InterProcessMultiLock<Client>, Vec<(&'static str, Kind)>) {
+    let left_out = usize::try_from(me.chance.below(4)).unwrap();
+    let left_out_too = usize::try_from(me.chance.below(4)).unwrap();
+    let (mut members, mut kinds) = (Vec::new(), Vec::new());
+    for (at, path) in PATHS.into_iter().enumerate() {
+        if at == left_out || at == left_out_too {
+            continue;
+        }
+        let (client, options) = (me.client.clone(), me.options.clone());
+        let mut kind = Kind::Exclusive;
+        members.push(match at {
+            0 => InterProcessMutex::with_options(client, path, options)
+                .unwrap()
+                .into(),
+            1 => InterProcessSemaphoreMutex::with_options(client, path, options)
+                .unwrap()
+                .into(),
+            _ => {
+                let lock = InterProcessReadWriteLock::with_options(client, path, options).unwrap();
+                if me.chance.once_in(2) {
+                    kind = Kind::Read;
+                    MultiMember::Read(lock)
+                } else {
+                    MultiMember::Write(lock)
+                }
+            }
+        });
+        kinds.push((path, kind));
+    }
+    (InterProcessMultiLock::new(members), kinds)
+}

@@ -1,0 +1,110 @@
+//! Readers and writers, some of whom read on.
+
+use std::sync::Arc;
+
+use minikeeper_client::Client;
+use minikeeper_recipes::{Guard, InterProcessReadWriteLock, LockError, Owner, Status, WriteGuard};
+
+use crate::sim::{
+    contender::{Contender, own},
+    judge::{HoldId, Kind},
+};
+
+const PATH: &str = "/locks/read-write";
+
+pub(super) async fn contend(mut me: Contender) {
+    let (client, options) = (me.client.clone(), me.options.clone());
+    let lock = InterProcessReadWriteLock::with_options(client, PATH, options).unwrap();
+    let owner = Owner::new();
+    while me.goes_on().await {
+        match me.chance.below(4) {
+            0 => {
+                let writer = me
+                    .get(
+                        |within| lock.acquire_write_within(within),
+                        || lock.acquire_write(),
+                    )
+                    .await;
+                if let Some(writer) = writer {
+                    write(&mut me, writer).await;
+                }
+            }
+            1 => write_and_read(&mut me, &lock, &owner).await,
+            _ => {
+                let reader = me
+                    .get(
+                        |within| lock.acquire_read_within(within),
+                        || lock.acquire_read(),
+                    )
+                    .await;
+                if let Some(reader) = reader {
+                    read(&mut me, reader, Kind::Read).await;
+                }
+            }
+        }
+    }
+}
+
+/// Writes, and goes on as a reader at times.
+async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
+    let (hold, writer) = hold_to_write(me, writer);
+    me.keep(writer.lost()).await;
+    me.judge.ended(hold);
+    let writer = own(writer);
+    if me.chance.once_in(2) {
+        me.give_back(writer, |writer| writer.release()).await;
+        return;
+    }
+    match me.must("reading on", writer.downgrade()).await {
+        Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
+        Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
+        Some(Err(error)) => me.judge.violation(format!("no reading on: {error}")),
+    }
+}
+
+/// Reads under the own write lock, and goes on so when that is gone.
+async fn write_and_read(
+    me: &mut Contender,
+    lock: &InterProcessReadWriteLock<Client>,
+    owner: &Owner,
+) {
+    let writer = me
+        .get(
+            |within| lock.acquire_write_as_within(owner, within),
+            || lock.acquire_write_as(owner),
+        )
+        .await;
+    let Some(writer) = writer else { return };
+    let (hold, writer) = hold_to_write(me, writer);
+    me.judge.unattended(hold);
+    let reader = me.must("reading too", lock.acquire_read_as(owner)).await;
+    me.judge.ended(hold);
+    me.give_back(own(writer), |writer| writer.release()).await;
+    match reader {
+        Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
+        Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
+        Some(Err(error)) => me.judge.violation(format!("no reading too: {error}")),
+    }
+}
+
+fn hold_to_write(me: &Contender, writer: WriteGuard<Client>) -> (HoldId, Arc<WriteGuard<Client>>) {
+    let writer = Arc::new(writer);
+    let held = Arc::clone(&writer);
+    let grant = (writer.token(), writer.epoch());
+    let hold = me.granted("write lock", PATH, Kind::Exclusive, grant, move || {
+        !matches!(held.status(), Status::Lost(_))
+    });
+    (hold, writer)
+}
+
+async fn read(me: &mut Contender, reader: Guard<Client>, kind: Kind) {
+    let recipe = match kind {
+        Kind::ReadOn => "read lock of a writer",
+        _ => "read lock",
+    };
+    let reader = Arc::new(reader);
+    let hold = me.granted_guard(recipe, PATH, kind, &reader);
+    me.keep(reader.lost()).await;
+    me.judge.ended(hold);
+    me.give_back(own(reader), |reader| reader.release()).await;
+}
