@@ -3,8 +3,8 @@
 use minikeeper_protocol::{ConnectResponse, EventKind, ReplyHeader, ReplyRef, SessionId, Zxid};
 
 use crate::{
-    change::{Change, ChangeHead},
     input::ConnId,
+    persist::change::{Change, ChangeHead},
 };
 
 /// A watch event on its way out.

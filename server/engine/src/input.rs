@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
-use crate::{effects::Limit, identity::DigestAlgorithm, secret::Secret};
+use crate::{auth::digest_and_ip::DigestAlgorithm, effects::Limit, secret::Secret};
 
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);

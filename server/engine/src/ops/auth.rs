@@ -6,12 +6,14 @@ use bytes::Bytes;
 use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid, Zxid};
 
 use crate::{
-    answer::Answer,
+    auth::{
+        digest_and_ip as identity,
+        identities::{IDS_BYTES_MAX, Identity, Scheme},
+        sasl::{self, SaslError, Step},
+    },
     effects::{CloseReason, Effects, Limit},
-    identities::{IDS_BYTES_MAX, Identity, Scheme},
-    identity,
     input::ConnId,
-    sasl::{self, SaslError, Step},
+    ops::answer::Answer,
     state::{Caller, State},
 };
 

@@ -3,7 +3,11 @@
 //! Source: reference sections 10.5 and 15; the original's `ContainerManager`.
 
 use crate::{
-    effects::Effects, input::Now, journal, keys::ZnodeId, ops::delete, state::State, znode::Znode,
+    effects::Effects,
+    input::Now,
+    ops::delete,
+    persist::journal,
+    state::{State, keys::ZnodeId, znode::Znode},
 };
 
 /// Looks at every collectable if it is time to, and deletes those that are due, each with a zxid

@@ -7,15 +7,16 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    answer::Answer,
     effects::Effects,
-    journal,
-    keys::ZnodeId,
-    quota::{self, Growth},
-    state::{Caller, State},
-    tell,
-    tree::ZNODE_BYTES,
-    znode::{Owner, TTL_MS_MAX},
+    ops::{answer::Answer, events},
+    persist::journal,
+    state::{
+        Caller, State,
+        keys::ZnodeId,
+        quota::{self, Growth},
+        tree::ZNODE_BYTES,
+        znode::{Owner, TTL_MS_MAX},
+    },
 };
 
 pub(crate) fn create(
@@ -34,7 +35,7 @@ pub(crate) fn create(
             path.extend_from_slice(state.tree[id].path());
             if !state.watches.is_empty() {
                 let (acl, parent_acl) = state.acls_at(id);
-                tell::created(state, &path, acl, parent_acl, zxid, answer.effects);
+                events::created(state, &path, acl, parent_acl, zxid, answer.effects);
             }
             match request.op {
                 CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),

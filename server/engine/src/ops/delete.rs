@@ -5,13 +5,10 @@
 use minikeeper_protocol::{ErrorCode, Perms, Ustring, Zxid, path};
 
 use crate::{
-    answer::Answer,
     effects::Effects,
-    journal,
-    keys::ZnodeId,
-    state::{Caller, State},
-    tell,
-    tree::SPECIAL,
+    ops::{answer::Answer, events},
+    persist::journal,
+    state::{Caller, State, keys::ZnodeId, tree::SPECIAL},
 };
 
 pub(crate) fn delete(
@@ -45,7 +42,7 @@ pub(crate) fn delete_and_tell(
     path.extend_from_slice(state.tree[id].path());
     let (_, parent_acl) = state.acls_at(id);
     let acl = state.delete(id, zxid);
-    tell::deleted(state, &path, acl, parent_acl, zxid, effects);
+    events::deleted(state, &path, acl, parent_acl, zxid, effects);
     state.forget_acl(acl);
     state.scratch = path;
 }

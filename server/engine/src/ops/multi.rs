@@ -9,13 +9,13 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    answer::Answer,
     effects::{Effects, Limit},
-    journal,
-    keys::{AclId, ZnodeId},
-    ops::{create, delete, set},
-    state::{Caller, State},
-    tell,
+    ops::{answer::Answer, create, delete, events, set},
+    persist::journal,
+    state::{
+        Caller, State,
+        keys::{AclId, ZnodeId},
+    },
 };
 
 /// A change that waits until the whole multi has succeeded before it is told.
@@ -81,9 +81,9 @@ pub(crate) fn multi(
         let (acl, parent_acl) = *acls;
         let effects = &mut *answer.effects;
         match change {
-            Change::Created => tell::created(state, path, acl, parent_acl, zxid, effects),
-            Change::Deleted => tell::deleted(state, path, acl, parent_acl, zxid, effects),
-            Change::DataChanged => tell::data_changed(state, path, acl, zxid, effects),
+            Change::Created => events::created(state, path, acl, parent_acl, zxid, effects),
+            Change::Deleted => events::deleted(state, path, acl, parent_acl, zxid, effects),
+            Change::DataChanged => events::data_changed(state, path, acl, zxid, effects),
         }
     }
     // Only now: the undo list keeps the access lists of deleted znodes until they are told.

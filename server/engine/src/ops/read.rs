@@ -6,12 +6,9 @@
 use minikeeper_protocol::{ErrorCode, Perms, ReplyHeader, ReplyRef, Stat, Ustring};
 
 use crate::{
-    answer::Answer,
     effects::{Effects, Limit},
-    keys::ZnodeId,
-    permission,
-    state::{Caller, State},
-    watch_modes::Registration,
+    ops::answer::Answer,
+    state::{Caller, State, keys::ZnodeId, permission, watch_modes::Registration},
     work,
 };
 

@@ -6,15 +6,11 @@ use bytes::Bytes;
 use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, Zxid};
 
 use crate::{
-    answer::Answer,
-    change::ChangeHead,
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
-    journal,
-    keys::SessionKey,
-    ops::delete,
-    sessions,
-    state::{Caller, State},
+    ops::{answer::Answer, delete},
+    persist::{change::ChangeHead, journal},
+    state::{Caller, State, keys::SessionKey, sessions},
     work,
 };
 

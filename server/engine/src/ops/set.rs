@@ -6,13 +6,14 @@ use bytes::Bytes;
 use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Ustring, Zxid, path};
 
 use crate::{
-    answer::Answer,
     effects::Effects,
-    journal,
-    keys::ZnodeId,
-    quota::{self, Growth},
-    state::{Caller, State},
-    tell,
+    ops::{answer::Answer, events},
+    persist::journal,
+    state::{
+        Caller, State,
+        keys::ZnodeId,
+        quota::{self, Growth},
+    },
 };
 
 #[inline(always)]
@@ -31,7 +32,7 @@ pub(crate) fn set_data(
         Ok((path, id)) => {
             journal::data_set(state, caller, zxid, id, answer.effects);
             let acl = state.tree[id].acl;
-            tell::data_changed(state, path, acl, zxid, answer.effects);
+            events::data_changed(state, path, acl, zxid, answer.effects);
             answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
         }
     }

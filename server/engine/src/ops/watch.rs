@@ -9,11 +9,9 @@ use minikeeper_protocol::{
 };
 
 use crate::{
-    answer::Answer,
     effects::{Effects, Event},
-    keys::ZnodeId,
-    state::{Caller, State},
-    watch_modes::Registration,
+    ops::answer::Answer,
+    state::{Caller, State, keys::ZnodeId, watch_modes::Registration},
     work,
 };
 

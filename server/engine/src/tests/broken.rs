@@ -3,7 +3,7 @@
 use minikeeper_protocol::Stat;
 
 use super::*;
-use crate::{
+use crate::state::{
     keys::{WatchId, ZnodeId},
     znode::Owner,
 };

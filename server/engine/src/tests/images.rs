@@ -107,9 +107,9 @@ fn restored_session_has_its_first_timeout_before_it() {
     apply(&mut first, &Input::Disconnect { conn: ConnId(0) });
     let hello = ConnectRequest {
         session_id: id,
-        password: Some(bytes::Bytes::copy_from_slice(&crate::sessions::password(
-            id,
-        ))),
+        password: Some(bytes::Bytes::copy_from_slice(
+            &crate::state::sessions::password(id),
+        )),
         ..ConnectRequest::new(50_000)
     };
     let conn = ConnId(1);

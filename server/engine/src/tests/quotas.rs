@@ -1,7 +1,7 @@
 //! Quotas: reference section 16. What a live 3.9.5 does is compared by the differential tester.
 
 use super::*;
-use crate::{keys::AclId, quota::Growth, state::State, znode::Owner};
+use crate::state::{State, keys::AclId, quota::Growth, znode::Owner};
 
 fn enforcing() -> Engine {
     engine(
@@ -270,7 +270,7 @@ fn change(state: &mut State, path: &[u8], data: &[u8], what: usize, now: Now) {
             }
         }
         (Some(id), 0) => {
-            let is_built_in = crate::tree::SPECIAL.contains(&path);
+            let is_built_in = crate::state::tree::SPECIAL.contains(&path);
             if state.tree[id].num_children() == 0 && !is_built_in {
                 let acl = state.delete(id, zxid);
                 state.forget_acl(acl);

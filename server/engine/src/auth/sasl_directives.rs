@@ -1,0 +1,224 @@
+//! The `key=value, key="value"` lists of DIGEST-MD5, read as leniently as the original reads them.
+//!
+//! Source: `DigestMD5Base.parseDirectives` of OpenJDK, to which the original leaves this.
+
+use crate::auth::java_text::{decode_utf8, eq_ignore_case};
+
+/// The directives known in a response; all others are skipped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Key {
+    Username,
+    Realm,
+    Nonce,
+    Cnonce,
+    NonceCount,
+    Qop,
+    DigestUri,
+    Response,
+    Maxbuf,
+    Charset,
+    Authzid,
+}
+
+/// In the order of [`Key`]. The last two mean nothing here, but must not come twice either.
+const NAMES: [&str; 13] = [
+    "username",
+    "realm",
+    "nonce",
+    "cnonce",
+    "nonce-count",
+    "qop",
+    "digest-uri",
+    "response",
+    "maxbuf",
+    "charset",
+    "authzid",
+    "cipher",
+    "auth-param",
+];
+
+/// The values of one list.
+#[derive(Debug, Default)]
+pub(crate) struct Directives([Option<Vec<u8>>; NAMES.len()]);
+
+impl Directives {
+    pub(crate) fn get(&self, key: Key) -> Option<&[u8]> {
+        self.0[key as usize].as_deref()
+    }
+
+    /// Reads a list. Its length is the only bound on what it may hold, so the caller has to see to
+    /// that.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(list: &[u8]) -> Result<Self, &'static str> {
+        let mut directives = Self::default();
+        let mut rest = skip_lws(list);
+        while let Some((&byte, after)) = rest.split_first() {
+            if byte == b',' {
+                rest = skip_lws(after);
+                continue;
+            }
+            let directive = Directive::take(rest)?;
+            directives.add(directive.key, directive.value)?;
+            rest = directive.rest;
+        }
+        Ok(directives)
+    }
+
+    fn add(&mut self, key: &[u8], value: Vec<u8>) -> Result<(), &'static str> {
+        let key = decode_utf8(key);
+        let Some(index) = NAMES.iter().position(|name| eq_ignore_case(&key, name)) else {
+            return Ok(());
+        };
+        match self.0[index].replace(value) {
+            None => Ok(()),
+            Some(_) => Err("a directive came twice"),
+        }
+    }
+}
+
+/// One directive and what follows it.
+struct Directive<'a> {
+    key: &'a [u8],
+    value: Vec<u8>,
+    rest: &'a [u8],
+}
+
+impl<'a> Directive<'a> {
+    /// Takes one off the front of a list.
+    fn take(list: &'a [u8]) -> Result<Self, &'static str> {
+        let ends_key = |byte: &u8| matches!(byte, b',' | b'=') || is_lws(*byte);
+        let Some(end) = list.iter().position(ends_key) else {
+            // At the very end a key needs no value.
+            return Ok(Self {
+                key: list,
+                value: Vec::new(),
+                rest: b"",
+            });
+        };
+        let (key, rest) = list.split_at(end);
+        if rest[0] == b',' {
+            return Err("a comma inside a key");
+        }
+        if key.is_empty() {
+            return Err("a value without a key");
+        }
+        let rest = skip_lws(rest);
+        let Some(rest) = rest.strip_prefix(b"=") else {
+            return Err("no '=' after a key");
+        };
+        let rest = skip_lws(rest);
+        let ends_value = |byte: &u8| *byte == b',' || is_lws(*byte);
+        let (value, rest) = match rest.split_first() {
+            None => return Err("nothing after '='"),
+            Some((b'"', quoted)) => {
+                let (value, rest) = unquote(quoted)?;
+                if rest.first().is_some_and(|byte| !ends_value(byte)) {
+                    return Err("no comma after a quoted value");
+                }
+                (value, rest)
+            }
+            Some(_) => {
+                let end = rest.iter().position(ends_value).unwrap_or(rest.len());
+                (rest[..end].to_vec(), &rest[end..])
+            }
+        };
+        // One separator and what white space follows it: a comma after white space stays, to be
+        // skipped as an empty element.
+        let rest = skip_lws(rest.get(1..).unwrap_or_default());
+        Ok(Self { key, value, rest })
+    }
+}
+
+/// The value up to the closing quote, and what follows that.
+fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
+    let mut value = Vec::new();
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'"' => return Ok((value, rest)),
+            b'\\' => {
+                let (&escaped, after) = rest.split_first().ok_or("an escape at the end")?;
+                value.push(escaped);
+                rest = after;
+            }
+            _ => value.push(byte),
+        }
+    }
+    Err("a quoted value without its closing quote")
+}
+
+/// Linear white space, byte by byte.
+const fn is_lws(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
+}
+
+fn skip_lws(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !is_lws(*byte));
+    &text[start.unwrap_or(text.len())..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user_and_realm(list: &[u8]) -> Result<(Option<String>, Option<String>), &'static str> {
+        let directives = Directives::parse(list)?;
+        let text = |key| {
+            directives
+                .get(key)
+                .map(|value| decode_utf8(value).into_owned())
+        };
+        Ok((text(Key::Username), text(Key::Realm)))
+    }
+
+    /// Each has been put to OpenJDK's parser.
+    #[test]
+    fn lists_are_read_as_leniently_as_by_the_original() {
+        for (list, user, realm) in [
+            (&b""[..], None, None),
+            (b" ,, \t,", None, None),
+            (b"username=bob,realm=\"r\"", Some("bob"), Some("r")),
+            (b"USERNAME = bob realm=r", Some("bob"), Some("r")),
+            (
+                b"username=\"b\\ob\\\"\" , realm=r,",
+                Some("bob\""),
+                Some("r"),
+            ),
+            (b"realm=r,username", Some(""), Some("r")),
+            (b"username=,realm=r", Some(""), Some("r")),
+            (b"username=a=b", Some("a=b"), None),
+            (b"username=a\"b", Some("a\"b"), None),
+            (b"other=1,other=2,username=bob", Some("bob"), None),
+        ] {
+            let (user, realm) = (user.map(str::to_owned), realm.map(str::to_owned));
+            assert_eq!(
+                user_and_realm(list),
+                Ok((user, realm)),
+                "{}",
+                list.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
+    fn lists_the_original_refuses_are_refused() {
+        for list in [
+            &b"username,realm=r"[..],
+            b"=r",
+            b"username realm=r",
+            b"username ",
+            b"username=",
+            b"username= ",
+            b"username=\"bob",
+            b"username=\"bob\\",
+            b"username=\"bob\"x",
+            b"username=bob,Username=bob",
+            b"cipher=1,cipher=2",
+        ] {
+            assert!(Directives::parse(list).is_err(), "{}", list.escape_ascii());
+        }
+    }
+}

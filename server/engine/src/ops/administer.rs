@@ -1,0 +1,98 @@
+//! Changes that no client makes: those of whoever runs the server.
+
+use core::net::Ipv4Addr;
+
+use minikeeper_protocol::{CreateMode, ErrorCode, Request};
+
+use crate::{
+    ConnId, Effects, Engine, Now,
+    auth::identities::{Identities, Identity, Scheme},
+    ops::{create, delete, events, set},
+    persist::journal,
+    state::{Caller, State, keys::SessionKey},
+};
+
+impl Engine {
+    /// Makes one change in nobody's name: a create, a delete, setData or setACL, whatever access
+    /// lists say. It has a zxid of its own and watchers are told, as of any client's; there is no
+    /// session that it would belong to, so it makes no ephemerals.
+    ///
+    /// # Errors
+    /// Those of the same request of a client, of which a zxid is used up too; and UNIMPLEMENTED
+    /// for any other request, BADARGUMENTS for an ephemeral.
+    pub fn administer(
+        &mut self,
+        now: Now,
+        change: &Request,
+        effects: &mut impl Effects,
+    ) -> Result<(), ErrorCode> {
+        self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
+        if let Some(digests) = &mut self.digests {
+            digests.note(self.state.zxid, &self.state.tree);
+        }
+        let state = &mut self.state;
+        let everything = Identity {
+            scheme: Scheme::Super,
+            id: "".into(),
+        };
+        let mut who = Identities::of(Ipv4Addr::LOCALHOST.into());
+        who.add(everything);
+        let identities = state.identities.acquire(who);
+        let caller = Caller {
+            conn: ConnId(u32::MAX),
+            session: SessionKey::NONE,
+            identities,
+            now,
+        };
+        let outcome = serve(state, caller, change, effects);
+        self.state.identities.release(identities);
+        outcome
+    }
+}
+
+fn serve(
+    state: &mut State,
+    caller: Caller,
+    change: &Request,
+    effects: &mut impl Effects,
+) -> Result<(), ErrorCode> {
+    match change {
+        Request::Create(request) => {
+            let mode = CreateMode::from_flags(request.flags);
+            if mode.is_none_or(CreateMode::is_ephemeral) {
+                return Err(ErrorCode::BadArguments);
+            }
+            let zxid = state.next_zxid();
+            let id = create::change(state, caller, zxid, request)?;
+            journal::created(state, caller, zxid, id, effects);
+            let path = state.tree[id].path().to_vec();
+            let (acl, parent_acl) = state.acls_at(id);
+            events::created(state, &path, acl, parent_acl, zxid, effects);
+        }
+        Request::SetData {
+            path,
+            data,
+            version,
+        } => {
+            let zxid = state.next_zxid();
+            let (path, id) =
+                set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
+            journal::data_set(state, caller, zxid, id, effects);
+            let acl = state.tree[id].acl;
+            events::data_changed(state, path, acl, zxid, effects);
+        }
+        Request::SetAcl { path, acl, version } => {
+            let zxid = state.next_zxid();
+            let id = set::change_acl(state, caller, path.as_ref(), acl, *version)?;
+            journal::acl_set(state, caller, zxid, id, effects);
+        }
+        Request::Delete { path, version } => {
+            let zxid = state.next_zxid();
+            let id = delete::find(state, caller, path.as_ref(), *version)?;
+            journal::deleting(state, caller, zxid, id, effects);
+            delete::delete_and_tell(state, id, zxid, effects);
+        }
+        _ => return Err(ErrorCode::Unimplemented),
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! What the whole state consists of, in the form it is saved in: sessions, access lists, znodes.
+//!
+//! Watches and connections are not among it: they end with the process, and clients set them up
+//! again. [`Restoration`](crate::Restoration) is the way back.
+//!
+//! Source: reference section 22.1; the original's `DataTree.serialize`.
+
+use minikeeper_protocol::{AclList, SessionId, Zxid};
+
+use crate::{
+    persist::change::Life,
+    state::{
+        State,
+        keys::{AclId, ZnodeId},
+        znode::{Owner, Znode},
+    },
+};
+
+/// The id that stands for "everybody may do everything" and is in no table.
+pub(crate) const WORLD_ALL: i64 = -1;
+
+/// The whole state, looked at between two inputs: what is saved of an engine.
+///
+/// The same state gives the same image, in the same order.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    state: &'a State,
+}
+
+/// One session of an [`Image`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionImage {
+    /// Its id; the password follows from it (reference section 6.7).
+    pub id: SessionId,
+    /// The timeout it was opened with, which is the one the original saves, whatever was
+    /// negotiated since (reference section 6.4). Unit: milliseconds.
+    pub timeout_ms: i32,
+}
+
+/// One znode of an [`Image`]: the original's `DataNode` and `StatPersisted`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZnodeImage<'a> {
+    /// The path; that of the root is `/`.
+    pub path: &'a [u8],
+    /// The data, which may be null.
+    pub data: Option<&'a [u8]>,
+    /// The id of the access list; -1 is `world:anyone` with all permissions and in no table.
+    pub acl: i64,
+    /// The change that created it.
+    pub czxid: Zxid,
+    /// The change that last set its data.
+    pub mzxid: Zxid,
+    /// When it was created, in milliseconds since 1970.
+    pub ctime_ms: i64,
+    /// When its data was last set, in milliseconds since 1970.
+    pub mtime_ms: i64,
+    /// How often its data was set.
+    pub version: i32,
+    /// How many children were ever created: not the cversion of the wire (reference section 5.3).
+    pub created_children: i32,
+    /// How often its access list was set.
+    pub aversion: i32,
+    /// The owner as it is stored: 0, a session, or the mark of a container or of a TTL
+    /// (reference section 5.6).
+    pub owner: i64,
+    /// The change that last created or deleted a child.
+    pub pzxid: Zxid,
+}
+
+impl ZnodeImage<'_> {
+    /// How long it lives: what the owner stands for.
+    #[must_use]
+    pub const fn life(&self) -> Life {
+        Owner(self.owner).life()
+    }
+}
+
+impl<'a> Image<'a> {
+    pub(crate) const fn new(state: &'a State) -> Self {
+        Self { state }
+    }
+
+    /// The number of the newest change.
+    #[must_use]
+    pub const fn zxid(&self) -> Zxid {
+        self.state.zxid
+    }
+
+    /// Every session, by id.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionImage> {
+        let mut sessions: Vec<_> = self
+            .state
+            .sessions
+            .iter()
+            .map(|(_, session)| SessionImage {
+                id: session.id,
+                timeout_ms: session.opened_timeout_ms.cast_signed(),
+            })
+            .collect();
+        sessions.sort_unstable_by_key(|session| session.id);
+        sessions
+    }
+
+    /// Every access list but that of id -1, by id.
+    #[must_use]
+    pub fn access_lists(&self) -> Vec<(i64, &'a AclList)> {
+        let acls = &self.state.acls;
+        [AclId::WORLD_READ]
+            .into_iter()
+            .chain(acls.users().map(|(id, _)| id))
+            .map(|id| (i64::from(id.0), acls.get(id)))
+            .collect()
+    }
+
+    /// The access list of this id; `None` if no znode has it.
+    #[must_use]
+    pub fn access_list(&self, id: i64) -> Option<&'a AclList> {
+        let id = if id == WORLD_ALL { 0 } else { id };
+        self.state.acls.find(AclId(u32::try_from(id).ok()?))
+    }
+
+    /// The znode at this path.
+    #[must_use]
+    pub fn znode(&self, path: &str) -> Option<ZnodeImage<'a>> {
+        let tree = &self.state.tree;
+        tree.find(path.as_bytes()).map(|id| image_of(&tree[id]))
+    }
+
+    /// Every znode: parents before their children, siblings in the order of their creation.
+    #[must_use]
+    pub const fn znodes(&self) -> Znodes<'a> {
+        Znodes {
+            state: self.state,
+            next: ZnodeId::ROOT,
+        }
+    }
+}
+
+/// Walks the znodes of an [`Image`] along the links between relatives; allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Znodes<'a> {
+    state: &'a State,
+    next: ZnodeId,
+}
+
+impl<'a> Iterator for Znodes<'a> {
+    type Item = ZnodeImage<'a>;
+
+    fn next(&mut self) -> Option<ZnodeImage<'a>> {
+        if self.next == ZnodeId::NONE {
+            return None;
+        }
+        let id = self.next;
+        let znode = &self.state.tree[id];
+        self.next = self.after(id, znode);
+        Some(image_of(znode))
+    }
+}
+
+impl Znodes<'_> {
+    /// The first child; else the next sibling; else that of the nearest ancestor who has one.
+    fn after(&self, mut id: ZnodeId, znode: &Znode) -> ZnodeId {
+        let first = znode.family.as_deref().map(|family| family.first);
+        if let Some(first) = first.filter(|first| *first != ZnodeId::NONE) {
+            return first;
+        }
+        while id != ZnodeId::NONE {
+            let znode = &self.state.tree[id];
+            if znode.next != ZnodeId::NONE {
+                return znode.next;
+            }
+            id = znode.parent;
+        }
+        ZnodeId::NONE
+    }
+}
+
+fn image_of(znode: &Znode) -> ZnodeImage<'_> {
+    ZnodeImage {
+        path: znode.path(),
+        data: znode.data(),
+        acl: if znode.acl == AclId::WORLD_ALL {
+            WORLD_ALL
+        } else {
+            i64::from(znode.acl.0)
+        },
+        czxid: znode.czxid,
+        mzxid: znode.mzxid,
+        ctime_ms: znode.ctime_ms,
+        mtime_ms: znode.mtime_ms,
+        version: znode.version,
+        created_children: znode.created_children(),
+        aversion: znode.aversion,
+        owner: znode.owner.0,
+        pzxid: znode.pzxid(),
+    }
+}

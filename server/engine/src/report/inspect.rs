@@ -1,0 +1,280 @@
+//! Reports for an administrator: who watches what, who expires when, who owns which ephemerals.
+//!
+//! Nothing here changes anything; the order of every listing follows from the state alone. A
+//! listing copies no more rows, and no more text, than it was asked for, and counts the others.
+//!
+//! Source: reference sections 18.7 and 18.8.
+
+use std::collections::BTreeMap;
+
+use minikeeper_protocol::{SessionId, Zxid};
+
+use crate::{
+    Engine,
+    input::ConnId,
+    report::digest::Digests,
+    state::{
+        keys::WatchId,
+        quota::QuotaTotals,
+        tree::ZNODE_BYTES,
+        watches::{Place, Watches},
+    },
+};
+
+/// A heading with the rows below it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group<H, R> {
+    /// What the rows have in common.
+    pub head: H,
+    /// How many rows belong here, those left out included.
+    pub rows_total: usize,
+    /// The rows, as far as the listing had room.
+    pub rows: Vec<R>,
+}
+
+/// The most that a listing has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Headings and rows.
+    pub rows: usize,
+    /// Text of all of them, in round figures. Unit: bytes.
+    pub bytes: usize,
+}
+
+/// Groups of rows, no more than asked for. A heading counts as a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listing<H, R> {
+    /// The groups, as far as there was room.
+    pub groups: Vec<Group<H, R>>,
+    /// How many groups there are, those left out included.
+    pub groups_total: usize,
+    /// How many headings and rows there was no room for.
+    pub left_out: usize,
+    room: Room,
+}
+
+/// What a line has beside a path. Unit: bytes.
+const LINE_BYTES: usize = 64;
+
+/// A heading or a row before it is copied.
+trait Line<T> {
+    /// How long its text is at most: a number, a date or a session if nothing else is said.
+    /// Unit: bytes.
+    fn bytes(&self) -> usize {
+        LINE_BYTES
+    }
+
+    fn copy(self) -> T;
+}
+
+impl Line<Self> for SessionId {
+    fn copy(self) -> Self {
+        self
+    }
+}
+
+impl Line<Self> for u64 {
+    fn copy(self) -> Self {
+        self
+    }
+}
+
+impl Line<String> for &[u8] {
+    fn bytes(&self) -> usize {
+        self.len() + LINE_BYTES
+    }
+
+    fn copy(self) -> String {
+        text(self)
+    }
+}
+
+impl<H, R> Listing<H, R> {
+    const fn new(room: Room) -> Self {
+        Self {
+            groups: Vec::new(),
+            groups_total: 0,
+            left_out: 0,
+            room,
+        }
+    }
+
+    /// Copies a line if there is room for it. One that is too long takes all the room there is:
+    /// what is left out is what comes last.
+    fn take<T>(&mut self, line: impl Line<T>) -> Option<T> {
+        let left = self.room.bytes.checked_sub(line.bytes());
+        let (Some(rows), Some(bytes)) = (self.room.rows.checked_sub(1), left) else {
+            self.room.rows = 0;
+            self.left_out += 1;
+            return None;
+        };
+        self.room = Room { rows, bytes };
+        Some(line.copy())
+    }
+
+    fn add(&mut self, head: impl Line<H>, rows: impl Iterator<Item = impl Line<R>>) {
+        self.groups_total += 1;
+        let Some(head) = self.take(head) else {
+            self.left_out += rows.count();
+            return;
+        };
+        let mut group = Group {
+            head,
+            rows_total: 0,
+            rows: Vec::new(),
+        };
+        for row in rows {
+            group.rows_total += 1;
+            group.rows.extend(self.take(row));
+        }
+        self.groups.push(group);
+    }
+}
+
+/// How much is watched, in the data table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WatchSummary {
+    /// Connections that hold a data watch, or held one and have not taken their last watch back.
+    pub connections: usize,
+    /// Paths with a data watch.
+    pub paths: usize,
+    /// Pairs of connection and path.
+    pub watches: usize,
+}
+
+impl Engine {
+    /// The session of a connection, and its timeout in milliseconds.
+    #[must_use]
+    pub fn session_of(&self, conn: ConnId) -> Option<(SessionId, u32)> {
+        let session = &self.state.sessions[self.state.session_of(conn)?];
+        Some((session.id, session.timeout_ms))
+    }
+
+    /// When sessions expire: by deadline, in milliseconds since the start, the sessions.
+    #[must_use]
+    pub fn expiries(&self, room: Room) -> Listing<u64, SessionId> {
+        let sessions = &self.state.sessions;
+        let mut listing = Listing::new(room);
+        for (deadline_ms, keys) in sessions.wheel().by_deadline() {
+            listing.add(deadline_ms, keys.into_iter().map(|key| sessions[key].id));
+        }
+        listing
+    }
+
+    /// The paths of ephemerals, by session, oldest first; with sessions that have lost theirs.
+    #[must_use]
+    pub fn ephemerals(&self, room: Room) -> Listing<SessionId, String> {
+        let tree = &self.state.tree;
+        let mut listing = Listing::new(room);
+        for (_, session) in self.state.sessions.iter() {
+            if session.had_ephemerals {
+                let paths = session.ephemerals.iter().map(|(_, id)| tree[*id].path());
+                listing.add(session.id, paths);
+            }
+        }
+        listing
+    }
+
+    /// The bytes of all paths and data.
+    #[must_use]
+    pub fn data_bytes(&self) -> usize {
+        let tree = &self.state.tree;
+        tree.bytes() - tree.len() * ZNODE_BYTES
+    }
+
+    /// What quotas come to below each child of the root, as far as there is room.
+    #[must_use]
+    pub fn quota_totals(&self, room: Room) -> BTreeMap<String, QuotaTotals> {
+        self.state.quotas.totals(&self.state.tree, room)
+    }
+
+    /// The digests of the tree noted so far, oldest first, each with the zxid it was noted after;
+    /// none unless [`crate::Settings::digests`] asks for them.
+    #[must_use]
+    pub fn digests(&self) -> Vec<(Zxid, u64)> {
+        let list = |digests: &Digests| digests.list(self.state.zxid, &self.state.tree);
+        self.digests.as_ref().map(list).unwrap_or_default()
+    }
+
+    /// How many watches there are, counted for each of the two tables.
+    #[must_use]
+    pub fn watches_in_tables(&self) -> usize {
+        let watches = &self.state.watches;
+        watches.len() + watches.in_both()
+    }
+
+    /// How much is watched, in the data table. Looks at every watch.
+    #[must_use]
+    pub fn watch_summary(&self) -> WatchSummary {
+        let watches = &self.state.watches;
+        let mut summary = WatchSummary {
+            connections: watches.data_watchers().count(),
+            ..WatchSummary::default()
+        };
+        for (_, conns) in self.watched_places() {
+            summary.paths += 1;
+            summary.watches += conns.count();
+        }
+        summary
+    }
+
+    /// The watched paths of the data table, by connection. Looks at every watch.
+    #[must_use]
+    pub fn watches_by_connection(&self, room: Room) -> Listing<SessionId, String> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let mut listing = Listing::new(room);
+        for conn in watches.data_watchers() {
+            let session = self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id);
+            let places = watches.conn_watches(conn).filter_map(|id| {
+                let watch = watches.at(id);
+                (!watch.data.is_empty()).then_some(watch.place)
+            });
+            listing.add(session, places.map(|place| watches.path(tree, place)));
+        }
+        listing
+    }
+
+    /// The sessions that watch, by path, in the data table. Looks at every watch.
+    #[must_use]
+    pub fn watches_by_path(&self, room: Room) -> Listing<String, SessionId> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        let mut listing = Listing::new(room);
+        for (place, conns) in self.watched_places() {
+            let sessions =
+                conns.map(|conn| self.session_of(conn).map_or(SessionId::NONE, |(id, _)| id));
+            listing.add(watches.path(tree, place), sessions);
+        }
+        listing
+    }
+
+    /// The places with a data watch, each with the connections that hold one.
+    fn watched_places(&self) -> impl Iterator<Item = (Place, impl Iterator<Item = ConnId>)> {
+        let (watches, tree) = (&self.state.watches, &self.state.tree);
+        watches.iter(tree).filter_map(|(id, watch, _)| {
+            if watches.head(tree, watch.place) != id {
+                return None;
+            }
+            let conns = || data_watchers_from(watches, id);
+            conns().next()?;
+            Some((watch.place, conns()))
+        })
+    }
+}
+
+/// The connections with a data watch in the ring that begins here.
+fn data_watchers_from(watches: &Watches, head: WatchId) -> impl Iterator<Item = ConnId> {
+    let mut next = Some(head);
+    std::iter::from_fn(move || {
+        loop {
+            let watch = watches.at(next?);
+            next = (watch.path_next != head).then_some(watch.path_next);
+            if !watch.data.is_empty() {
+                return Some(watch.conn);
+            }
+        }
+    })
+}
+
+fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

@@ -1,0 +1,474 @@
+//! Access lists: stored once however many znodes share them, and checked for sense.
+//!
+//! What a list grants is decided in `permission.rs`.
+//!
+//! Source: reference sections 9.2 and 9.5.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use hashbrown::HashTable;
+use minikeeper_protocol::{Acl, AclList, AclRef, ErrorCode, Ustring};
+use slab::Slab;
+
+use crate::{
+    auth::{
+        digest_and_ip as identity,
+        identities::{Identities, Scheme},
+        sasl, x509,
+    },
+    hashing::TableHasher,
+    input::Settings,
+    state::keys::AclId,
+    work,
+};
+
+#[derive(Clone, Debug)]
+pub(crate) struct AclTable {
+    lists: Slab<Shared>,
+    /// By content; never iterated.
+    index: HashTable<AclId>,
+    hasher: TableHasher,
+    /// What the lists are counted with against `tree_bytes_max`, the two built-in ones left out.
+    bytes: usize,
+    schemes: Schemes,
+}
+
+/// Which schemes mean something in access lists, and whether these are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schemes {
+    pub(crate) digest: bool,
+    pub(crate) sasl: bool,
+    pub(crate) x509: bool,
+    pub(crate) key: bool,
+    /// Off: everybody may do everything, lists are only stored.
+    pub(crate) enforced: bool,
+}
+
+impl Schemes {
+    pub(crate) const fn of(settings: &Settings) -> Self {
+        Self {
+            digest: settings.digest_enabled,
+            sasl: settings.sasl.is_some(),
+            x509: settings.x509,
+            key: settings.key_scheme,
+            enforced: !settings.skip_acl,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Shared {
+    list: AclList,
+    /// How many znodes and undo entries refer to it; not counted for the two built-in lists.
+    users: usize,
+}
+
+impl AclTable {
+    pub(crate) fn new(schemes: Schemes, hash_seed: [u64; 2]) -> Self {
+        let mut table = Self {
+            lists: Slab::new(),
+            index: HashTable::new(),
+            hasher: TableHasher::new(hash_seed, b"acls----"),
+            bytes: 0,
+            schemes,
+        };
+        for list in [AclList::world_all(), AclList::world_read()] {
+            table.add(list);
+        }
+        table.bytes = 0;
+        table
+    }
+
+    pub(crate) const fn is_enforced(&self) -> bool {
+        self.schemes.enforced
+    }
+
+    fn add(&mut self, list: AclList) -> AclId {
+        let hash = self.hash(&list);
+        self.bytes += counted_bytes(&list);
+        let key = self.lists.insert(Shared { list, users: 1 });
+        let id = AclId(u32::try_from(key).expect("there are fewer lists than znodes"));
+        let (lists, hasher) = (&self.lists, &self.hasher);
+        self.index.insert_unique(hash, id, |id| {
+            hasher.hash_bytes(wire_of(&lists[id.0 as usize].list))
+        });
+        id
+    }
+
+    fn hash(&self, list: &AclList) -> u64 {
+        self.hasher.hash_bytes(wire_of(list))
+    }
+
+    fn find_list(&self, list: &AclList) -> Option<AclId> {
+        let is_it = |id: &AclId| self.lists[id.0 as usize].list.as_wire() == list.as_wire();
+        self.index.find(self.hash(list), is_it).copied()
+    }
+
+    /// The id of a list, which the caller now uses once more.
+    pub(crate) fn acquire(&mut self, list: &AclList) -> AclId {
+        if list.as_wire() == self.lists[0].list.as_wire() {
+            return AclId::WORLD_ALL;
+        }
+        match self.find_list(list) {
+            Some(id) => {
+                self.lists[id.0 as usize].users += 1;
+                id
+            }
+            None => self.add(list.detached()),
+        }
+    }
+
+    /// What the lists are counted with against `tree_bytes_max`, each of them once.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// By how much one more use of a list adds to [`AclTable::bytes`].
+    pub(crate) fn cost(&self, list: &AclList) -> usize {
+        if list.as_wire() == self.lists[0].list.as_wire() || self.find_list(list).is_some() {
+            return 0;
+        }
+        counted_bytes(list)
+    }
+
+    /// Ends one use.
+    pub(crate) fn release(&mut self, id: AclId) {
+        if id == AclId::WORLD_ALL || id == AclId::WORLD_READ {
+            return;
+        }
+        let shared = &mut self.lists[id.0 as usize];
+        shared.users -= 1;
+        if shared.users == 0 {
+            let shared = self.lists.remove(id.0 as usize);
+            self.bytes -= counted_bytes(&shared.list);
+            self.index
+                .find_entry(self.hash(&shared.list), |other| *other == id)
+                .expect("every list is in the index")
+                .remove();
+        }
+    }
+
+    pub(crate) fn get(&self, id: AclId) -> &AclList {
+        &self.lists[id.0 as usize].list
+    }
+
+    /// The list of this id, if there is one.
+    pub(crate) fn find(&self, id: AclId) -> Option<&AclList> {
+        self.lists.get(id.0 as usize).map(|shared| &shared.list)
+    }
+
+    /// How often each list is used, for the check of the whole state.
+    pub(crate) fn users(&self) -> impl Iterator<Item = (AclId, usize)> {
+        self.lists.iter().skip(2).map(|(key, shared)| {
+            (
+                AclId(u32::try_from(key).expect("ids are made from u32")),
+                shared.users,
+            )
+        })
+    }
+}
+
+/// What a list is counted with beyond its wire form: slots and the allocator's rounding.
+const LIST_BYTES: usize = 128;
+
+fn counted_bytes(list: &AclList) -> usize {
+    LIST_BYTES + wire_of(list).len()
+}
+
+/// What a list is hashed by; no stored list is null.
+fn wire_of(list: &AclList) -> &[u8] {
+    list.as_wire().unwrap_or_default()
+}
+
+/// The most that a list takes after each entry `auth` was replaced. Unit: bytes.
+const LIST_BYTES_MAX: usize = 1 << 20;
+
+/// Why a list is not stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// It makes no sense.
+    Invalid(ErrorCode),
+    /// It is too long.
+    TooLong,
+}
+
+/// Checks a list a client wants to store, and brings it into the form that is stored.
+///
+/// Takes time and memory in proportion to the list that was sent, and to `entries_max`.
+///
+/// Source: reference section 9.5, the original's `fixupACL`.
+///
+/// # Errors
+/// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null
+/// id where one is needed, as the original's internal error answers. Too long is a list of more
+/// than `entries_max` different entries, or if it has more after `auth` was replaced.
+pub(crate) fn fix_up(
+    list: &AclList,
+    table: &AclTable,
+    who: &Identities,
+    entries_max: usize,
+) -> Result<AclList, Refusal> {
+    if list.as_wire() == AclList::world_all().as_wire() {
+        return Ok(AclList::world_all());
+    }
+    let list = as_stored(list);
+    let distinct = without_duplicates(&list, &table.hasher, entries_max)?;
+    if distinct.is_empty() {
+        return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
+    }
+    let mut fixed = Fixed::new(entries_max);
+    for entry in distinct {
+        let scheme = entry
+            .scheme
+            .ok_or(Refusal::Invalid(ErrorCode::InvalidAcl))?;
+        if scheme == b"auth" {
+            let before = fixed.entries.len();
+            for (scheme, id) in authenticated(who) {
+                fixed.push(AclRef {
+                    perms: entry.perms,
+                    scheme: Some(scheme.name().as_bytes()),
+                    id: Some(id.as_bytes()),
+                })?;
+            }
+            if fixed.entries.len() == before {
+                return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
+            }
+            continue;
+        }
+        if !is_valid(scheme, entry.id, table.schemes).map_err(Refusal::Invalid)? {
+            return Err(Refusal::Invalid(ErrorCode::InvalidAcl));
+        }
+        fixed.push(entry)?;
+    }
+    Ok(fixed.entries.into_iter().collect())
+}
+
+/// The entries of a list to be stored, within their bounds.
+struct Fixed<'a> {
+    entries: Vec<AclRef<'a>>,
+    entries_max: usize,
+    bytes: usize,
+}
+
+impl<'a> Fixed<'a> {
+    const fn new(entries_max: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            entries_max,
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, entry: AclRef<'a>) -> Result<(), Refusal> {
+        self.bytes += entry.wire_bytes();
+        if self.entries.len() == self.entries_max || self.bytes > LIST_BYTES_MAX {
+            return Err(Refusal::TooLong);
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+/// As the original keeps strings: decoded, and encoded again when sent.
+fn as_stored(list: &AclList) -> Cow<'_, AclList> {
+    let is_ascii = |text: Option<&[u8]>| text.is_none_or(<[u8]>::is_ascii);
+    let mut entries = list.entries_in_place();
+    if entries.all(|entry| is_ascii(entry.scheme) && is_ascii(entry.id)) {
+        return Cow::Borrowed(list);
+    }
+    let stored = |text: Option<Ustring>| {
+        text.map(|text| match text.as_echoed() {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(echoed) => Bytes::from(echoed).into(),
+        })
+    };
+    let entries = list.entries().map(|Acl { perms, scheme, id }| Acl {
+        perms,
+        scheme: stored(scheme),
+        id: stored(id),
+    });
+    Cow::Owned(entries.collect())
+}
+
+/// The different entries, each where it comes first.
+fn without_duplicates<'a>(
+    list: &'a AclList,
+    hasher: &TableHasher,
+    entries_max: usize,
+) -> Result<Vec<AclRef<'a>>, Refusal> {
+    let mut distinct: Vec<AclRef<'a>> = Vec::new();
+    let mut seen: HashTable<usize> = HashTable::new();
+    for entry in list.entries_in_place() {
+        work::visit();
+        let hash = |entry: &AclRef<'_>| hasher.hash_one((entry.perms, entry.scheme, entry.id));
+        let is_it = |at: &usize| {
+            work::visit();
+            distinct[*at] == entry
+        };
+        if seen.find(hash(&entry), is_it).is_some() {
+            continue;
+        }
+        if distinct.len() == entries_max {
+            return Err(Refusal::TooLong);
+        }
+        seen.insert_unique(hash(&entry), distinct.len(), |at| hash(&distinct[*at]));
+        distinct.push(entry);
+    }
+    Ok(distinct)
+}
+
+/// What the word `auth` stands for: the identities that were proven, not the address.
+fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
+    who.added()
+        .iter()
+        .filter(|identity| {
+            matches!(
+                identity.scheme,
+                Scheme::Digest | Scheme::Sasl | Scheme::X509 | Scheme::Key
+            )
+        })
+        .map(|identity| (identity.scheme, &identity.id))
+}
+
+fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, ErrorCode> {
+    let id = || {
+        id.map(String::from_utf8_lossy)
+            .ok_or(ErrorCode::MarshallingError)
+    };
+    Ok(match scheme {
+        b"world" => id()? == "anyone",
+        b"digest" if schemes.digest => is_digest_id(&id()?),
+        b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
+        b"x509" if schemes.x509 => x509::is_name(&id()?),
+        b"ip" => identity::is_ip_id(&id()?),
+        b"key" => schemes.key,
+        _ => false,
+    })
+}
+
+/// Split at colons, trailing empty parts dropped, exactly two parts are left.
+fn is_digest_id(id: &str) -> bool {
+    id.trim_end_matches(':').split(':').count() == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL_SCHEMES: Schemes = Schemes {
+        digest: true,
+        sasl: true,
+        x509: true,
+        key: true,
+        enforced: true,
+    };
+
+    fn table(schemes: Schemes) -> AclTable {
+        AclTable::new(schemes, [0; 2])
+    }
+
+    fn list(scheme: &str, id: &str) -> AclList {
+        let perms = minikeeper_protocol::Perms::ALL;
+        AclList::new(&[Acl {
+            perms,
+            scheme: Some(scheme.into()),
+            id: Some(id.into()),
+        }])
+    }
+
+    #[test]
+    fn fix_up_follows_the_reference() {
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        for (scheme, id, valid) in [
+            ("world", "anyone", true),
+            ("world", "foo", false),
+            ("auth", "", false),
+            ("super", "", false),
+            ("digest", "a:b", true),
+            ("digest", ":b", true),
+            ("digest", "bob", false),
+            ("digest", "a:", false),
+            ("digest", ":", false),
+            ("digest", "bob:x:y", false),
+            ("ip", "127.0.0.1/8", true),
+            ("ip", "", false),
+            ("sasl", "bob", true),
+            ("sasl", "bob/host@REALM", true),
+            ("sasl", "bob@a@b", false),
+            ("x509", "CN=bob", true),
+            ("x509", "bob", false),
+        ] {
+            let fixed = fix_up(&list(scheme, id), &table(ALL_SCHEMES), &who, 9);
+            assert_eq!(fixed.is_ok(), valid, "{scheme}:{id}");
+        }
+        for empty in [AclList::null(), AclList::new(&[])] {
+            let fixed = fix_up(&empty, &table(ALL_SCHEMES), &who, 9);
+            assert_eq!(fixed, Err(Refusal::Invalid(ErrorCode::InvalidAcl)));
+        }
+    }
+
+    #[test]
+    fn schemes_that_are_off_are_unknown() {
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        let off = Schemes {
+            digest: false,
+            sasl: false,
+            x509: false,
+            key: false,
+            enforced: true,
+        };
+        for (scheme, id) in [("digest", "a:b"), ("sasl", "bob"), ("x509", "CN=bob")] {
+            let fixed = fix_up(&list(scheme, id), &table(off), &who, 9);
+            assert_eq!(
+                fixed,
+                Err(Refusal::Invalid(ErrorCode::InvalidAcl)),
+                "{scheme}"
+            );
+        }
+    }
+
+    #[test]
+    fn auth_stands_for_every_proven_identity() {
+        let mut who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        for (scheme, id) in [
+            (Scheme::Super, ""),
+            (Scheme::Digest, "a:1"),
+            (Scheme::Sasl, "bob"),
+            (Scheme::X509, "CN=bob"),
+        ] {
+            let id = id.into();
+            who.add(crate::auth::identities::Identity { scheme, id });
+        }
+        let fixed = fix_up(&list("auth", "ignored"), &table(ALL_SCHEMES), &who, 9).unwrap();
+        let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob"), ("x509", "CN=bob")]
+            .iter()
+            .flat_map(|(scheme, id)| list(scheme, id).entries().collect::<Vec<_>>())
+            .collect();
+        assert_eq!(fixed.entries().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn fix_up_drops_duplicates() {
+        let entry = list("digest", "a:b").entries().next().unwrap();
+        let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
+        let twice = AclList::new(&[entry.clone(), entry.clone()]);
+        let fixed = fix_up(&twice, &table(ALL_SCHEMES), &who, 9).unwrap();
+        assert_eq!(fixed.entries().collect::<Vec<_>>(), [entry]);
+    }
+
+    #[test]
+    fn list_goes_with_its_last_user() {
+        let mut table = table(ALL_SCHEMES);
+        let (first, second) = (
+            table.acquire(&list("digest", "a:b")),
+            table.acquire(&list("digest", "a:b")),
+        );
+        assert_eq!(first, second);
+        table.release(first);
+        assert_eq!(table.users().collect::<Vec<_>>(), [(first, 1)]);
+        table.release(first);
+        assert_eq!(table.users().count(), 0);
+        assert!(table.index.len() == 2);
+    }
+}

@@ -1,0 +1,588 @@
+//! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
+//! watches' places and undo list; what is allowed and who is told is decided in `ops`.
+
+pub(crate) mod absent_paths;
+pub(crate) mod acl;
+pub(crate) mod conns;
+pub(crate) mod expiry_wheel;
+pub(crate) mod fork;
+pub(crate) mod java_listing;
+pub(crate) mod keys;
+pub(crate) mod permission;
+pub(crate) mod quota;
+pub(crate) mod rewinding;
+pub(crate) mod sessions;
+pub(crate) mod tree;
+pub(crate) mod undo;
+pub(crate) mod watch_modes;
+pub(crate) mod watches;
+pub(crate) mod znode;
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet};
+
+use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyHeader, SessionId, WatcherType, Zxid};
+
+use crate::{
+    auth::{
+        identities::{IDS_BYTES_MAX, Identities, Identity, IdentityTable},
+        sasl::Exchange,
+    },
+    effects::Limit,
+    input::{ConnId, Now, Settings},
+    state::{
+        acl::{AclTable, Refusal, Schemes},
+        conns::{Conn, Conns},
+        keys::{AclId, IdentitiesId, SessionKey, WatchId, ZnodeId},
+        quota::{Growth, Quotas},
+        sessions::Sessions,
+        tree::{QUOTA, Tree},
+        undo::{Before, Undo, UndoList},
+        watch_modes::{Modes, Registration, Table},
+        watches::Watches,
+        znode::{Owner, Znode},
+    },
+};
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) settings: Settings,
+    /// The newest change.
+    pub(crate) zxid: Zxid,
+    pub(crate) tree: Tree,
+    pub(crate) sessions: Sessions,
+    pub(crate) watches: Watches,
+    pub(crate) acls: AclTable,
+    pub(crate) identities: IdentityTable,
+    pub(crate) conns: Conns,
+    pub(crate) quotas: Quotas,
+    /// Containers and znodes with a time to live: what the server itself may have to delete.
+    pub(crate) collectables: BTreeSet<ZnodeId>,
+    /// When to look for collectables that are due, in milliseconds since the start; `None` while
+    /// there are none.
+    pub(crate) cleanup_ms: Option<u64>,
+    /// Whether something has become due earlier than before.
+    pub(crate) deadline_moved: bool,
+    /// Containers of the current multi that were asked for as ephemerals: to the multi's later
+    /// operations the original shows them as such.
+    pub(crate) looks_ephemeral: Vec<ZnodeId>,
+    /// What has changed since the running multi began, and since marks were set.
+    pub(crate) undo: UndoList,
+    /// The limit the current request ran into.
+    pub(crate) limit_hit: Option<Limit>,
+    /// SASL exchanges under way.
+    pub(crate) exchanges: BTreeMap<ConnId, Exchange>,
+    /// How many nonces were given out.
+    pub(crate) nonces: u64,
+    /// Where final paths are put together; kept to spare an allocation a create.
+    pub(crate) scratch: Vec<u8>,
+}
+
+/// Who asks, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) conn: ConnId,
+    pub(crate) session: SessionKey,
+    pub(crate) identities: IdentitiesId,
+    pub(crate) now: Now,
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let sessions = Sessions::new(
+            settings.rounding_ms(),
+            settings.first_session_id,
+            settings.hash_seed,
+        );
+        #[allow(unused_mut, reason = "planted builds change it")]
+        let mut watches = Watches::new(settings.hash_seed);
+        #[cfg(feature = "planted")]
+        {
+            watches.planted_fires_twice =
+                settings.planted == Some(crate::planted::Planted::WatchFiredTwice);
+        }
+        let schemes = Schemes::of(&settings);
+        let mut tree = Tree::new(settings.hash_seed);
+        tree.java_listing_order = settings.java_listing_order;
+        Self {
+            zxid: settings.zxid,
+            tree,
+            sessions,
+            watches,
+            acls: AclTable::new(schemes, settings.hash_seed),
+            identities: IdentityTable::new(settings.hash_seed),
+            settings,
+            conns: Conns::default(),
+            quotas: Quotas::default(),
+            collectables: BTreeSet::new(),
+            cleanup_ms: None,
+            deadline_moved: false,
+            looks_ephemeral: Vec::new(),
+            undo: UndoList::default(),
+            limit_hit: None,
+            exchanges: BTreeMap::new(),
+            nonces: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    #[cfg(feature = "planted")]
+    pub(crate) fn planted(&self, bug: crate::planted::Planted) -> bool {
+        self.settings.planted == Some(bug)
+    }
+
+    /// The number of the next change (reference section 1.6).
+    pub(crate) const fn next_zxid(&mut self) -> Zxid {
+        self.zxid = Zxid(self.zxid.0 + 1);
+        self.zxid
+    }
+
+    // Connections.
+
+    pub(crate) fn session_of(&self, conn: ConnId) -> Option<SessionKey> {
+        self.conns.get(conn).map(|conn| conn.session)
+    }
+
+    /// A connection is there, from this address.
+    pub(crate) fn open(&mut self, conn: ConnId, address: IpAddr) {
+        self.detach(conn);
+        let entry = Conn {
+            session: SessionKey::NONE,
+            identities: self.identities.acquire(Identities::of(address)),
+        };
+        self.conns.set(conn, entry);
+    }
+
+    pub(crate) fn attach(&mut self, conn: ConnId, session: SessionKey) {
+        let mut entry = self.conns.take(conn);
+        if entry.identities == IdentitiesId::NONE {
+            let local = Identities::of(Ipv4Addr::LOCALHOST.into());
+            entry.identities = self.identities.acquire(local);
+        }
+        entry.session = session;
+        self.conns.set(conn, entry);
+        self.sessions[session].conn = Some(conn);
+    }
+
+    /// Parts a connection from its session and forgets its watches and identities.
+    pub(crate) fn detach(&mut self, conn: ConnId) {
+        if self.undo.is_on() {
+            for id in self.watches.conn_watches(conn).collect::<Vec<_>>() {
+                self.note_watch_of(id);
+            }
+        }
+        self.watches.drop_conn(&mut self.tree, conn);
+        let entry = self.conns.take(conn);
+        if entry.session != SessionKey::NONE {
+            self.sessions[entry.session].conn = None;
+        }
+        if entry.identities != IdentitiesId::NONE {
+            self.identities.release(entry.identities);
+            self.exchanges.remove(&conn);
+        }
+    }
+
+    /// A handshake opens a session.
+    pub(crate) fn open_session(&mut self, conn: ConnId, timeout_ms: u32, now: Now) -> SessionKey {
+        let key = self.sessions.open(now, timeout_ms, conn);
+        self.undo.note(|| Undo::SessionOpened(key));
+        key
+    }
+
+    /// Forgets a session that has lost its ephemerals and its connection.
+    pub(crate) fn close_session(&mut self, key: SessionKey) -> SessionId {
+        let session = self.sessions.close(key);
+        let id = session.id;
+        self.undo.note(|| Undo::SessionEnded {
+            key,
+            session: Box::new(session),
+        });
+        id
+    }
+
+    // Who may do what.
+
+    /// Adds identities that the connection has proven, within the limits.
+    ///
+    /// # Errors
+    /// When there are too many: none of them is added.
+    pub(crate) fn prove(&mut self, conn: ConnId, proven: Vec<Identity>) -> Result<(), Limit> {
+        let Some(entry) = self.conns.announced(conn) else {
+            return Ok(());
+        };
+        let mut set = self.identities.get(entry.identities).clone();
+        let before = set.ids_bytes();
+        proven.iter().for_each(|identity| set.add(identity.clone()));
+        let bytes = set.ids_bytes();
+        if set.added().len() > self.settings.identities_max || bytes > IDS_BYTES_MAX {
+            return Err(Limit::Identities);
+        }
+        // The whole set, since other connections may share the one before.
+        if bytes > before && !self.fits(set.counted_bytes()) {
+            return Err(Limit::TreeBytes);
+        }
+        for identity in proven {
+            self.add_identity(conn, identity);
+        }
+        Ok(())
+    }
+
+    /// The connection has proven one more identity.
+    pub(crate) fn add_identity(&mut self, conn: ConnId, identity: Identity) {
+        let Some(entry) = self.conns.announced(conn) else {
+            return;
+        };
+        let mut set = self.identities.get(entry.identities).clone();
+        set.add(identity);
+        let identities = self.identities.acquire(set);
+        self.identities.release(entry.identities);
+        self.conns.set(
+            conn,
+            Conn {
+                identities,
+                ..entry
+            },
+        );
+    }
+
+    /// Whether the caller has one of the wanted permissions on a znode.
+    ///
+    /// # Errors
+    /// NOAUTH if not.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
+    pub(crate) fn allow(
+        &self,
+        caller: Caller,
+        id: ZnodeId,
+        wanted: Perms,
+    ) -> Result<(), ErrorCode> {
+        let acl = self.tree[id].acl;
+        permission::allows(&self.acls, &self.identities, caller.identities, acl, wanted)
+            .then_some(())
+            .ok_or(ErrorCode::NoAuth)
+    }
+
+    /// The access lists of a znode and of its parent; the root has its own twice.
+    pub(crate) fn acls_at(&self, id: ZnodeId) -> (AclId, AclId) {
+        let Znode { acl, parent, .. } = self.tree[id];
+        if parent == ZnodeId::NONE {
+            return (acl, acl);
+        }
+        (acl, self.tree[parent].acl)
+    }
+
+    /// An access list as it is to be stored, see [`acl::fix_up`].
+    #[inline]
+    pub(crate) fn fix_up(&mut self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
+        let who = self.identities.get(caller.identities);
+        let entries_max = self.settings.acl_entries_max;
+        acl::fix_up(list, &self.acls, who, entries_max).map_err(|refusal| match refusal {
+            Refusal::Invalid(error) => error,
+            Refusal::TooLong => {
+                self.limit_hit = Some(Limit::AclEntries);
+                ErrorCode::InvalidAcl
+            }
+        })
+    }
+
+    // What goes by itself: with its session, or by clean-up.
+
+    #[inline]
+    pub(crate) fn remember_owner(&mut self, id: ZnodeId) {
+        let znode = &self.tree[id];
+        if znode.owner == Owner::PERSISTENT {
+            return;
+        }
+        if znode.owner.is_ephemeral()
+            && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
+        {
+            let czxid = znode.czxid;
+            let session = &mut self.sessions[session];
+            session.ephemerals.insert((czxid, id));
+            session.had_ephemerals = true;
+        } else if znode.owner.is_collectable() {
+            self.collectables.insert(id);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn forget_owner(&mut self, id: ZnodeId, znode: &Znode) {
+        if znode.owner == Owner::PERSISTENT {
+            return;
+        }
+        if znode.owner.is_ephemeral()
+            && let Some(session) = self.sessions.find(SessionId(znode.owner.0))
+        {
+            self.sessions[session].ephemerals.remove(&(znode.czxid, id));
+        } else if znode.owner.is_collectable() {
+            self.collectables.remove(&id);
+        }
+    }
+
+    /// Sees to it that collectables are looked at, from the next full interval on.
+    pub(crate) fn schedule_cleanup(&mut self, now: Now) {
+        let interval_ms = u64::from(self.settings.container_check_interval_ms);
+        if self.collectables.is_empty() || interval_ms == 0 {
+            self.cleanup_ms = None;
+        } else if self.cleanup_ms.is_none() {
+            self.cleanup_ms = Some((now.elapsed_ms / interval_ms + 1) * interval_ms);
+            self.deadline_moved = true;
+        }
+    }
+
+    /// Whether a reply with a body of so many bytes may be made. Asked before a read leaves a watch
+    /// or copies anything.
+    ///
+    /// # Errors
+    /// MARSHALLINGERROR, with which ZooKeeper answers whatever it fails to make a reply of.
+    #[inline]
+    pub(crate) fn may_reply(&mut self, body_bytes: usize) -> Result<(), ErrorCode> {
+        if body_bytes.saturating_add(ReplyHeader::BYTES) > self.settings.reply_bytes_max {
+            self.limit_hit = Some(Limit::ReplyBytes);
+            return Err(ErrorCode::MarshallingError);
+        }
+        Ok(())
+    }
+
+    // Watches.
+
+    /// Registers a watch, unless there are too many.
+    pub(crate) fn leave_watch(
+        &mut self,
+        conn: ConnId,
+        path: &[u8],
+        found: Option<ZnodeId>,
+        what: Registration,
+    ) -> Result<(), ErrorCode> {
+        if self.watches.len() >= self.settings.watches_max {
+            self.limit_hit = Some(Limit::Watches);
+            return Err(ErrorCode::QuotaExceeded);
+        }
+        // The empty path reads the root, but a watch on it is keyed by it and never fires.
+        let found = found.filter(|_| !path.is_empty());
+        // A path nobody has created is kept for the watch alone, however long it is.
+        if found.is_none() && !self.has_room(path.len()) {
+            return Err(ErrorCode::QuotaExceeded);
+        }
+        if self.undo.is_on() {
+            let before = self.watches.modes(&self.tree, conn, path);
+            self.note_watch(conn, path, before);
+        }
+        self.watches.add(&mut self.tree, conn, path, found, what);
+        Ok(())
+    }
+
+    /// Uses up the one-shot modes of a watch in one of the tables.
+    pub(crate) fn use_up_watch(&mut self, id: WatchId, table: Table) {
+        if self.undo.is_on() {
+            self.note_watch_of(id);
+        }
+        self.watches.use_up(&mut self.tree, id, table);
+    }
+
+    /// Removes such watches of the connection on exactly this path; whether there were any.
+    pub(crate) fn remove_watch(&mut self, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
+        if self.undo.is_on() {
+            let before = self.watches.modes(&self.tree, conn, path);
+            self.note_watch(conn, path, before);
+        }
+        self.watches.remove(&mut self.tree, conn, path, kind)
+    }
+
+    #[inline(never)]
+    fn note_watch_of(&mut self, id: WatchId) {
+        let watch = self.watches.at(id);
+        let (conn, before) = (watch.conn, (watch.data, watch.child));
+        let path = self.watches.path(&self.tree, watch.place).to_vec();
+        self.note_watch(conn, &path, before);
+    }
+
+    /// Notes down in which modes a connection has watched a path so far.
+    fn note_watch(&mut self, conn: ConnId, path: &[u8], (data, child): (Modes, Modes)) {
+        let Some(session) = self.session_of(conn) else {
+            return;
+        };
+        let session = self.sessions[session].id;
+        self.undo.note(|| Undo::Watched {
+            session,
+            path: path.into(),
+            data,
+            child,
+        });
+    }
+
+    // Changes.
+
+    /// Whether the tree may grow by so many bytes; if not, notes down the limit.
+    pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.fits(bytes);
+        if !has_room {
+            self.limit_hit = Some(Limit::TreeBytes);
+        }
+        has_room
+    }
+
+    /// Whether an access list is stored already, or there is room for it.
+    pub(crate) fn has_room_for_list(&mut self, list: &AclList) -> bool {
+        let bytes = self.acls.cost(list);
+        bytes == 0 || self.has_room(bytes)
+    }
+
+    const fn fits(&self, bytes: usize) -> bool {
+        self.counted_bytes() + bytes <= self.settings.tree_bytes_max
+    }
+
+    /// Everything that is counted against `tree_bytes_max`.
+    pub(crate) const fn counted_bytes(&self) -> usize {
+        self.tree.bytes()
+            + self.watches.absent_bytes()
+            + self.acls.bytes()
+            + self.identities.bytes()
+    }
+
+    /// Creates a znode below its parent.
+    #[expect(clippy::too_many_arguments, reason = "they are the znode")]
+    pub(crate) fn create(
+        &mut self,
+        parent: ZnodeId,
+        path: &[u8],
+        data: Option<&[u8]>,
+        owner: Owner,
+        acl: AclId,
+        zxid: Zxid,
+        now: Now,
+    ) -> ZnodeId {
+        if self.quotas.are_kept() {
+            self.quotas.keep(&self.tree, path);
+        }
+        let before = self.before(parent);
+        let znode = Znode::new(path, data, owner, acl, zxid, now.wall_ms);
+        let id = self.tree.insert(znode, parent);
+        let family = self.tree[parent].family_mut();
+        // The counter sticks at its maximum, and then the parent's pzxid does too: the original
+        // takes over both only together with a larger counter (reference section 11).
+        if family.created_children < i32::MAX {
+            family.created_children += 1;
+            family.pzxid = zxid;
+        }
+        self.remember_owner(id);
+        self.watches.adopt(&mut self.tree, id);
+        self.undo.note(|| Undo::Created { id, parent: before });
+        if owner.is_collectable() {
+            self.schedule_cleanup(now);
+        }
+        let bytes = quota::bytes_of(data);
+        self.count(path, Growth { znodes: 1, bytes });
+        id
+    }
+
+    /// Deletes a childless znode.
+    ///
+    /// Its share of its access list passes to the caller, who has to tell watchers first:
+    /// [`State::forget_acl`] ends it. If changes are noted down, the undo list keeps it instead.
+    pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
+        let parent = self.tree[id].parent;
+        if self.quotas.are_kept() {
+            self.quotas.keep(&self.tree, self.tree[id].path());
+        }
+        let before = self.before(parent);
+        self.watches.orphan(&mut self.tree, id);
+        let znode = self.tree.remove(id);
+        self.forget_owner(id, &znode);
+        let family = self.tree[parent].family_mut();
+        family.pzxid = zxid;
+        #[cfg(feature = "planted")]
+        if self.planted(crate::planted::Planted::SequenceReused) {
+            self.tree[parent].family_mut().created_children -= 1;
+        }
+        let acl = znode.acl;
+        let growth = Growth {
+            znodes: -1,
+            bytes: -quota::bytes_of(znode.data()),
+        };
+        self.count(znode.path(), growth);
+        self.undo.note(|| Undo::Deleted {
+            id,
+            znode: Box::new(znode),
+            parent: before,
+        });
+        acl
+    }
+
+    /// Ends the use of an access list by a deleted znode, unless the undo list keeps it.
+    pub(crate) fn forget_acl(&mut self, acl: AclId) {
+        if !self.undo.is_on() {
+            self.acls.release(acl);
+        }
+    }
+
+    /// Sets the data of a znode.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
+    pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>, zxid: Zxid, now: Now) {
+        let znode = &self.tree[id];
+        self.undo.note(|| Undo::DataSet {
+            id,
+            data: znode.data().map(Into::into),
+            version: znode.version,
+            mzxid: znode.mzxid,
+            mtime_ms: znode.mtime_ms,
+        });
+        if !self.quotas.is_empty() {
+            let path = self.tree[id].path().to_vec();
+            self.quotas.keep(&self.tree, &path);
+            let bytes = quota::bytes_of(data) - quota::bytes_of(self.tree[id].data());
+            let growth = Growth { znodes: 0, bytes };
+            self.quotas
+                .grow(&mut self.tree, &mut self.undo, &path, growth);
+        }
+        let znode = self.tree.set_data(id, data);
+        znode.version = znode.version.wrapping_add(1);
+        znode.mzxid = zxid;
+        znode.mtime_ms = now.wall_ms;
+    }
+
+    /// Sets the access list of a znode, which takes over the caller's share of it.
+    pub(crate) fn set_acl(&mut self, id: ZnodeId, acl: AclId) {
+        let znode = &mut self.tree[id];
+        let aversion = znode.aversion;
+        znode.aversion = aversion.wrapping_add(1);
+        let before = std::mem::replace(&mut znode.acl, acl);
+        if self.undo.is_on() {
+            let acl = before;
+            self.undo.note(|| Undo::AclSet { id, acl, aversion });
+        } else {
+            self.acls.release(before);
+        }
+    }
+
+    // Quotas.
+
+    /// Whether the hard limits of quotas forbid a change.
+    #[inline]
+    pub(crate) fn check_quota(&self, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
+        if !self.settings.enforce_quota {
+            return Ok(());
+        }
+        self.quotas.check(&self.tree, path, growth)
+    }
+
+    /// Counts a znode that came or went.
+    #[inline]
+    fn count(&mut self, path: &[u8], growth: Growth) {
+        if !self.quotas.is_empty() || path.starts_with(QUOTA) {
+            self.quotas
+                .count(&mut self.tree, &mut self.undo, path, growth);
+        }
+    }
+
+    fn before(&self, parent: ZnodeId) -> Before {
+        let parent = &self.tree[parent];
+        Before {
+            pzxid: parent.pzxid(),
+            created_children: parent.created_children(),
+            table_bits: parent.family.as_ref().map(|family| family.table_bits),
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Quotas: limits kept in znodes below `/zookeeper/quota`, and what is counted against them.
+//!
+//! A quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts in
+//! `zookeeper_stats` beside it. Only the deepest quota above a path counts.
+//!
+//! Source: reference section 16; the original's `Quotas`, `StatsTrack`, `DataTree`, `checkQuota`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minikeeper_protocol::{ErrorCode, path};
+
+use crate::{
+    report::inspect::Room,
+    state::{
+        keys::ZnodeId,
+        tree::{QUOTA, Tree},
+        undo::{Undo, UndoList},
+    },
+};
+
+const LIMITS: &[u8] = b"zookeeper_limits";
+const STATS: &[u8] = b"zookeeper_stats";
+
+/// The paths that have a quota.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quotas {
+    limited: BTreeSet<Box<[u8]>>,
+    /// While a multi runs, what the quotas that it has changed were when it began, `None` for
+    /// those that were off: the original checks each of its operations before it has applied any.
+    before: Option<BTreeMap<Box<[u8]>, Option<Quota>>>,
+}
+
+/// The two znodes of one quota, if they are there, and what they say if it makes sense.
+#[derive(Clone, Debug)]
+struct Quota {
+    limits: Option<Result<Track, ErrorCode>>,
+    stats: Option<Result<Track, ErrorCode>>,
+}
+
+impl Quota {
+    fn of(tree: &Tree, subject: &[u8]) -> Self {
+        let read = |name: &[u8]| {
+            let id = tree.find(&[QUOTA, subject, b"/", name].concat())?;
+            let data = tree[id].data().ok_or(ErrorCode::MarshallingError);
+            Some(data.and_then(Track::parse))
+        };
+        Self {
+            limits: read(LIMITS),
+            stats: read(STATS),
+        }
+    }
+}
+
+/// What the quotas in one part of the tree come to; -1 stands for no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QuotaTotals {
+    /// Most znodes and most bytes of data, the hard limit if there is one.
+    pub limits: Option<[i64; 2]>,
+    /// Znodes and bytes of data that are counted.
+    pub usage: Option<[i64; 2]>,
+}
+
+/// How much a change adds to what is counted; may be negative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth {
+    pub(crate) znodes: i64,
+    pub(crate) bytes: i64,
+}
+
+/// What creating or deleting a znode means for quotas themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role<'a> {
+    /// It switches the quota of this path on or off.
+    Limits(&'a [u8]),
+    /// It counts for this path.
+    Stats(&'a [u8]),
+    /// Nothing.
+    Other,
+}
+
+impl<'a> Role<'a> {
+    /// The role of the znode at a path.
+    pub(crate) fn of(path: &'a [u8]) -> Self {
+        let Some(below) = path.strip_prefix(QUOTA) else {
+            return Self::Other;
+        };
+        let subject = path::parent_of(below).filter(|subject| subject.starts_with(b"/"));
+        match (subject, path::name_of(below)) {
+            // The root has no quota, but what it amounts to is counted when asked for.
+            (Some(subject), STATS) => Self::Stats(subject),
+            (Some(subject), LIMITS) if subject.len() > 1 => Self::Limits(subject),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Quotas {
+    /// Whether there is nothing to count and nothing to check.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.limited.is_empty()
+    }
+
+    /// Switches the quota of a path on; whether it was off.
+    pub(crate) fn switch_on(&mut self, subject: &[u8]) -> bool {
+        self.limited.insert(subject.into())
+    }
+
+    /// Switches the quota of a path off; whether it was on.
+    pub(crate) fn switch_off(&mut self, subject: &[u8]) -> bool {
+        self.limited.remove(subject)
+    }
+
+    /// The paths that have a quota, in order.
+    pub(crate) fn limited(&self) -> impl Iterator<Item = &[u8]> {
+        self.limited.iter().map(AsRef::as_ref)
+    }
+
+    /// What they come to below each child of the root, as far as there is room.
+    ///
+    /// Source: the original's `QuotaMetricsUtils`.
+    pub(crate) fn totals(&self, tree: &Tree, room: Room) -> BTreeMap<String, QuotaTotals> {
+        let mut totals: BTreeMap<String, QuotaTotals> = BTreeMap::new();
+        let mut bytes = 0;
+        for subject in self.limited() {
+            let top = subject.split(|byte| *byte == b'/').nth(1);
+            let top = String::from_utf8_lossy(top.unwrap_or_default());
+            if !totals.contains_key(&*top) {
+                bytes += top.len();
+                if totals.len() >= room.rows || bytes > room.bytes {
+                    break;
+                }
+            }
+            let quota = Quota::of(tree, subject);
+            let total = totals.entry(top.into_owned()).or_default();
+            if let Some(Ok(limits)) = &quota.limits {
+                let either = |hard, soft| {
+                    Some(limits.get(hard))
+                        .filter(|max| *max > -1)
+                        .unwrap_or_else(|| limits.get(soft))
+                };
+                add(
+                    &mut total.limits,
+                    [either(COUNT_HARD, COUNT), either(BYTES_HARD, BYTES)],
+                );
+            }
+            if let Some(Ok(stats)) = &quota.stats {
+                add(&mut total.usage, [stats.get(COUNT), stats.get(BYTES)]);
+            }
+        }
+        totals
+    }
+
+    /// The deepest path with a quota that is the given one or above it.
+    pub(crate) fn over<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        ancestors(path).find(|path| self.limited.contains(*path))
+    }
+
+    /// From here on [`Quotas::check`] looks at what quotas are now, until [`Quotas::end_multi`].
+    pub(crate) fn begin_multi(&mut self) {
+        self.before = Some(BTreeMap::new());
+    }
+
+    pub(crate) fn end_multi(&mut self) {
+        self.before = None;
+    }
+
+    /// Whether a multi runs, so that [`Quotas::keep`] has to be called before changes.
+    pub(crate) const fn are_kept(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// The znode at this path is about to change. If it is part of a quota, keeps what that was.
+    pub(crate) fn keep(&mut self, tree: &Tree, path: &[u8]) {
+        if let Role::Limits(subject) | Role::Stats(subject) = Role::of(path) {
+            self.keep_quota(tree, subject);
+        }
+    }
+
+    fn keep_quota(&mut self, tree: &Tree, subject: &[u8]) {
+        if let Some(before) = &mut self.before
+            && !before.contains_key(subject)
+        {
+            let is_on = self.limited.contains(subject);
+            before.insert(subject.into(), is_on.then(|| Quota::of(tree, subject)));
+        }
+    }
+
+    /// Whether a change at a path keeps the hard limits.
+    ///
+    /// # Errors
+    /// QUOTAEXCEEDED when it does not; MARSHALLINGERROR when a quota's znode makes no sense, as
+    /// the original's internal error answers.
+    pub(crate) fn check(&self, tree: &Tree, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
+        let quota = ancestors(path).find_map(|subject| {
+            let kept = self.before.as_ref().and_then(|before| before.get(subject));
+            kept.cloned().unwrap_or_else(|| {
+                let is_on = self.limited.contains(subject);
+                is_on.then(|| Quota::of(tree, subject))
+            })
+        });
+        let Some(Quota {
+            limits: Some(limits),
+            stats,
+        }) = quota
+        else {
+            return Ok(());
+        };
+        let limits = limits?;
+        let counts = growth.znodes != 0 && limits.limits_znodes();
+        let sums = growth.bytes != 0 && limits.limits_bytes();
+        let Some(stats) = stats.filter(|_| counts || sums) else {
+            return Ok(());
+        };
+        let stats = stats?;
+        let exceeds = |hard: i64, now: i64, more: i64| hard > -1 && now.saturating_add(more) > hard;
+        if counts && exceeds(limits.get(COUNT_HARD), stats.get(COUNT), growth.znodes)
+            || sums && exceeds(limits.get(BYTES_HARD), stats.get(BYTES), growth.bytes)
+        {
+            return Err(ErrorCode::QuotaExceeded);
+        }
+        Ok(())
+    }
+}
+
+fn add(total: &mut Option<[i64; 2]>, more: [i64; 2]) {
+    let [znodes, bytes] = total.unwrap_or_default();
+    *total = Some([znodes.wrapping_add(more[0]), bytes.wrapping_add(more[1])]);
+}
+
+/// Counting. What is written goes into znodes without their versions, zxids or watches noticing,
+/// and into the undo list.
+impl Quotas {
+    /// Counts a znode that came or went, and follows when it is itself part of a quota.
+    pub(crate) fn count(
+        &mut self,
+        tree: &mut Tree,
+        undo: &mut UndoList,
+        path: &[u8],
+        growth: Growth,
+    ) {
+        match Role::of(path) {
+            Role::Other => {}
+            Role::Limits(subject) => {
+                let has_moved = if growth.znodes > 0 {
+                    self.switch_on(subject)
+                } else {
+                    self.switch_off(subject)
+                };
+                if has_moved {
+                    undo.note(|| Undo::QuotaSwitched(subject.into()));
+                }
+            }
+            Role::Stats(subject) => {
+                if let Some(id) = tree.find(path) {
+                    let track = Track::of(usage(tree, subject));
+                    write(tree, undo, id, &track);
+                }
+            }
+        }
+        self.grow(tree, undo, path, growth);
+    }
+
+    /// Finds the quotas of a tree that was saved, and counts anew as the original does at its start.
+    pub(crate) fn restore(&mut self, tree: &mut Tree) {
+        for (_, znode) in tree.iter() {
+            if let Role::Limits(subject) = Role::of(znode.path()) {
+                self.switch_on(subject);
+            }
+        }
+        for subject in &self.limited {
+            let stats = [QUOTA, subject, b"/", STATS].concat();
+            if let Some(id) = tree.find(&stats) {
+                let track = Track::of(usage(tree, subject));
+                write(tree, &mut UndoList::default(), id, &track);
+            }
+        }
+    }
+
+    /// Adds to what is counted for the deepest quota over a path.
+    pub(crate) fn grow(
+        &mut self,
+        tree: &mut Tree,
+        undo: &mut UndoList,
+        path: &[u8],
+        growth: Growth,
+    ) {
+        let Some(subject) = self.over(path) else {
+            return;
+        };
+        self.keep_quota(tree, subject);
+        let stats = [QUOTA, subject, b"/", STATS].concat();
+        // What makes no sense is left alone; the original would stop over it.
+        if let Some(id) = tree.find(&stats)
+            && let Some(data) = tree[id].data()
+            && let Ok(mut track) = Track::parse(data)
+        {
+            track.grow(growth);
+            write(tree, undo, id, &track);
+        }
+    }
+}
+
+fn write(tree: &mut Tree, undo: &mut UndoList, id: ZnodeId, track: &Track) {
+    undo.note(|| Undo::StatsWritten {
+        id,
+        data: tree[id].data().map(Into::into),
+    });
+    tree.set_data(id, Some(track.to_string().as_bytes()));
+}
+
+/// The path, then everything above it save the root, which has no quota.
+fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(path), |path| path::parent_of(path))
+        .take_while(|path| path.len() > 1)
+}
+
+/// What a path and everything below it amounts to: znodes, itself included, and bytes of data.
+pub(crate) fn usage(tree: &Tree, subject: &[u8]) -> Growth {
+    let mut usage = Growth {
+        znodes: 0,
+        bytes: 0,
+    };
+    let mut waiting: Vec<ZnodeId> = tree.find(subject).into_iter().collect();
+    while let Some(id) = waiting.pop() {
+        usage.znodes += 1;
+        usage.bytes += bytes_of(tree[id].data());
+        waiting.extend(tree.children(id));
+    }
+    usage
+}
+
+/// The length of data as it is counted.
+pub(crate) fn bytes_of(data: Option<&[u8]>) -> i64 {
+    counted(data.map_or(0, <[u8]>::len))
+}
+
+pub(crate) fn counted(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+const COUNT: &str = "count";
+const BYTES: &str = "bytes";
+const COUNT_HARD: &str = "countHardLimit";
+const BYTES_HARD: &str = "byteHardLimit";
+
+/// The text in a quota's znodes: `count=4,bytes=5=;byteHardLimit=9;countHardLimit=10`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Track(BTreeMap<String, i64>);
+
+impl Track {
+    /// Exactly so much is there.
+    pub(crate) fn of(usage: Growth) -> Self {
+        let entries = [(COUNT, usage.znodes), (BYTES, usage.bytes)];
+        Self(entries.map(|(key, value)| (key.to_owned(), value)).into())
+    }
+
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// MARSHALLINGERROR when a part is not `key=number`.
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
+        let text = String::from_utf8_lossy(text);
+        // Runs of separators count once, and Java drops what is empty at the end.
+        let text = text.trim_end_matches([',', ';']);
+        let mut entries = BTreeMap::new();
+        for (index, part) in text.split([',', ';']).enumerate() {
+            if part.is_empty() && (index > 0 || text.is_empty()) {
+                continue;
+            }
+            let mut pair = part.trim_end_matches('=').split('=');
+            let (key, value) = (pair.next().unwrap_or_default(), pair.next());
+            // `key=` alone is -1 only when something follows the second equals sign.
+            let value = match value {
+                Some("") => -1,
+                Some(value) => value.parse().map_err(|_| ErrorCode::MarshallingError)?,
+                None => return Err(ErrorCode::MarshallingError),
+            };
+            entries.insert(key.to_owned(), value);
+        }
+        Ok(Self(entries))
+    }
+
+    /// A number, -1 if it is not there.
+    fn get(&self, key: &str) -> i64 {
+        self.0.get(key).copied().unwrap_or(-1)
+    }
+
+    fn limits_znodes(&self) -> bool {
+        self.get(COUNT) > -1 || self.get(COUNT_HARD) > -1
+    }
+
+    fn limits_bytes(&self) -> bool {
+        self.get(BYTES) > -1 || self.get(BYTES_HARD) > -1
+    }
+
+    /// Adds to the two counts.
+    pub(crate) fn grow(&mut self, growth: Growth) {
+        for (key, more) in [(COUNT, growth.znodes), (BYTES, growth.bytes)] {
+            let grown = self.get(key).wrapping_add(more);
+            self.0.insert(key.to_owned(), grown);
+        }
+    }
+}
+
+impl std::fmt::Display for Track {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "count={},bytes={}", self.get(COUNT), self.get(BYTES))?;
+        let others = self
+            .0
+            .iter()
+            .filter(|(key, _)| *key != COUNT && *key != BYTES);
+        // The odd equals sign makes parsers before 3.7 stop there.
+        let mut separator = "=;";
+        for (key, value) in others {
+            write!(f, "{separator}{key}={value}")?;
+            separator = ";";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_the_originals() {
+        // Reference section 16, rule 2.
+        for (text, printed) in [
+            ("count=4,bytes=5", "count=4,bytes=5"),
+            (
+                "count=4,bytes=5=;countHardLimit=10;byteHardLimit=9",
+                "count=4,bytes=5=;byteHardLimit=9;countHardLimit=10",
+            ),
+            ("bytes=5", "count=-1,bytes=5"),
+            ("", "count=-1,bytes=-1"),
+            ("count=1;;bytes=2,", "count=1,bytes=2"),
+        ] {
+            let track = Track::parse(text.as_bytes()).unwrap();
+            assert_eq!(track.to_string(), printed, "{text}");
+        }
+        for text in ["x", "count=", "count=a", ",count=1"] {
+            assert!(Track::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn roles_are_by_name_and_place() {
+        let path = b"/zookeeper/quota/a/b/zookeeper_limits";
+        assert_eq!(Role::of(path), Role::Limits(b"/a/b"));
+        for (path, subject) in [
+            (&b"/zookeeper/quota/a/zookeeper_stats"[..], &b"/a"[..]),
+            (b"/zookeeper/quota/zookeeper_stats", b"/"),
+        ] {
+            assert_eq!(Role::of(path), Role::Stats(subject));
+        }
+        for other in [
+            &b"/zookeeper/quota/zookeeper_limits"[..],
+            b"/zookeeper/quota/a",
+            b"/zookeeper/quotas/a/zookeeper_limits",
+            b"/a/zookeeper_limits",
+            b"/zookeeper/quota",
+        ] {
+            assert_eq!(Role::of(other), Role::Other);
+        }
+    }
+
+    #[test]
+    fn deepest_quota_counts() {
+        let mut quotas = Quotas::default();
+        for path in [&b"/a"[..], b"/a/b"] {
+            quotas.switch_on(path);
+        }
+        for (path, over) in [
+            (&b"/a/b/c"[..], Some(&b"/a/b"[..])),
+            (b"/a/b", Some(b"/a/b")),
+            (b"/a/bc", Some(b"/a")),
+            (b"/ab", None),
+            (b"/", None),
+        ] {
+            assert_eq!(quotas.over(path), over);
+        }
+    }
+}

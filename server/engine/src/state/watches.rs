@@ -1,0 +1,471 @@
+//! Watches: who wants to hear about which path, and who hears what when it changes.
+//!
+//! A watch is one record for one connection and one path, with the modes it was registered in
+//! for the data table and for the child table. The records of a path form a ring in the order of
+//! registration; the ring hangs on the znode if there is one, and on an entry of `absent`
+//! otherwise. So firing costs nothing on a path nobody watches, and a watch on an existing znode
+//! does not store the path again.
+//!
+//! Source: reference section 12; the original's `DataTree`, `WatchManager`.
+
+mod lists;
+
+use hashbrown::HashTable;
+use minikeeper_protocol::WatcherType;
+use slab::Slab;
+
+use crate::{
+    hashing::TableHasher,
+    input::ConnId,
+    state::{
+        absent_paths::AbsentPaths,
+        keys::{WatchId, ZnodeId},
+        tree::Tree,
+        watch_modes::{Modes, Registration, Table},
+    },
+};
+
+/// Where the ring of a path hangs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Place {
+    Znode(ZnodeId),
+    Absent(u32),
+}
+
+/// With its slot in the index it is about 43 bytes; the goal is 80.
+const _: () = assert!(size_of::<Watch>() == 32, "watches are counted in millions");
+
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) conn: ConnId,
+    pub(crate) place: Place,
+    /// Neighbours in the ring of the path.
+    path_prev: WatchId,
+    pub(crate) path_next: WatchId,
+    /// Neighbours in the list of the connection.
+    conn_prev: WatchId,
+    conn_next: WatchId,
+    pub(crate) data: Modes,
+    pub(crate) child: Modes,
+}
+
+impl Watch {
+    pub(crate) const fn modes(&self, table: Table) -> Modes {
+        match table {
+            Table::Data => self.data,
+            Table::Child => self.child,
+        }
+    }
+
+    pub(crate) const fn is_in_both(&self) -> bool {
+        !self.data.is_empty() && !self.child.is_empty()
+    }
+}
+
+/// What `watches.rs` knows of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Watcher {
+    /// The watch registered last.
+    head: WatchId,
+    /// Whether it has held a data watch, be it fired by now.
+    had_data: bool,
+    /// The last firing that reached it, so that none reaches it twice.
+    reached: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Watches {
+    arena: Slab<Watch>,
+    /// By connection and place; never iterated.
+    index: HashTable<WatchId>,
+    absent: AbsentPaths,
+    hasher: TableHasher,
+    /// By connection number.
+    watchers: Vec<Watcher>,
+    /// How many watches are recursive; while there are none, no ancestor is looked at.
+    recursive: usize,
+    /// How many watches are in both tables.
+    in_both: usize,
+    /// Counts firings, see [`Watcher::reached`].
+    firing: u64,
+    #[cfg(feature = "planted")]
+    pub(crate) planted_fires_twice: bool,
+}
+
+impl Watches {
+    pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
+        Self {
+            arena: Slab::new(),
+            index: HashTable::new(),
+            absent: AbsentPaths::new(hash_seed),
+            hasher: TableHasher::new(hash_seed, b"watches-"),
+            watchers: Vec::new(),
+            recursive: 0,
+            in_both: 0,
+            firing: 0,
+            #[cfg(feature = "planted")]
+            planted_fires_twice: false,
+        }
+    }
+
+    #[cfg(feature = "planted")]
+    const fn keeps_fired(&self) -> bool {
+        self.planted_fires_twice
+    }
+
+    #[cfg(not(feature = "planted"))]
+    #[expect(clippy::unused_self, reason = "the planted twin looks at it")]
+    const fn keeps_fired(&self) -> bool {
+        false
+    }
+
+    /// The number of (connection, path) pairs.
+    pub(crate) fn len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// What watched paths without a znode are counted with against `tree_bytes_max`.
+    pub(crate) const fn absent_bytes(&self) -> usize {
+        self.absent.bytes()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arena.is_empty()
+    }
+
+    pub(crate) fn at(&self, id: WatchId) -> &Watch {
+        &self.arena[id.0 as usize]
+    }
+
+    fn at_mut(&mut self, id: WatchId) -> &mut Watch {
+        &mut self.arena[id.0 as usize]
+    }
+
+    // Where a path's ring hangs.
+
+    pub(crate) fn place(&self, tree: &Tree, path: &[u8]) -> Option<Place> {
+        match tree.find(path) {
+            Some(id) => Some(Place::Znode(id)),
+            None if self.absent.is_empty() => None,
+            None => self.absent.find(path).map(Place::Absent),
+        }
+    }
+
+    pub(crate) fn head(&self, tree: &Tree, place: Place) -> WatchId {
+        match place {
+            Place::Znode(id) => tree[id].watched,
+            Place::Absent(key) => self.absent.head(key),
+        }
+    }
+
+    fn set_head(&mut self, tree: &mut Tree, place: Place, head: WatchId) {
+        match place {
+            Place::Znode(id) => tree[id].watched = head,
+            Place::Absent(key) if head == WatchId::NONE => self.absent.remove(key),
+            Place::Absent(key) => self.absent.set_head(key, head),
+        }
+    }
+
+    /// The znode was created: watches on its path move from `absent` to it.
+    pub(crate) fn adopt(&mut self, tree: &mut Tree, id: ZnodeId) {
+        if self.absent.is_empty() {
+            return;
+        }
+        let Some(key) = self.absent.find(tree[id].path()) else {
+            return;
+        };
+        let head = self.absent.head(key);
+        self.absent.remove(key);
+        tree[id].watched = head;
+        self.move_ring(head, Place::Znode(id));
+    }
+
+    /// The znode is about to go: watches on its path move from it to `absent`.
+    pub(crate) fn orphan(&mut self, tree: &mut Tree, id: ZnodeId) {
+        let head = std::mem::replace(&mut tree[id].watched, WatchId::NONE);
+        if head == WatchId::NONE {
+            return;
+        }
+        let key = self.absent.add(tree[id].path());
+        self.absent.set_head(key, head);
+        self.move_ring(head, Place::Absent(key));
+    }
+
+    fn move_ring(&mut self, head: WatchId, place: Place) {
+        let mut id = head;
+        loop {
+            self.unindex(id);
+            self.at_mut(id).place = place;
+            self.reindex(id);
+            id = self.at(id).path_next;
+            if id == head {
+                return;
+            }
+        }
+    }
+
+    // One watch.
+
+    fn hash(hasher: &TableHasher, conn: ConnId, place: Place) -> u64 {
+        hasher.hash_one((conn, place))
+    }
+
+    fn find(&self, conn: ConnId, place: Place) -> Option<WatchId> {
+        self.index
+            .find(Self::hash(&self.hasher, conn, place), |id| {
+                let watch = self.at(*id);
+                watch.conn == conn && watch.place == place
+            })
+            .copied()
+    }
+
+    fn reindex(&mut self, id: WatchId) {
+        let (arena, hasher) = (&self.arena, &self.hasher);
+        let hash_of = |id: &WatchId| {
+            let watch = &arena[id.0 as usize];
+            Self::hash(hasher, watch.conn, watch.place)
+        };
+        self.index.insert_unique(hash_of(&id), id, hash_of);
+    }
+
+    fn unindex(&mut self, id: WatchId) {
+        let watch = self.at(id);
+        self.index
+            .find_entry(Self::hash(&self.hasher, watch.conn, watch.place), |other| {
+                *other == id
+            })
+            .expect("every watch is in the index")
+            .remove();
+    }
+
+    fn watcher_mut(&mut self, conn: ConnId) -> &mut Watcher {
+        let index = conn.0 as usize;
+        if index >= self.watchers.len() {
+            self.watchers.resize(
+                index + 1,
+                Watcher {
+                    head: WatchId::NONE,
+                    had_data: false,
+                    reached: 0,
+                },
+            );
+        }
+        &mut self.watchers[index]
+    }
+
+    /// Registers interest of a connection in a path, whether a znode is there or not.
+    ///
+    /// `found` is what the tree has at exactly this path; the caller has looked already.
+    pub(crate) fn add(
+        &mut self,
+        tree: &mut Tree,
+        conn: ConnId,
+        path: &[u8],
+        found: Option<ZnodeId>,
+        what: Registration,
+    ) {
+        let place = match found {
+            Some(id) => Place::Znode(id),
+            None => match self.absent.find(path) {
+                Some(key) => Place::Absent(key),
+                None => Place::Absent(self.absent.add(path)),
+            },
+        };
+        let id = match self.find(conn, place) {
+            Some(id) => id,
+            None => self.link(tree, conn, place),
+        };
+        let watch = self.at_mut(id);
+        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
+        watch.data = watch.data.with(what.data);
+        watch.child = watch.child.with(what.child);
+        let (is_recursive, is_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
+        self.recursive += usize::from(is_recursive && !was_recursive);
+        self.in_both += usize::from(is_in_both && !was_in_both);
+        self.watcher_mut(conn).had_data |= !what.data.is_empty();
+    }
+
+    fn link(&mut self, tree: &mut Tree, conn: ConnId, place: Place) -> WatchId {
+        let head = self.head(tree, place);
+        let key = self.arena.vacant_key();
+        let id = WatchId(u32::try_from(key).expect("watches_max is far below"));
+        let conn_next = std::mem::replace(&mut self.watcher_mut(conn).head, id);
+        let tail = if head == WatchId::NONE {
+            id
+        } else {
+            self.at(head).path_prev
+        };
+        self.arena.insert(Watch {
+            conn,
+            place,
+            path_prev: tail,
+            path_next: if head == WatchId::NONE { id } else { head },
+            conn_prev: WatchId::NONE,
+            conn_next,
+            data: Modes::NONE,
+            child: Modes::NONE,
+        });
+        if conn_next != WatchId::NONE {
+            self.at_mut(conn_next).conn_prev = id;
+        }
+        if head == WatchId::NONE {
+            self.set_head(tree, place, id);
+        } else {
+            self.at_mut(tail).path_next = id;
+            self.at_mut(head).path_prev = id;
+        }
+        self.reindex(id);
+        id
+    }
+
+    fn unlink(&mut self, tree: &mut Tree, id: WatchId) {
+        self.unindex(id);
+        let watch = self.arena.remove(id.0 as usize);
+        self.recursive -= usize::from(watch.data.has(Modes::RECURSIVE));
+        self.in_both -= usize::from(watch.is_in_both());
+        match watch.conn_prev {
+            WatchId::NONE => self.watcher_mut(watch.conn).head = watch.conn_next,
+            prev => self.at_mut(prev).conn_next = watch.conn_next,
+        }
+        if watch.conn_next != WatchId::NONE {
+            self.at_mut(watch.conn_next).conn_prev = watch.conn_prev;
+        }
+        if watch.path_next == id {
+            self.set_head(tree, watch.place, WatchId::NONE);
+            return;
+        }
+        self.at_mut(watch.path_prev).path_next = watch.path_next;
+        self.at_mut(watch.path_next).path_prev = watch.path_prev;
+        if self.head(tree, watch.place) == id {
+            self.set_head(tree, watch.place, watch.path_next);
+        }
+    }
+
+    /// Sets the modes of a watch, and forgets it when none is left.
+    fn narrow(&mut self, tree: &mut Tree, id: WatchId, data: Modes, child: Modes) {
+        if data.is_empty() && child.is_empty() {
+            self.unlink(tree, id);
+            return;
+        }
+        let watch = self.at_mut(id);
+        let (was_recursive, was_in_both) = (watch.data.has(Modes::RECURSIVE), watch.is_in_both());
+        (watch.data, watch.child) = (data, child);
+        let is_in_both = watch.is_in_both();
+        self.recursive -= usize::from(was_recursive && !data.has(Modes::RECURSIVE));
+        self.in_both -= usize::from(was_in_both && !is_in_both);
+    }
+
+    /// Whether the connection has such a watch on exactly this path.
+    pub(crate) fn has(&self, tree: &Tree, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
+        let Some(id) = self
+            .place(tree, path)
+            .and_then(|place| self.find(conn, place))
+        else {
+            return false;
+        };
+        let (watch, what) = (self.at(id), Registration::of_type(kind));
+        // A persistent watch is looked for in the data table alone (reference section 12.7).
+        let in_child = kind != WatcherType::Persistent && watch.child.has(what.child);
+        watch.data.has(what.data) || in_child
+    }
+
+    /// In which modes a connection watches exactly this path.
+    pub(crate) fn modes(&self, tree: &Tree, conn: ConnId, path: &[u8]) -> (Modes, Modes) {
+        let place = self.place(tree, path);
+        match place.and_then(|place| self.find(conn, place)) {
+            Some(id) => (self.at(id).data, self.at(id).child),
+            None => (Modes::NONE, Modes::NONE),
+        }
+    }
+
+    /// Sees to it that a connection watches a path in exactly these modes.
+    pub(crate) fn set(
+        &mut self,
+        tree: &mut Tree,
+        conn: ConnId,
+        path: &[u8],
+        data: Modes,
+        child: Modes,
+    ) {
+        let found = tree.find(path);
+        if !(data.is_empty() && child.is_empty()) {
+            self.add(tree, conn, path, found, Registration { data, child });
+        }
+        let place = self.place(tree, path);
+        if let Some(id) = place.and_then(|place| self.find(conn, place)) {
+            self.narrow(tree, id, data, child);
+        }
+    }
+
+    /// Removes such watches of the connection on exactly this path; whether there were any.
+    pub(crate) fn remove(
+        &mut self,
+        tree: &mut Tree,
+        conn: ConnId,
+        path: &[u8],
+        kind: WatcherType,
+    ) -> bool {
+        let Some(id) = self
+            .place(tree, path)
+            .and_then(|place| self.find(conn, place))
+        else {
+            return false;
+        };
+        let (watch, what) = (self.at(id), Registration::of_type(kind));
+        let (data, child) = (
+            watch.data.without(what.data),
+            watch.child.without(what.child),
+        );
+        let removed = data != watch.data || child != watch.child;
+        self.narrow(tree, id, data, child);
+        // As the original: its last watch taken back, a connection no longer counts as watching.
+        let watcher = self.watcher_mut(conn);
+        watcher.had_data &= watcher.head != WatchId::NONE;
+        removed
+    }
+
+    /// Forgets every watch of a connection.
+    pub(crate) fn drop_conn(&mut self, tree: &mut Tree, conn: ConnId) {
+        let Some(watcher) = self.watchers.get_mut(conn.0 as usize) else {
+            return;
+        };
+        watcher.had_data = false;
+        let mut next = watcher.head;
+        while next != WatchId::NONE {
+            let id = next;
+            next = self.at(id).conn_next;
+            self.unlink(tree, id);
+        }
+    }
+
+    // For firing, see `ops/events.rs`.
+
+    /// Begins a firing: each connection is reached at most once until the next one begins.
+    pub(crate) const fn begin_firing(&mut self) {
+        self.firing += 1;
+    }
+
+    /// Whether this firing reaches the connection for the first time.
+    pub(crate) fn reach(&mut self, conn: ConnId) -> bool {
+        let firing = self.firing;
+        std::mem::replace(&mut self.watcher_mut(conn).reached, firing) != firing
+    }
+
+    /// The first and the last watch on a path.
+    pub(crate) fn ends(&self, tree: &Tree, path: &[u8]) -> Option<(WatchId, WatchId)> {
+        let head = self.head(tree, self.place(tree, path)?);
+        (head != WatchId::NONE).then(|| (head, self.at(head).path_prev))
+    }
+
+    /// Uses up the one-shot modes of a watch in one of the tables.
+    pub(crate) fn use_up(&mut self, tree: &mut Tree, id: WatchId, table: Table) {
+        if self.keeps_fired() {
+            return;
+        }
+        let Watch { data, child, .. } = *self.at(id);
+        match table {
+            Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),
+            Table::Child => self.narrow(tree, id, data, child.without(Modes::STANDARD)),
+        }
+    }
+}
