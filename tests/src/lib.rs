@@ -20,3 +20,8 @@ pub mod replay;
 pub mod scenario;
 pub mod sent;
 pub mod sim;
+
+/// The example in the README runs as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

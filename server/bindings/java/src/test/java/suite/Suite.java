@@ -47,7 +47,10 @@ public final class Suite {
             selectClass(TestingServerClientsTest.class),
             selectClass(KillSessionTest.class),
             selectClass(KillSessionAloneTest.class),
-            selectClass(LostReplyTest.class))
+            selectClass(LostReplyTest.class),
+            // The examples of the READMEs, which tests/interop/bindings/run compiles beside this.
+            selectClass("LeaderTest"),
+            selectClass("LatchTest"))
         // Most of their time is a client's pause before it connects again.
         .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
         .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")

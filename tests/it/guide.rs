@@ -1,0 +1,113 @@
+//! The code in the pages of `docs/`, which include it by the marks around it.
+
+use std::time::Duration;
+
+use minikeeper::{Fault, Keep, OpCode, Server, assert_tree, tree};
+use minikeeper_client::{Client, CreateMode};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[tokio::test]
+async fn embedded_server_of_the_guide() -> Outcome {
+    // --8<-- [start:embed]
+    let server = Server::builder().start().await?; // on a free port of 127.0.0.1
+    let client = Client::connect(&server.connect_string()).await?; // or any other ZooKeeper client
+    server.seed(&tree! { "/app/limit" => "10" })?; // create znodes without a client
+
+    client.set_data("/app/limit", b"20", None).await?;
+
+    assert_tree!(server, { "/app" => "", "/app/limit" => "20" }); // panics with the difference
+    println!("{}", server.dump()); // znodes, sessions and watches as text
+    server.shutdown().await?; // dropping the server stops it too
+    // --8<-- [end:embed]
+    Ok(())
+}
+
+#[tokio::test]
+async fn time_of_the_guide() -> Outcome {
+    // --8<-- [start:time]
+    let server = Server::builder().manual_clock().start().await?; // the clock starts frozen
+    let client = Client::connect(&server.connect_string()).await?;
+    client.create("/mine", b"", CreateMode::Ephemeral).await?;
+
+    server.advance(Duration::from_secs(3600)); // connected sessions survive
+    assert!(server.get("/mine").is_some());
+
+    server.advance_strictly(Duration::from_secs(3600)); // as if no client had sent a ping
+    assert!(server.get("/mine").is_none());
+    // --8<-- [end:time]
+    Ok(())
+}
+
+#[tokio::test]
+async fn fault_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    server.seed(&tree! { "/locks/a" => "" })?;
+    // --8<-- [start:fault]
+    // The server carries out one create below /locks/a and closes the connection without a reply.
+    let fault = Fault::lose_reply().on(OpCode::Create).at("/locks/a/*");
+    let lost = server.inject(fault.once())?;
+
+    let created = client.create("/locks/a/n", b"", CreateMode::Ephemeral);
+    assert!(created.await.is_err()); // the client cannot know the outcome
+
+    lost.hit_within(Duration::from_secs(10)).await?; // fails if the fault did not act
+    assert_eq!(server.children("/locks/a"), Some(vec!["n".to_owned()]));
+    drop(lost); // ends the fault
+    // --8<-- [end:fault]
+    Ok(())
+}
+
+#[tokio::test]
+async fn sessions_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    client.create("/mine", b"", CreateMode::Ephemeral).await?;
+    // --8<-- [start:sessions]
+    for session in server.sessions() {
+        println!(
+            "{} from {:?} owns {:?}",
+            session.id, session.address, session.ephemerals
+        );
+    }
+    server.disconnect("127.0.0.1")?; // close connections; the sessions live on
+    server.expire_told("/mine").await?; // end the session that owns /mine; its watchers are notified
+    assert!(server.get("/mine").is_none());
+    // --8<-- [end:sessions]
+    Ok(())
+}
+
+#[tokio::test]
+async fn universes_and_snapshots_of_the_guide() -> Outcome {
+    // --8<-- [start:universes]
+    let server = Server::builder().start().await?;
+    let test = server.create_universe("test-1")?; // dropped with this guard
+    let client = Client::connect(&test.connect_string()).await?; // 127.0.0.1:PORT/test-1
+    client.create("/a", b"1", CreateMode::Persistent).await?;
+    assert!(server.get("/a").is_none()); // the server's own universe is another tree
+
+    let before = test.snapshot();
+    client.delete("/a", None).await?;
+    test.restore(&before)?; // undoes every change since
+    assert!(test.get("/a").is_some());
+
+    let copy = test.fork("copy")?; // an independent copy
+    client.delete("/a", None).await?;
+    assert!(copy.get("/a").is_some());
+    // --8<-- [end:universes]
+    Ok(())
+}
+
+#[tokio::test]
+async fn restarts_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    // --8<-- [start:restart]
+    server.restart(Keep::Everything).await?; // same port; clients reconnect with their sessions
+    server.restart(Keep::Data).await?; // znodes stay; sessions and their ephemerals are gone
+    server.restart(Keep::Nothing).await?; // an empty tree
+    server.go_down().await; // refuse connections and close all that are open
+    server.come_up(Keep::Everything).await?;
+    // --8<-- [end:restart]
+    Ok(())
+}
