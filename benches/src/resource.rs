@@ -1,7 +1,7 @@
 //! What a lock is there for: something that must be written by one at a time, and that refuses
 //! writers whose token is smaller than the largest it has seen.
 //!
-//! Source: curator-recipes reference section 10.3.
+//! Source: `docs/curator-recipes.md` section 10.3.
 
 use std::sync::{Mutex, PoisonError};
 

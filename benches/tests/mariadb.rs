@@ -157,8 +157,8 @@ fn one_at_a_time_holds_it_however_many_want_it() {
     });
 }
 
-/// The moment that the reference tells of: without the row, two who select it for update share
-/// its gap, and the second insert ends with error 1213, if not with a wait.
+/// The moment of `docs/curator-recipes.md` section 13.4: without the row, two who select it for
+/// update share its gap, and the second insert ends with error 1213, if not with a wait.
 #[test]
 fn missing_row_selected_by_two_ends_one_of_them_with_a_dead_lock() {
     run_on_table(async |server, _| {

@@ -9,7 +9,7 @@ use crate::{
 
 /// A set of permissions. Unknown bits are kept, as the original keeps them.
 ///
-/// Source: reference section 3.6.
+/// Source: `docs/zookeeper-protocol.md` section 3.6.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Perms(pub i32);
 

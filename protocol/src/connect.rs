@@ -1,6 +1,6 @@
 //! The handshake: the first message in each direction, the only ones without a header.
 //!
-//! Source: reference sections 4 and 6.2 to 6.4.
+//! Source: `docs/zookeeper-protocol.md` sections 4 and 6.2 to 6.4.
 
 use bytes::Bytes;
 
@@ -98,7 +98,8 @@ pub struct ConnectResponse {
 impl ConnectResponse {
     /// The answer to a session that does not exist, or to a wrong password.
     ///
-    /// Clients look at different fields, so all three say it (reference section 6.4).
+    /// Clients look at different fields, so all three say it (`docs/zookeeper-protocol.md` section
+    /// 6.4).
     #[must_use]
     pub const fn refused(read_only: Option<bool>) -> Self {
         Self {

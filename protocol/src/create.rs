@@ -1,6 +1,6 @@
 //! The record that creates a znode, shared by four operations and by multi.
 //!
-//! Source: reference sections 3.5 and 4.
+//! Source: `docs/zookeeper-protocol.md` sections 3.5 and 4.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// How a znode lives and what its name becomes: the `flags` of a create.
 ///
-/// Source: reference section 3.5.
+/// Source: `docs/zookeeper-protocol.md` section 3.5.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CreateMode {
     /// Lives until deleted.

@@ -1,6 +1,6 @@
 //! Watch events: what the server sends without being asked.
 //!
-//! Source: reference sections 3.4 and 12.5.
+//! Source: `docs/zookeeper-protocol.md` sections 3.4 and 12.5.
 
 use crate::{
     error::DecodeError,

@@ -1,6 +1,6 @@
 //! The length prefix around every message: four bytes, big-endian, signed, then the message.
 //!
-//! Source: reference section 2.1.
+//! Source: `docs/zookeeper-protocol.md` section 2.1.
 
 use std::{fmt, ops::Range};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A client's number for one of its requests; the reply echoes it.
 ///
-/// Negative numbers are reserved (reference section 3.2).
+/// Negative numbers are reserved (`docs/zookeeper-protocol.md` section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Xid(pub i32);
 

@@ -1,6 +1,6 @@
 //! The primitive encodings of jute, ZooKeeper's record format. All integers are big-endian.
 //!
-//! Source: reference section 2.2; the original's `BinaryInputArchive`.
+//! Source: `docs/zookeeper-protocol.md` section 2.2; the original's `BinaryInputArchive`.
 
 use std::{borrow::Cow, fmt};
 
@@ -51,7 +51,7 @@ impl Ustring {
     /// The bytes the original sends back for it, having decoded and encoded it: malformed sequences
     /// replaced, and characters beyond U+FFFF as two sequences of three bytes.
     ///
-    /// Source: reference section 2.2; observed on a live server.
+    /// Source: `docs/zookeeper-protocol.md` section 2.2; observed on a live server.
     #[must_use]
     pub fn as_echoed(&self) -> Cow<'_, [u8]> {
         if self.0.is_ascii() {
@@ -355,7 +355,7 @@ mod tests {
                 .as_echoed()
                 .into_owned()
         };
-        // Observed on a live server: reference section 2.2.
+        // Observed on a live server: `docs/zookeeper-protocol.md` section 2.2.
         assert_eq!(echoed("/😀".as_bytes()), b"\x2f\xed\xa0\xbd\xed\xb8\x80");
         assert_eq!(echoed("/é€".as_bytes()), "/é€".as_bytes());
         assert_eq!(echoed(b"/\xff"), "/\u{fffd}".as_bytes());

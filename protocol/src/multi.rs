@@ -1,6 +1,7 @@
 //! multi and multiRead: several operations in one request, and their outcomes.
 //!
-//! Source: reference section 13; the original's `MultiOperationRecord` and `MultiResponse`.
+//! Source: `docs/zookeeper-protocol.md` section 13; the original's `MultiOperationRecord` and
+//! `MultiResponse`.
 
 use bytes::Bytes;
 

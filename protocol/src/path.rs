@@ -1,6 +1,6 @@
 //! Paths: what names a znode, and which names are allowed.
 //!
-//! Source: reference section 8.1; the original's `PathUtils.validatePath`.
+//! Source: `docs/zookeeper-protocol.md` section 8.1; the original's `PathUtils.validatePath`.
 
 use std::fmt;
 

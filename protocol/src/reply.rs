@@ -4,7 +4,7 @@
 //! encoded: a listing of ten thousand names goes from the tree to the output without a vector in
 //! between. [`Reply`] owns its parts and is what a client decodes.
 //!
-//! Source: reference sections 4 and 7.2.
+//! Source: `docs/zookeeper-protocol.md` sections 4 and 7.2.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Requests: what a client asks of its server.
 //!
-//! Source: reference section 4. Values are kept as they came (paths may be null or malformed,
-//! flags unknown): in which order faults are noticed is observable, so it is the server's to say.
+//! Source: `docs/zookeeper-protocol.md` section 4. Values are kept as they came (paths may be null
+//! or malformed, flags unknown): in which order faults are noticed is observable, so it is the
+//! server's to say.
 
 use bytes::Bytes;
 
@@ -38,7 +39,8 @@ impl RequestHeader {
     }
 }
 
-/// Which watches checkWatches and removeWatches mean. Source: reference section 12.7.
+/// Which watches checkWatches and removeWatches mean. Source: `docs/zookeeper-protocol.md` section
+/// 12.7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WatcherType {
     /// One-shot watches set by listing children.
@@ -80,7 +82,8 @@ impl WatcherType {
     }
 }
 
-/// How long an added watch lasts and how deep it looks. Source: reference section 3.7.
+/// How long an added watch lasts and how deep it looks. Source: `docs/zookeeper-protocol.md`
+/// section 3.7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AddWatchMode {
     /// Fires until removed, for the znode and its children.
@@ -113,7 +116,7 @@ impl AddWatchMode {
 /// What a client asks; one variant an operation, or a family with one body.
 ///
 /// Paths are optional because the wire has null strings, and each operation answers them in its
-/// own way (reference section 7.5).
+/// own way (`docs/zookeeper-protocol.md` section 7.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(
     missing_docs,

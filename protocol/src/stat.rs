@@ -8,7 +8,7 @@ use crate::{
 
 /// What the server tells about a znode. 68 bytes on the wire.
 ///
-/// Source: reference sections 4 and 5.2.
+/// Source: `docs/zookeeper-protocol.md` sections 4 and 5.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
     /// The change that created the znode.
@@ -21,7 +21,7 @@ pub struct Stat {
     pub mtime_ms: i64,
     /// How often its data was set.
     pub version: i32,
-    /// How often children were created or deleted (reference section 5.3).
+    /// How often children were created or deleted (`docs/zookeeper-protocol.md` section 5.3).
     pub cversion: i32,
     /// How often its access list was set.
     pub aversion: i32,

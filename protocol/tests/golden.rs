@@ -1,6 +1,6 @@
-//! Bytes and values that belong together, checked in both directions: the exchanges of reference
-//! section 27 here, the other records in `layout`, odd encodings and refusals in `encoding`,
-//! numbers and texts in `numbers`.
+//! Bytes and values that belong together, checked in both directions: the exchanges of
+//! `docs/zookeeper-protocol.md` section 27 here, the other records in `layout`, odd encodings and
+//! refusals in `encoding`, numbers and texts in `numbers`.
 
 // Long because: a list of captured exchanges, byte for byte.
 

@@ -1,4 +1,4 @@
-//! The path rules of reference section 8.1, and taking paths apart.
+//! The path rules of `docs/zookeeper-protocol.md` section 8.1, and taking paths apart.
 
 use minikeeper_protocol::{
     PathError, Ustring, ZnodePath,

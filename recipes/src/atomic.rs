@@ -1,6 +1,6 @@
 //! The counter: a number that many change at once.
 //!
-//! Source: curator-recipes reference section 17; Curator's `DistributedAtomicLong` and
+//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedAtomicLong` and
 //! `DistributedAtomicValue`.
 
 use std::{fmt, sync::Arc, time::Duration};

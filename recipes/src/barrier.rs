@@ -1,6 +1,6 @@
 //! The barrier: nobody passes until it is removed.
 //!
-//! Source: curator-recipes reference section 17; Curator's `DistributedBarrier`, whose watches on
+//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedBarrier`, whose watches on
 //! a barrier that is gone leak (CURATOR-654): here a missing znode leaves none.
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -7,7 +7,7 @@
 //! rely on that order, and on requests made one after the other leaving together. An adapter that
 //! cannot do the latter is slower, not wrong.
 //!
-//! Source: curator-recipes reference section 2.9.
+//! Source: `docs/curator-recipes.md` section 2.9.
 
 mod own;
 mod standing;

@@ -1,6 +1,6 @@
 //! The znode of a counter: reading it, and changing it if it is what was read.
 //!
-//! Source: curator-recipes reference sections 14.6 and 17.
+//! Source: `docs/curator-recipes.md` sections 14.6 and 17.
 
 use minikeeper_client::{CreateMode, Epoch, ErrorCode, Stat};
 

@@ -1,6 +1,6 @@
 //! The double barrier: so many begin together, and end together.
 //!
-//! Source: curator-recipes reference section 17; Curator's `DistributedDoubleBarrier`.
+//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedDoubleBarrier`.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! What users hold while they hold a lock: it says whether it is still held, and gives it back.
 //!
-//! Source: curator-recipes reference sections 4.7, 9 and 10.
+//! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
 use std::{fmt, future::Future, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! A lock that is held, as its guards share it: whether it still is, and how it goes.
 //!
-//! Source: curator-recipes reference sections 4.7, 9 and 10.
+//! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
 use std::{
     future::{Future, pending, poll_fn},

@@ -1,6 +1,6 @@
 //! The leader latch: a contender for leadership that goes about it by itself.
 //!
-//! Source: curator-recipes reference section 17; hazards H5, H29, H39 and H42; Curator's
+//! Source: `docs/curator-recipes.md` section 17; hazards H5, H29, H39 and H42; Curator's
 //! `LeaderLatch`.
 
 use std::{fmt, sync::Arc};

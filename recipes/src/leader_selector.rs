@@ -1,6 +1,6 @@
 //! The leader selector: work that is done by one process at a time.
 //!
-//! Source: curator-recipes reference section 17; Curator's `LeaderSelector`.
+//! Source: `docs/curator-recipes.md` section 17; Curator's `LeaderSelector`.
 
 use std::{
     any::Any,

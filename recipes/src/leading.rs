@@ -1,6 +1,6 @@
 //! What a leader latch does by itself: contending, in every session anew, leading, leaving.
 //!
-//! Source: curator-recipes reference section 17; hazards H5, H29, H39 and H42; Curator's
+//! Source: `docs/curator-recipes.md` section 17; hazards H5, H29, H39 and H42; Curator's
 //! `LeaderLatch`.
 
 use std::{
@@ -335,7 +335,7 @@ impl<C: ZooKeeper> Contender<C> {
             let mut again = None;
             match client.watch_data(place.path()).await {
                 Ok((data, watch)) => {
-                    // The first in the list may be one's own of a session that is over (H5).
+                    // The first in the list may be one's own of a session that is over (hazard H5).
                     if Some(data.stat.ephemeral_owner) != client.session() {
                         return Ok(None);
                     }

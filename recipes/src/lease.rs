@@ -1,6 +1,6 @@
 //! What a semaphore gives.
 //!
-//! Source: curator-recipes reference sections 6.4 and 10.2.
+//! Source: `docs/curator-recipes.md` sections 6.4 and 10.2.
 
 use std::{fmt, future::Future};
 

@@ -1,6 +1,6 @@
 //! How leases are got: the inner lock, the directory of leases, the maximum.
 //!
-//! Source: curator-recipes reference section 6; Curator's `InterProcessSemaphoreV2`.
+//! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
 
 use std::{future::pending, pin::Pin, sync::Arc};
 

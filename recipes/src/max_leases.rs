@@ -1,6 +1,6 @@
 //! How many leases a semaphore has.
 //!
-//! Source: curator-recipes reference section 6.5.
+//! Source: `docs/curator-recipes.md` section 6.5.
 
 use std::{fmt, future::pending};
 

@@ -1,6 +1,6 @@
 //! What a multi-lock gives.
 //!
-//! Source: curator-recipes reference section 8.
+//! Source: `docs/curator-recipes.md` section 8.
 
 use std::{
     fmt,

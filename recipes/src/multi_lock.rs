@@ -1,6 +1,6 @@
 //! The multi-lock: several locks as one.
 //!
-//! Source: curator-recipes reference section 8; Curator's `InterProcessMultiLock`.
+//! Source: `docs/curator-recipes.md` section 8; Curator's `InterProcessMultiLock`.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -2,7 +2,7 @@
 //!
 //! Pure, and normative: a Java contender on the same path computes the same.
 //!
-//! Source: curator-recipes reference sections 1.2 to 1.5; Curator's `ProtectedUtils`,
+//! Source: `docs/curator-recipes.md` sections 1.2 to 1.5; Curator's `ProtectedUtils`,
 //! `LockInternalsSorter`, `StandardLockInternalsDriver`.
 
 use uuid::Uuid;

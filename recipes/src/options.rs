@@ -4,7 +4,7 @@ use crate::local::LocalHandOver;
 
 /// Which savings a lock makes. None of them shows to others in the queue.
 ///
-/// Source: curator-recipes reference section 14.5, which has the proofs.
+/// Source: `docs/curator-recipes.md` section 14.5, which has the proofs.
 ///
 /// # Examples
 /// ```

@@ -1,6 +1,6 @@
 //! Who holds a lock, by the list of its contenders: the decision, without any I/O.
 //!
-//! Source: curator-recipes reference sections 1.5, 4.2, 5.1 and 5.7; proofs in 14.5 and 14.7.
+//! Source: `docs/curator-recipes.md` sections 1.5, 4.2, 5.1 and 5.7; proofs in 14.5 and 14.7.
 
 use crate::naming;
 

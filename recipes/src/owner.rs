@@ -1,6 +1,6 @@
 //! Who may enter a lock again.
 //!
-//! Source: curator-recipes reference section 3.
+//! Source: `docs/curator-recipes.md` section 3.
 
 use std::{
     collections::HashMap,

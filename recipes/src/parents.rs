@@ -1,6 +1,6 @@
 //! Directories on the way to a znode.
 //!
-//! Source: curator-recipes reference sections 1.7 and 2.4.
+//! Source: `docs/curator-recipes.md` sections 1.7 and 2.4.
 
 use minikeeper_client::{CreateMode, Error, ErrorCode};
 

@@ -1,6 +1,6 @@
 //! A znode that comes back: when it is deleted, and in a new session.
 //!
-//! Source: curator-recipes reference section 17; Curator's `PersistentNode`.
+//! Source: `docs/curator-recipes.md` section 17; Curator's `PersistentNode`.
 
 use std::{
     fmt,

@@ -1,6 +1,6 @@
 //! The queue at a lock: getting in, waiting, getting out.
 //!
-//! Source: curator-recipes reference sections 4.2 and 4.4; Curator's `LockInternals`. The names of
+//! Source: `docs/curator-recipes.md` sections 4.2 and 4.4; Curator's `LockInternals`. The names of
 //! the steps (A2 to A10) are those of section 4.4.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};

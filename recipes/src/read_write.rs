@@ -1,6 +1,6 @@
 //! The read/write lock: many readers or one writer, first come, first served.
 //!
-//! Source: curator-recipes reference section 5; Curator's `InterProcessReadWriteLock`.
+//! Source: `docs/curator-recipes.md` section 5; Curator's `InterProcessReadWriteLock`.
 
 use std::{fmt, sync::Arc, time::Duration};
 

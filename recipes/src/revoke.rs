@@ -1,6 +1,6 @@
 //! Asking a holder to give its lock back. Nobody is forced.
 //!
-//! Source: curator-recipes reference section 4.8; Curator's `Revoker`, `Revocable`.
+//! Source: `docs/curator-recipes.md` section 4.8; Curator's `Revoker`, `Revocable`.
 
 use minikeeper_client::{Error, ErrorCode, Fired};
 

@@ -4,7 +4,7 @@
 //! `leases`, and waits there until the directory has no more znodes than the semaphore has
 //! leases.
 //!
-//! Source: curator-recipes reference section 6; Curator's `InterProcessSemaphoreV2`.
+//! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! The semaphore mutex: a semaphore with one lease, used as a lock.
 //!
-//! Source: curator-recipes reference section 6.7; Curator's `InterProcessSemaphoreMutex`.
+//! Source: `docs/curator-recipes.md` section 6.7; Curator's `InterProcessSemaphoreMutex`.
 
 use std::{fmt, time::Duration};
 

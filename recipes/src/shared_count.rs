@@ -1,6 +1,6 @@
 //! The shared count: a number that processes read, set, and wait for changes of.
 //!
-//! Source: curator-recipes reference section 7; Curator's `SharedCount`.
+//! Source: `docs/curator-recipes.md` section 7; Curator's `SharedCount`.
 
 use std::fmt;
 

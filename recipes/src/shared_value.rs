@@ -3,7 +3,7 @@
 //! Nothing runs in the background and nobody is registered with the value: whoever waits for a
 //! change watches for itself, and stops when it is dropped (hazard H17).
 //!
-//! Source: curator-recipes reference section 7; Curator's `SharedValue`.
+//! Source: `docs/curator-recipes.md` section 7; Curator's `SharedValue`.
 
 use std::{
     fmt,

@@ -5,7 +5,7 @@
 //! defects that can be avoided without becoming another algorithm: a wake-up that is lost between
 //! looking and waiting, or a znode left behind by a future that is dropped.
 //!
-//! Source: curator-recipes reference sections 13.1 to 13.3.
+//! Source: `docs/curator-recipes.md` sections 13.1 to 13.3.
 
 use std::{
     fmt,

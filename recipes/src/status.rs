@@ -1,6 +1,6 @@
 //! What can be said of a lock that is or was held.
 //!
-//! Source: curator-recipes reference sections 9 and 10.
+//! Source: `docs/curator-recipes.md` sections 9 and 10.
 
 use std::fmt;
 

@@ -10,7 +10,7 @@
 //! or more before the nearest are watched too: when the first of them goes, the list is asked for at
 //! leisure, and shows that all who are left are watched.
 //!
-//! Source: curator-recipes reference sections 4.2, 4.4 and 14.5 (S4 to S6).
+//! Source: `docs/curator-recipes.md` sections 4.2, 4.4 and 14.5 (S4 to S6).
 
 use std::{
     future::{Future, pending, poll_fn},

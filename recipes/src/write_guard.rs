@@ -1,6 +1,6 @@
 //! A write lock that is held, and how its holder goes on as a reader.
 //!
-//! Source: curator-recipes reference section 5.3; Curator's `InterProcessReadWriteLock`.
+//! Source: `docs/curator-recipes.md` section 5.3; Curator's `InterProcessReadWriteLock`.
 
 use std::{fmt, ops::Deref};
 

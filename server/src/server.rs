@@ -211,8 +211,9 @@ impl Server {
     /// Stops listening, closes every connection, saves the state if there is a
     /// [data directory](Config::data_dir), and waits until the connections' tasks have ended.
     ///
-    /// Clients see a closed connection (reference section 6.5). The state can still be looked at;
-    /// [`Server::shutdown`] drops it too. The data directory is free for the next server.
+    /// Clients see a closed connection (`docs/zookeeper-protocol.md` section 6.5). The state can
+    /// still be looked at; [`Server::shutdown`] drops it too. The data directory is free for the
+    /// next server.
     ///
     /// # Errors
     /// When the state could not be saved; the server has stopped all the same, and the save before

@@ -114,7 +114,8 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         session_timeout_min_ms: config.timeout_min_ms(),
         session_timeout_max_ms: config.timeout_max_ms(),
         zxid: Zxid(zxid),
-        // Reference section 6.6: server number 1, then the time, then room to count.
+        // `docs/zookeeper-protocol.md` section 6.6: server number 1, then the time, then room to
+        // count.
         first_session_id: SessionId(
             (1 << 56) | (((wall_ms << 24).cast_unsigned() >> 8).cast_signed()),
         ),

@@ -27,7 +27,8 @@ fn path(out: &mut Vec<u8>, path: &str) {
     jute::put_buffer(out, Some(path.as_bytes()));
 }
 
-/// Reference sections 2.1 and 6.2, rule 1: the first frame is the handshake, whatever it is.
+/// `docs/zookeeper-protocol.md` sections 2.1 and 6.2, rule 1: the first frame is the handshake,
+/// whatever it is.
 #[test]
 fn first_bytes_that_are_no_handshake_close_without_a_byte() {
     let mut password_beyond_frame = Vec::new();
@@ -75,7 +76,7 @@ fn first_bytes_that_are_no_handshake_close_without_a_byte() {
     scene.end();
 }
 
-/// Reference section 2.1 and 6.5: lengths and headers that cannot be followed.
+/// `docs/zookeeper-protocol.md` section 2.1 and 6.5: lengths and headers that cannot be followed.
 #[test]
 fn frames_that_cannot_be_followed_close_an_open_connection_without_a_byte() {
     let cases: [(&str, Vec<u8>); 8] = [
@@ -96,7 +97,7 @@ fn frames_that_cannot_be_followed_close_an_open_connection_without_a_byte() {
         let (mut wire, response) = scene.open_session();
         wire.send_raw(&bytes);
         assert_eq!(wire.rest(), b"", "{what}");
-        // Only the connection ends (reference section 14.4).
+        // Only the connection ends (`docs/zookeeper-protocol.md` section 14.4).
         let mut again = scene.connect();
         let resumed = again.resume(
             response.session_id,
@@ -109,7 +110,7 @@ fn frames_that_cannot_be_followed_close_an_open_connection_without_a_byte() {
     scene.end();
 }
 
-/// Reference section 2.1: what came before the bad frame is served, in order.
+/// `docs/zookeeper-protocol.md` section 2.1: what came before the bad frame is served, in order.
 #[test]
 fn requests_before_a_bad_frame_are_answered_first() {
     let scene = Scene::new();
@@ -128,7 +129,8 @@ fn requests_before_a_bad_frame_are_answered_first() {
     scene.end();
 }
 
-/// Reference section 2.1: 0xFFFFF bytes are accepted, 0x100000 are not; hence the largest data.
+/// `docs/zookeeper-protocol.md` section 2.1: 0xFFFFF bytes are accepted, 0x100000 are not; hence
+/// the largest data.
 #[test]
 fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
     let scene = Scene::new();
@@ -150,8 +152,8 @@ fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
     scene.end();
 }
 
-/// Reference section 2.1: the server waits for the rest of a frame; a client that leaves
-/// meanwhile costs nothing.
+/// `docs/zookeeper-protocol.md` section 2.1: the server waits for the rest of a frame; a client
+/// that leaves meanwhile costs nothing.
 #[test]
 fn frame_cut_off_by_the_client_is_forgotten() {
     let scene = Scene::new();
@@ -170,8 +172,8 @@ fn frame_cut_off_by_the_client_is_forgotten() {
     scene.end();
 }
 
-/// Reference section 2.2, rules 1, 2, 5: an undecodable body is answered with -5 in its place,
-/// and the connection goes on. Section 7.3: only a multi uses up a zxid by it.
+/// `docs/zookeeper-protocol.md` section 2.2, rules 1, 2, 5: an undecodable body is answered with -5
+/// in its place, and the connection goes on. Section 7.3: only a multi uses up a zxid by it.
 #[test]
 fn undecodable_body_is_answered_and_the_connection_goes_on() {
     const ABSURD: i32 = i32::MAX;
@@ -295,7 +297,7 @@ fn undecodable_body_is_answered_and_the_connection_goes_on() {
     scene.end();
 }
 
-/// Reference section 2.2, rule 4: bytes left over behind a record are ignored.
+/// `docs/zookeeper-protocol.md` section 2.2, rule 4: bytes left over behind a record are ignored.
 #[test]
 fn bytes_behind_a_record_are_ignored() {
     let scene = Scene::new();
@@ -310,8 +312,8 @@ fn bytes_behind_a_record_are_ignored() {
     scene.end();
 }
 
-/// Reference sections 2.2, rule 3, and 9.10: what bypasses the queue in the original closes the
-/// connection when malformed, and so does a null token.
+/// `docs/zookeeper-protocol.md` sections 2.2, rule 3, and 9.10: what bypasses the queue in the
+/// original closes the connection when malformed, and so does a null token.
 #[test]
 fn malformed_auth_and_sasl_close_without_a_byte() {
     let cases: [(&str, Vec<u8>); 5] = [
@@ -348,7 +350,8 @@ fn malformed_auth_and_sasl_close_without_a_byte() {
     scene.end();
 }
 
-/// Reference section 9.10: without a SASL login a token is answered with success and null.
+/// `docs/zookeeper-protocol.md` section 9.10: without a SASL login a token is answered with success
+/// and null.
 #[test]
 fn sasl_token_is_answered_with_null_and_zxid_zero() {
     let scene = Scene::new();
@@ -361,8 +364,8 @@ fn sasl_token_is_answered_with_null_and_zxid_zero() {
     scene.end();
 }
 
-/// Reference sections 3.1 and 26: codes that do not exist or are not for clients are answered
-/// with -6 under zxid -1, and nothing that the client has sent after is served.
+/// `docs/zookeeper-protocol.md` sections 3.1 and 26: codes that do not exist or are not for clients
+/// are answered with -6 under zxid -1, and nothing that the client has sent after is served.
 #[test]
 fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() {
     let codes = [10, 23, 99, 108, 0, 13, -1, -10, 20, i32::MIN, i32::MAX];
@@ -393,7 +396,7 @@ fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() 
     scene.end();
 }
 
-/// Reference section 6.5: a second handshake reads as xid 0 and operation 0.
+/// `docs/zookeeper-protocol.md` section 6.5: a second handshake reads as xid 0 and operation 0.
 #[test]
 fn second_handshake_is_an_unknown_operation() {
     let scene = Scene::new();
@@ -409,8 +412,8 @@ fn second_handshake_is_an_unknown_operation() {
     scene.end();
 }
 
-/// Reference section 3.2: a ping is answered with xid -2 whatever it carried; any other xid is
-/// echoed, be it zero, negative, repeated or decreasing.
+/// `docs/zookeeper-protocol.md` section 3.2: a ping is answered with xid -2 whatever it carried;
+/// any other xid is echoed, be it zero, negative, repeated or decreasing.
 #[test]
 fn xids_are_echoed_and_those_of_pings_are_not() {
     let scene = Scene::new();
@@ -424,7 +427,8 @@ fn xids_are_echoed_and_those_of_pings_are_not() {
     scene.end();
 }
 
-/// Reference section 10.27 and 10.3: what is switched off is refused without a close.
+/// `docs/zookeeper-protocol.md` section 10.27 and 10.3: what is switched off is refused without a
+/// close.
 #[test]
 fn operations_that_are_switched_off_are_refused_and_the_connection_goes_on() {
     let scene = Scene::with(|config| config.extended_types = false);

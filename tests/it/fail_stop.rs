@@ -1,6 +1,6 @@
 //! A panic inside the engine stops everything; a panic outside it stops nothing.
 //!
-//! Source: style guide, "errors and panics": half a change may have been made, so every
+//! Source: `ARCHITECTURE.md`, "Locks, bounds, panics": half a change may have been made, so every
 //! connection is closed and new ones are refused.
 
 use std::{

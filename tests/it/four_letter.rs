@@ -1,11 +1,11 @@
-//! Four-letter words. Source: reference section 18.
+//! Four-letter words. Source: `docs/zookeeper-protocol.md` section 18.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
 use minikeeper_test_kit::wire::{self, four_letter};
 
 use crate::kit::Scene;
 
-/// Reference section 18.1, rule 1, and 18.2: bytes behind the word are ignored.
+/// `docs/zookeeper-protocol.md` section 18.1, rule 1, and 18.2: bytes behind the word are ignored.
 #[test]
 fn known_words_are_answered_and_the_connection_closes() {
     let scene = Scene::new();
@@ -22,7 +22,7 @@ fn known_words_are_answered_and_the_connection_closes() {
     scene.end();
 }
 
-/// Reference section 18.3: the exact shape, counters included.
+/// `docs/zookeeper-protocol.md` section 18.3: the exact shape, counters included.
 #[test]
 fn srvr_tells_version_zxid_and_counts() {
     let scene = Scene::new();
@@ -44,12 +44,12 @@ fn srvr_tells_version_zxid_and_counts() {
     assert_eq!(lines[5], "Outstanding: 0");
     assert_eq!(lines[6], "Zxid: 0x3");
     assert_eq!(lines[7], "Mode: standalone");
-    // The root counts twice: reference section 5.4, five on a fresh server.
+    // The root counts twice: `docs/zookeeper-protocol.md` section 5.4, five on a fresh server.
     assert_eq!(lines[8], "Node count: 6");
     scene.end();
 }
 
-/// Reference section 18.6: `zookeeper.version` is what kazoo parses.
+/// `docs/zookeeper-protocol.md` section 18.6: `zookeeper.version` is what kazoo parses.
 #[test]
 fn envi_tells_the_version() {
     let scene = Scene::new();
@@ -61,7 +61,8 @@ fn envi_tells_the_version() {
     scene.end();
 }
 
-/// Reference section 18.1, rule 2: the exception among half-closed sockets (section 6.5).
+/// `docs/zookeeper-protocol.md` section 18.1, rule 2: the exception among half-closed sockets
+/// (section 6.5).
 #[test]
 fn word_on_a_half_closed_socket_is_answered() {
     let scene = Scene::new();
@@ -84,8 +85,8 @@ fn word_sent_byte_by_byte_is_answered() {
     scene.end();
 }
 
-/// Reference section 18.1, rule 1: anything else is a length, and far too long. Section 18.2:
-/// telnet's interrupt is known and answered by nothing.
+/// `docs/zookeeper-protocol.md` section 18.1, rule 1: anything else is a length, and far too long.
+/// Section 18.2: telnet's interrupt is known and answered by nothing.
 #[test]
 fn unknown_words_close_without_a_byte() {
     let scene = Scene::new();
@@ -97,7 +98,7 @@ fn unknown_words_close_without_a_byte() {
     scene.end();
 }
 
-/// Reference section 2.1: words count only while no handshake has been accepted.
+/// `docs/zookeeper-protocol.md` section 2.1: words count only while no handshake has been accepted.
 #[test]
 fn word_after_a_refused_handshake_is_not_looked_at() {
     let scene = Scene::new();
@@ -111,7 +112,7 @@ fn word_after_a_refused_handshake_is_not_looked_at() {
     scene.end();
 }
 
-/// Reference section 18.1, rules 3 and 4; the lines are the original's.
+/// `docs/zookeeper-protocol.md` section 18.1, rules 3 and 4; the lines are the original's.
 #[test]
 fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
     let scene = Scene::with(|config| config.four_letter_whitelist = "ruok, isro".to_owned());
@@ -133,7 +134,7 @@ fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
     scene.end();
 }
 
-/// Reference section 18.2: eight bytes behind the word, there already.
+/// `docs/zookeeper-protocol.md` section 18.2: eight bytes behind the word, there already.
 #[test]
 fn trace_mask_is_set_and_told() {
     let scene = Scene::new();
@@ -189,8 +190,8 @@ fn events_of_others_are_counted_as_sent_and_reset() {
     scene.end();
 }
 
-/// Reference section 18.8: a connection whose watches have all fired is still counted, until it
-/// takes one back or goes.
+/// `docs/zookeeper-protocol.md` section 18.8: a connection whose watches have all fired is still
+/// counted, until it takes one back or goes.
 #[test]
 fn fired_watcher_is_counted_until_it_takes_its_watch_back() {
     let scene = Scene::new();
@@ -251,7 +252,7 @@ fn long_listings_are_cut_and_say_so() {
     scene.end();
 }
 
-/// Reference section 18.5: the port is the real one.
+/// `docs/zookeeper-protocol.md` section 18.5: the port is the real one.
 #[test]
 fn conf_tells_the_settings_in_force() {
     let scene = Scene::with(|config| {
@@ -312,7 +313,7 @@ fn quotas_are_metrics_of_the_top_of_their_paths() {
     scene.end();
 }
 
-/// Reference sections 18.2 and 22.2: one line every 128 zxids, and none before.
+/// `docs/zookeeper-protocol.md` sections 18.2 and 22.2: one line every 128 zxids, and none before.
 #[test]
 fn hash_tells_a_digest_every_so_many_changes_if_asked_to() {
     let hashes: Vec<_> = [true, true, false]

@@ -4,7 +4,7 @@
 //! word `4lw.commands.whitelist=*`, with what differs from run to run masked: ports, session ids,
 //! times, latencies, the version and what the Java machine says of itself. Rows that it lists in
 //! the order of a hash table were put into ours, and deadlines in `dump` that nobody has any more
-//! were left out. Source: reference sections 18 and 20.1.
+//! were left out. Source: `docs/zookeeper-protocol.md` sections 18 and 20.1.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Xid};
 use minikeeper_test_kit::wire::{self, Wire, four_letter};

@@ -9,7 +9,7 @@ use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
 
-/// Reference section 17.1: the connection too many is reset without a byte.
+/// `docs/zookeeper-protocol.md` section 17.1: the connection too many is reset without a byte.
 #[test]
 fn connection_beyond_connections_max_is_reset() {
     let logged = Logged::start(|config| config.connections_max = 2);
@@ -30,7 +30,7 @@ fn connection_beyond_connections_max_is_reset() {
     });
 }
 
-/// Reference section 17.1: counted for each address, handshake done or not.
+/// `docs/zookeeper-protocol.md` section 17.1: counted for each address, handshake done or not.
 #[test]
 fn connection_beyond_connections_per_address_max_is_reset() {
     let logged = Logged::start(|config| config.connections_per_address_max = 3);
@@ -210,7 +210,7 @@ fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
     logged.server.check().unwrap();
 }
 
-/// Reference section 2.1, at another limit than the default.
+/// `docs/zookeeper-protocol.md` section 2.1, at another limit than the default.
 #[test]
 fn frame_beyond_frame_bytes_max_is_closed() {
     let logged = Logged::start(|config| config.frame_bytes_max = 100);
@@ -243,7 +243,7 @@ fn handshake_of_more_than_8_kib_is_closed_and_a_long_password_is_refused() {
     assert_eq!(refused.session_id, minikeeper_protocol::SessionId::NONE);
 }
 
-/// Reference section 6.1, rule 4.
+/// `docs/zookeeper-protocol.md` section 6.1, rule 4.
 #[test]
 fn handshake_beyond_handshake_timeout_is_closed() {
     let logged = Logged::start(|config| config.handshake_timeout = Duration::from_millis(100));

@@ -228,7 +228,7 @@ fn write_after_expiry_is_not_served() {
     });
 }
 
-/// Reference section 6.5, "half-closes": watches go at once, the session stays.
+/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": watches go at once, the session stays.
 #[test]
 fn shutdown_by_the_client_ends_the_connection_at_once() {
     run(async {

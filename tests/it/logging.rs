@@ -1,6 +1,6 @@
 //! What a server that logs its changes keeps when it ends without saving.
 //!
-//! Source: reference sections 22.1 and 22.3.
+//! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3.
 
 use std::{fs, path::Path};
 

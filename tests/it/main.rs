@@ -1,6 +1,7 @@
 //! Real sockets: a whole server on a loopback port, and clients that misbehave.
 //!
-//! One executable, so that it links once. Every rule names its section of the protocol reference.
+//! One executable, so that it links once. Every rule names its section of
+//! `docs/zookeeper-protocol.md`.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

@@ -234,8 +234,8 @@ fn ten_thousand_connections_leave_nothing_behind() {
     scene.end();
 }
 
-/// Reference section 6.1, rule 4: a connection that never finishes its handshake is closed
-/// without a byte; one that did is not.
+/// `docs/zookeeper-protocol.md` section 6.1, rule 4: a connection that never finishes its handshake
+/// is closed without a byte; one that did is not.
 #[test]
 fn handshakes_never_finished_are_closed_in_time() {
     let scene = Scene::new();

@@ -1,4 +1,5 @@
-//! From one server's data directory to another server, and back. Source: reference section 22.
+//! From one server's data directory to another server, and back. Source:
+//! `docs/zookeeper-protocol.md` section 22.
 
 use std::fs;
 

@@ -7,7 +7,8 @@ use minikeeper_test_kit::wire;
 
 use crate::kit::{Scene, TIMEOUT_MS};
 
-/// Reference section 2.1, "pipelining": requests behind the handshake wait for the session.
+/// `docs/zookeeper-protocol.md` section 2.1, "pipelining": requests behind the handshake wait for
+/// the session.
 #[test]
 fn handshake_and_requests_in_one_write_are_answered_in_order() {
     let scene = Scene::new();
@@ -27,7 +28,8 @@ fn handshake_and_requests_in_one_write_are_answered_in_order() {
         matches!(read, Reply::Data(_, stat) if stat.ephemeral_owner == session.session_id),
         "{read:?}"
     );
-    // Reference section 12.4, rule 1: the event first, then the reply of the write.
+    // `docs/zookeeper-protocol.md` section 12.4, rule 1: the event first, then the reply of the
+    // write.
     let event = client.event();
     assert_eq!((event.kind, &*event.path), (EventKind::DataChanged, "/p"));
     let answer = client.answer(OpCode::SetData);
@@ -55,7 +57,8 @@ fn handshake_and_requests_byte_by_byte_are_answered() {
     scene.end();
 }
 
-/// Reference section 1, rule 1: replies of one connection come in the order of its requests.
+/// `docs/zookeeper-protocol.md` section 1, rule 1: replies of one connection come in the order of
+/// its requests.
 #[test]
 fn two_hundred_pipelined_requests_are_answered_in_order() {
     let scene = Scene::new();
@@ -83,7 +86,8 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
         ][usize::try_from(number % 4).unwrap()];
         let answer = client.answer(op);
         assert_eq!(answer.xid, Xid(1000 + number));
-        // Reference section 7.3: every write takes a zxid, a failed one too; a read none.
+        // `docs/zookeeper-protocol.md` section 7.3: every write takes a zxid, a failed one too; a
+        // read none.
         let took = i64::from(op != OpCode::GetData);
         if number > 0 {
             assert_eq!(answer.zxid.0, last.0 + took, "request {number}");
@@ -127,7 +131,7 @@ fn replies_far_beyond_the_backlog_arrive_whole_at_a_slow_reader() {
         assert_eq!(answer.xid, Xid(xid));
         assert!(matches!(answer.outcome, Ok(Reply::Data(Some(got), _)) if *got == data));
     }
-    // Reference section 6.5: closing is orderly, what was queued comes first.
+    // `docs/zookeeper-protocol.md` section 6.5: closing is orderly, what was queued comes first.
     assert_eq!(client.answer(OpCode::CloseSession).xid, Xid(61));
     client.expect_closed();
     scene.end();
@@ -152,8 +156,8 @@ fn smallest_backlog_and_turn_answer_everything() {
     scene.end();
 }
 
-/// Reference section 6.5: the end of the client's stream ends the connection. Requests that were
-/// received are executed; the session lives on, its watches do not.
+/// `docs/zookeeper-protocol.md` section 6.5: the end of the client's stream ends the connection.
+/// Requests that were received are executed; the session lives on, its watches do not.
 #[test]
 fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     let mut scene = Scene::new();
@@ -171,7 +175,7 @@ fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     scene.end();
 }
 
-/// Reference section 6.5, "half-closes": so does one that never shook hands.
+/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": so does one that never shook hands.
 #[test]
 fn half_closed_socket_before_the_handshake_is_closed() {
     let scene = Scene::new();
@@ -183,8 +187,8 @@ fn half_closed_socket_before_the_handshake_is_closed() {
     scene.end();
 }
 
-/// Reference section 12.4: a client that pipelines while others write sees events and replies in
-/// the order of the changes.
+/// `docs/zookeeper-protocol.md` section 12.4: a client that pipelines while others write sees
+/// events and replies in the order of the changes.
 #[test]
 fn events_arrive_before_replies_that_show_the_change() {
     let scene = Scene::new();

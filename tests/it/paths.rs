@@ -5,7 +5,8 @@ use minikeeper_test_kit::wire;
 
 use crate::kit::Scene;
 
-/// One path for every rule of reference section 8.1, each below a parent that exists.
+/// One path for every rule of `docs/zookeeper-protocol.md` section 8.1, each below a parent that
+/// exists.
 const INVALID: [(&str, &[u8]); 25] = [
     ("rule 1: empty", b""),
     ("rule 1: relative", b"relative"),
@@ -59,7 +60,7 @@ fn create(path: &[u8], mode: CreateMode) -> Request {
     Request::Create(create)
 }
 
-/// Reference section 8.1 and 8.2, rows setData, setACL: full validation first.
+/// `docs/zookeeper-protocol.md` section 8.1 and 8.2, rows setData, setACL: full validation first.
 #[test]
 fn every_invalid_path_is_refused_by_set_data_and_set_acl() {
     let scene = Scene::new();
@@ -82,7 +83,8 @@ fn every_invalid_path_is_refused_by_set_data_and_set_acl() {
     scene.end();
 }
 
-/// Reference section 8.2, row create: the parent is looked up before the name is validated.
+/// `docs/zookeeper-protocol.md` section 8.2, row create: the parent is looked up before the name is
+/// validated.
 #[test]
 fn every_invalid_path_is_refused_by_create_once_its_parent_is_found() {
     let scene = Scene::new();
@@ -103,7 +105,7 @@ fn every_invalid_path_is_refused_by_create_once_its_parent_is_found() {
     scene.end();
 }
 
-/// Reference section 8.1: what looks odd and is allowed.
+/// `docs/zookeeper-protocol.md` section 8.1: what looks odd and is allowed.
 #[test]
 fn every_valid_path_is_created_and_read_back() {
     let scene = Scene::new();
@@ -119,8 +121,8 @@ fn every_valid_path_is_created_and_read_back() {
     scene.end();
 }
 
-/// Reference section 8.2: reads do not validate, a malformed path simply does not exist; exists
-/// alone minds a NUL.
+/// `docs/zookeeper-protocol.md` section 8.2: reads do not validate, a malformed path simply does
+/// not exist; exists alone minds a NUL.
 #[test]
 fn every_invalid_path_does_not_exist_for_reads() {
     let scene = Scene::new();
@@ -151,7 +153,7 @@ fn every_invalid_path_does_not_exist_for_reads() {
             assert_eq!(client.refused(&read), ErrorCode::NoNode, "{rule}: {read:?}");
         }
     }
-    // Reference section 24, item 34: the empty path reads the root.
+    // `docs/zookeeper-protocol.md` section 24, item 34: the empty path reads the root.
     assert!(matches!(
         client.must(&wire::exists("", false)),
         Reply::Stat(_)
@@ -159,8 +161,8 @@ fn every_invalid_path_does_not_exist_for_reads() {
     scene.end();
 }
 
-/// Reference section 8.2, row delete, and 10.4: special paths, a slash and NUL are minded,
-/// nothing else.
+/// `docs/zookeeper-protocol.md` section 8.2, row delete, and 10.4: special paths, a slash and NUL
+/// are minded, nothing else.
 #[test]
 fn delete_minds_slash_nul_and_special_paths_only() {
     let scene = Scene::new();
@@ -189,7 +191,8 @@ fn delete_minds_slash_nul_and_special_paths_only() {
     scene.end();
 }
 
-/// Reference section 8.2, "consequences": a trailing slash is fine before a sequence number.
+/// `docs/zookeeper-protocol.md` section 8.2, "consequences": a trailing slash is fine before a
+/// sequence number.
 #[test]
 fn trailing_slash_depends_on_parent_and_sequence() {
     let scene = Scene::new();
@@ -203,7 +206,8 @@ fn trailing_slash_depends_on_parent_and_sequence() {
         client.must(&sequential),
         Reply::Path(Some("/x/0000000000".into()))
     );
-    // The root itself exists: an error before any other rule (reference section 10.1).
+    // The root itself exists: an error before any other rule (`docs/zookeeper-protocol.md` section
+    // 10.1).
     let root = create(b"/", CreateMode::Persistent);
     assert_eq!(client.refused(&root), ErrorCode::NodeExists);
     scene.end();

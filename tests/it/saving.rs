@@ -1,6 +1,6 @@
 //! What a server leaves behind for the next one on the same data directory.
 //!
-//! Source: reference sections 14.7 and 22.1.
+//! Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
 
 use std::{fs, path::PathBuf, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Schemes of authentication and their settings, as ZooKeeper's own tests of each expect them:
 //! AuthTest with AuthSHA2Test and AuthSHA3Test, EnsembleAuthTest, KeyAuthClientTest,
-//! FourLetterWordsWhiteListTest. Reference sections 9.7, 9.8 and 18.1.
+//! FourLetterWordsWhiteListTest. `docs/zookeeper-protocol.md` sections 9.7, 9.8 and 18.1.
 
 use minikeeper::{Config, DigestAlgorithm};
 use minikeeper_protocol::{Acl, AclList, Create, CreateMode, ErrorCode, Perms, Request, Ustring};

@@ -1,7 +1,7 @@
 //! What must not be told, whoever asks and at whatever level is logged: passwords, tokens and their
 //! hashes. And what advisories about ZooKeeper would mean here, each under its number.
 //!
-//! Reference sections 9.9, 12.6 and 18.1.
+//! `docs/zookeeper-protocol.md` sections 9.9, 12.6 and 18.1.
 
 use std::{fmt::Write as _, net::SocketAddr};
 

@@ -21,15 +21,16 @@ fn resume(scene: &Scene, session: &ConnectResponse, timeout_ms: i32) -> (Wire, C
     (wire, response)
 }
 
-/// Reference section 6.4, rule 5: timeout, id and password are all zero, and the connection
-/// closes.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 5: timeout, id and password are all zero, and the
+/// connection closes.
 #[track_caller]
 fn assert_refused(mut wire: Wire, response: &ConnectResponse) {
     assert_eq!(response, &ConnectResponse::refused(Some(false)));
     wire.expect_closed();
 }
 
-/// Reference section 6.4, rule 4: same id and password, no zxid; ephemerals stay, watches do not.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 4: same id and password, no zxid; ephemerals
+/// stay, watches do not.
 #[test]
 fn session_goes_on_over_a_new_connection_without_its_watches() {
     let scene = Scene::new();
@@ -51,7 +52,7 @@ fn session_goes_on_over_a_new_connection_without_its_watches() {
     scene.end();
 }
 
-/// Reference sections 6.2, row 6, and 6.4, rule 1.
+/// `docs/zookeeper-protocol.md` sections 6.2, row 6, and 6.4, rule 1.
 #[test]
 fn session_that_moves_closes_its_old_connection() {
     let scene = Scene::new();
@@ -70,8 +71,8 @@ fn session_that_moves_closes_its_old_connection() {
     scene.end();
 }
 
-/// Reference section 6.4, rule 1: the attempt with a wrong password is refused, and has kicked
-/// the rightful connection; the session survives.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 1: the attempt with a wrong password is refused,
+/// and has kicked the rightful connection; the session survives.
 #[test]
 fn wrong_password_kicks_the_connection_and_is_refused_and_the_session_survives() {
     let scene = Scene::new();
@@ -89,7 +90,7 @@ fn wrong_password_kicks_the_connection_and_is_refused_and_the_session_survives()
     scene.end();
 }
 
-/// Reference section 6.4, rule 5: unknown and expired look the same.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 5: unknown and expired look the same.
 #[test]
 fn unknown_and_expired_sessions_are_refused_with_zeros() {
     let scene = Scene::new();
@@ -110,8 +111,8 @@ fn unknown_and_expired_sessions_are_refused_with_zeros() {
     scene.end();
 }
 
-/// Reference section 6.2, row 2: new sessions and old alike; the session's connection is not
-/// disturbed. Negative values pass.
+/// `docs/zookeeper-protocol.md` section 6.2, row 2: new sessions and old alike; the session's
+/// connection is not disturbed. Negative values pass.
 #[test]
 fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
     let scene = Scene::new();
@@ -134,8 +135,8 @@ fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
     scene.end();
 }
 
-/// Reference sections 14.1 and 14.6: past the timeout, at a tick; all ephemerals under one zxid,
-/// and watchers are told.
+/// `docs/zookeeper-protocol.md` sections 14.1 and 14.6: past the timeout, at a tick; all ephemerals
+/// under one zxid, and watchers are told.
 #[test]
 fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
@@ -179,7 +180,8 @@ fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     scene.end();
 }
 
-/// Reference section 14.2: pings and reads keep a session alive, events sent to it do not.
+/// `docs/zookeeper-protocol.md` section 14.2: pings and reads keep a session alive, events sent to
+/// it do not.
 #[test]
 fn requests_keep_a_session_alive_and_events_do_not() {
     let scene = Scene::new();
@@ -203,7 +205,8 @@ fn requests_keep_a_session_alive_and_events_do_not() {
     scene.end();
 }
 
-/// Reference section 14.4: a session without a connection waits for its deadline.
+/// `docs/zookeeper-protocol.md` section 14.4: a session without a connection waits for its
+/// deadline.
 #[test]
 fn session_without_a_connection_lives_until_its_deadline() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
@@ -213,7 +216,7 @@ fn session_without_a_connection_lives_until_its_deadline() {
     scene.wait_alone();
     scene.server.advance(Duration::from_millis(11_999));
     assert!(scene.server.get("/e").is_some());
-    // A reconnect is a sign of life (reference section 14.2).
+    // A reconnect is a sign of life (`docs/zookeeper-protocol.md` section 14.2).
     let (again, _) = resume(&scene, &session, TIMEOUT_MS);
     drop(again);
     scene.wait_alone();
@@ -224,7 +227,7 @@ fn session_without_a_connection_lives_until_its_deadline() {
     scene.end();
 }
 
-/// Reference section 6.2, row 3: clamped silently; here 2 and 20 ticks of 3 s.
+/// `docs/zookeeper-protocol.md` section 6.2, row 3: clamped silently; here 2 and 20 ticks of 3 s.
 #[test]
 fn timeout_is_clamped_between_minimum_and_maximum() {
     let scene = Scene::new();
@@ -253,7 +256,8 @@ fn timeout_is_clamped_between_minimum_and_maximum() {
     scene.end();
 }
 
-/// Reference section 6.2, rule 2: the read-only byte is answered in kind, 37 or 36 bytes.
+/// `docs/zookeeper-protocol.md` section 6.2, rule 2: the read-only byte is answered in kind, 37 or
+/// 36 bytes.
 #[test]
 fn connect_response_has_the_read_only_byte_only_if_the_request_had_it() {
     let scene = Scene::new();
@@ -273,8 +277,8 @@ fn connect_response_has_the_read_only_byte_only_if_the_request_had_it() {
     scene.end();
 }
 
-/// Reference sections 6.2, rule 3, and 6.3, rule 3: version and password of a new session are
-/// ignored.
+/// `docs/zookeeper-protocol.md` sections 6.2, rule 3, and 6.3, rule 3: version and password of a
+/// new session are ignored.
 #[test]
 fn handshake_of_a_new_session_ignores_version_and_password() {
     let scene = Scene::new();
@@ -292,8 +296,8 @@ fn handshake_of_a_new_session_ignores_version_and_password() {
     scene.end();
 }
 
-/// Reference section 6.4, rule 4: what the reconnect negotiates governs from then on, shorter or
-/// longer.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 4: what the reconnect negotiates governs from
+/// then on, shorter or longer.
 #[test]
 fn timeout_changes_with_the_reconnect() {
     let scene = Scene::new();
@@ -317,8 +321,8 @@ fn timeout_changes_with_the_reconnect() {
     scene.end();
 }
 
-/// Reference sections 6.5 and 10.24: answered, closed, and what was pipelined behind gets
-/// nothing; the session is gone at once.
+/// `docs/zookeeper-protocol.md` sections 6.5 and 10.24: answered, closed, and what was pipelined
+/// behind gets nothing; the session is gone at once.
 #[test]
 fn close_session_is_answered_and_later_requests_are_not() {
     let scene = Scene::new();
@@ -339,7 +343,8 @@ fn close_session_is_answered_and_later_requests_are_not() {
     scene.end();
 }
 
-/// Reference section 12.9: the session's own watch on its own ephemeral fires before the answer.
+/// `docs/zookeeper-protocol.md` section 12.9: the session's own watch on its own ephemeral fires
+/// before the answer.
 #[test]
 fn close_session_tells_its_own_watches_first() {
     let scene = Scene::new();
@@ -357,7 +362,8 @@ fn close_session_tells_its_own_watches_first() {
     scene.end();
 }
 
-/// Reference section 24, item 59: a client that switches connections in quick succession.
+/// `docs/zookeeper-protocol.md` section 24, item 59: a client that switches connections in quick
+/// succession.
 #[test]
 fn session_that_moves_many_times_is_never_lost() {
     let scene = Scene::new();
@@ -377,8 +383,8 @@ fn session_that_moves_many_times_is_never_lost() {
     scene.end();
 }
 
-/// Reference section 14.7: a restarted server is ahead of what its clients have seen, so it can
-/// tell them that their session is gone.
+/// `docs/zookeeper-protocol.md` section 14.7: a restarted server is ahead of what its clients have
+/// seen, so it can tell them that their session is gone.
 #[test]
 fn session_of_a_server_restarted_is_refused_and_not_silently_closed() {
     let restart = || minikeeper::blocking::Server::builder().start().unwrap();

@@ -18,7 +18,8 @@ fn refused_handshake(logged: &Logged) {
     wire.expect_closed();
 }
 
-/// Reference section 17.1; the same handshakes at the same times were let in by a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.1; the same handshakes at the same times were let in by
+/// a live 3.9.5.
 #[test]
 fn handshake_without_a_token_is_closed_without_an_answer() {
     let logged = Logged::start(|config| {
@@ -94,7 +95,7 @@ fn waiting_client(logged: &Logged, requests: &[(Xid, Request)]) -> Wire {
 /// Goal: what waited too long is refused, changes nothing and uses up no zxid; what the original
 /// never throttles is served. Method: let requests wait behind a reply that is not read.
 ///
-/// Reference section 17.2; the answers were observed on a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.2; the answers were observed on a live 3.9.5.
 #[test]
 fn requests_that_waited_longer_than_throttled_op_wait_time_are_refused() {
     let _alone = alone_with_memory();
@@ -195,7 +196,7 @@ fn set_of(bytes: usize) -> Request {
     wire::set("/l", &vec![0; bytes - overhead])
 }
 
-/// Reference section 17.2; the single requests were put to a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.2; the single requests were put to a live 3.9.5.
 #[test]
 fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     let logged = Logged::start(|config| {

@@ -25,7 +25,8 @@ fn running() -> Server {
 }
 
 /// The test double's promise: a timeout of ten seconds is ten seconds, to the millisecond, from
-/// when the session was last heard of (reference section 14.2), wherever ticks are.
+/// when the session was last heard of (`docs/zookeeper-protocol.md` section 14.2), wherever ticks
+/// are.
 #[test]
 fn silent_session_expires_exactly_its_timeout_after_it_was_heard_of() {
     let scene = Scene::new();
@@ -76,7 +77,7 @@ fn year_passes_at_once_though_a_container_is_looked_at_every_millisecond() {
     server.check().unwrap();
 }
 
-/// Reference section 14.1, for those who want it as in the original.
+/// `docs/zookeeper-protocol.md` section 14.1, for those who want it as in the original.
 #[test]
 fn session_of_a_server_that_rounds_expires_at_the_tick_past_its_timeout() {
     let scene = Scene::with(|config| config.rounds_expiry = true);

@@ -186,7 +186,8 @@ fn set_acl(path: &str, scheme: &str, id: &str) -> Request {
     }
 }
 
-/// Reference section 9.12: both ports lead to one state; large replies arrive whole.
+/// `docs/zookeeper-protocol.md` section 9.12: both ports lead to one state; large replies arrive
+/// whole.
 #[test]
 fn clients_over_tls_and_without_share_a_state() {
     let authority = Authority::new("share");
@@ -211,7 +212,7 @@ fn clients_over_tls_and_without_share_a_state() {
     });
 }
 
-/// Reference section 18.2.
+/// `docs/zookeeper-protocol.md` section 18.2.
 #[test]
 fn four_letter_words_are_answered_over_tls() {
     let authority = Authority::new("words");
@@ -276,7 +277,7 @@ fn server_taken_down_over_tls_is_brought_up_on_the_same_machine() {
     authority.open(&logged, None).ping();
 }
 
-/// Reference section 9.12: what is no TLS ends that connection, and is counted.
+/// `docs/zookeeper-protocol.md` section 9.12: what is no TLS ends that connection, and is counted.
 #[test]
 fn plain_bytes_on_the_secure_port_close_it() {
     let authority = Authority::new("plain");
@@ -290,7 +291,7 @@ fn plain_bytes_on_the_secure_port_close_it() {
     authority.open(&logged, None).ping();
 }
 
-/// Reference section 6.1: half a handshake has no more time than a whole one.
+/// `docs/zookeeper-protocol.md` section 6.1: half a handshake has no more time than a whole one.
 #[test]
 fn unfinished_handshake_ends_with_its_time() {
     let authority = Authority::new("half");
@@ -323,7 +324,7 @@ fn limit_for_each_address_counts_both_ports() {
     secret.ping();
 }
 
-/// Reference section 9.12: with `ssl.clientAuth=need`, the original's default.
+/// `docs/zookeeper-protocol.md` section 9.12: with `ssl.clientAuth=need`, the original's default.
 #[test]
 fn certificate_is_demanded_and_checked() {
     let authority = Authority::new("demand");
@@ -346,7 +347,7 @@ fn certificate_is_demanded_and_checked() {
     bob.must(&wire::create("/a", b"", CreateMode::Persistent));
 }
 
-/// Reference sections 9.2, 9.3, 9.5 and 9.12.
+/// `docs/zookeeper-protocol.md` sections 9.2, 9.3, 9.5 and 9.12.
 #[test]
 fn subject_is_an_identity_in_access_lists() {
     let authority = Authority::new("lists");

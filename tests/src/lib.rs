@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`drive`] | an engine with recorded effects and a clock moved by hand |
 //! | [`kept`] | changes as a log has them, to be made once more |
-//! | [`model`] | a naive tree, the reference that random operations are compared with |
+//! | [`model`] | a naive tree that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
 //! | [`sent`] | what a server sends, taken apart |
 //! | [`scenario`] | readable scripts on the level of the wire, and what they run on |

@@ -1,8 +1,9 @@
-//! A naive tree: the reference that random operations are compared with.
+//! A naive tree that random operations are compared with.
 //!
-//! It is written from the reference alone and shares no code with the engine: every lookup walks
-//! a map of paths, children are found by looking at every path, and a multi works on a copy of
-//! everything. What it gives back are the same values a [`Drive`](crate::drive::Drive) records.
+//! It is written from `docs/zookeeper-protocol.md` alone and shares no code with the engine: every
+//! lookup walks a map of paths, children are found by looking at every path, and a multi works on a
+//! copy of everything. What it gives back are the same values a [`Drive`](crate::drive::Drive)
+//! records.
 
 pub mod access;
 mod requests;
@@ -67,7 +68,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A fresh server. Source: reference section 5.4.
+    /// A fresh server. Source: `docs/zookeeper-protocol.md` section 5.4.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let mut nodes = BTreeMap::new();
@@ -212,7 +213,7 @@ impl Model {
         let node = &self.nodes[path];
         let children = i32::try_from(self.children(path).len()).expect("trees in tests are small");
         Stat {
-            // Reference section 5.3.
+            // `docs/zookeeper-protocol.md` section 5.3.
             cversion: 2 * node.created - children,
             num_children: children,
             data_length: i32::try_from(node.data.as_ref().map_or(0, Vec::len))
@@ -222,7 +223,7 @@ impl Model {
         }
     }
 
-    // Sessions. Source: reference sections 6.2 to 6.4 and 14.
+    // Sessions. Source: `docs/zookeeper-protocol.md` sections 6.2 to 6.4 and 14.
 
     fn connect(&mut self, conn: u32, hello: &ConnectRequest) {
         if hello.last_zxid_seen.0 > self.zxid {
@@ -290,7 +291,8 @@ impl Model {
         found.find_map(|(id, session)| (session.conn == Some(conn)).then_some(*id))
     }
 
-    /// Keeps the session of a connection alive, if it has one. Source: reference section 14.1.
+    /// Keeps the session of a connection alive, if it has one. Source: `docs/zookeeper-protocol.md`
+    /// section 14.1.
     fn touch(&mut self, conn: u32) -> bool {
         let Some(id) = self.session_of(conn) else {
             return false;
@@ -348,7 +350,7 @@ impl Model {
         }
     }
 
-    /// Reference section 14.6: every ephemeral under one zxid, then the session.
+    /// `docs/zookeeper-protocol.md` section 14.6: every ephemeral under one zxid, then the session.
     fn end(&mut self, id: i64) {
         let owned: Vec<_> = self
             .nodes
@@ -437,7 +439,8 @@ impl Model {
         self.output.push((conn, reply));
     }
 
-    /// Reference sections 3.1 and 6.5: answered, then closed; the session lives on.
+    /// `docs/zookeeper-protocol.md` sections 3.1 and 6.5: answered, then closed; the session lives
+    /// on.
     fn refuse_unknown(&mut self, conn: u32, xid: Xid) {
         let reply = Sent::Reply {
             xid,

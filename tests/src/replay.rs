@@ -118,7 +118,7 @@ pub fn check(connections: &[Recorded]) -> Result<Summary, String> {
     Ok(summary)
 }
 
-/// Whether a request uses up a zxid. Source: reference section 7.3.
+/// Whether a request uses up a zxid. Source: `docs/zookeeper-protocol.md` section 7.3.
 #[must_use]
 pub const fn is_write(request: &Request) -> bool {
     matches!(

@@ -1,7 +1,7 @@
 //! Scenarios: small readable scripts on the level of the wire, run on anything that serves it.
 //!
 //! ```text
-//! # reference 10.8: identical data bumps the version and fires
+//! # `docs/zookeeper-protocol.md` section 10.8: identical data bumps the version and fires
 //! case setData with the same bytes
 //! connect a
 //! connect b
@@ -14,7 +14,7 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `case <title>` | a fresh server |
-//! | `deviates` | the original does something else here, on purpose (reference section 26) |
+//! | `deviates` | the original does something else here, on purpose (`docs/zookeeper-protocol.md` section 26) |
 //! | `since 3.9.5 <reason>` | originals before that version do something else here |
 //! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
 //! | `reconnect a` | the connection drops, another one goes on with its session |
@@ -30,7 +30,7 @@
 //! something, as is `zxid-n`. At the end of a case nothing may be left to receive. Listings are
 //! compared sorted.
 //!
-//! What `since` stands for: reference section 23.
+//! What `since` stands for: `docs/zookeeper-protocol.md` section 23.
 
 mod engine;
 mod env;

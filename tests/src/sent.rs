@@ -23,7 +23,7 @@ pub enum Sent {
     },
     /// The answer to a multiRead that ended on the spot: refused, with what was read before.
     ///
-    /// Source: reference section 13.4.
+    /// Source: `docs/zookeeper-protocol.md` section 13.4.
     BrokenOff {
         /// The request's number.
         xid: Xid,
@@ -50,7 +50,7 @@ pub enum Sent {
 impl Sent {
     /// Sorts the names in a listing, which come in any order.
     ///
-    /// Source: reference sections 10.11 and 10.21.
+    /// Source: `docs/zookeeper-protocol.md` sections 10.11 and 10.21.
     pub fn sort_names(&mut self) {
         let reply = match self {
             Self::BrokenOff { results, .. } => return sort_in_results(results),

@@ -1,4 +1,4 @@
-//! Random states, saved and put together again. Source: reference section 22.1.
+//! Random states, saved and put together again. Source: `docs/zookeeper-protocol.md` section 22.1.
 
 use minikeeper_engine::{Engine, ImageError, Restoration};
 

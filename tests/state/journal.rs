@@ -1,6 +1,6 @@
 //! Random histories, made once more from what a log of their changes would have.
 //!
-//! Source: reference section 22.3.
+//! Source: `docs/zookeeper-protocol.md` section 22.3.
 
 use std::{
     path::Path,

@@ -22,8 +22,9 @@ use crate::{
 
 const TRACES: u32 = 120;
 
-/// Goal: no sequence of inputs brings the engine to an answer, event or state that the reference
-/// does not allow. Method: random traces on both, everything compared after every input.
+/// Goal: no sequence of inputs brings the engine to an answer, event or state that
+/// `docs/zookeeper-protocol.md` does not allow. Method: random traces on both, everything compared
+/// after every input.
 #[test]
 fn random_traces_agree_with_the_model() {
     check_random(&settings(), TRACES * effort()).unwrap();

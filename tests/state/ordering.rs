@@ -1,4 +1,5 @@
-//! What a watcher may rely on, under real concurrency. Source: reference section 12.4.
+//! What a watcher may rely on, under real concurrency. Source: `docs/zookeeper-protocol.md` section
+//! 12.4.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -53,8 +54,9 @@ fn set(path: &str) -> Request {
     }
 }
 
-/// Goal: a sync is answered in its place and shows the newest zxid (reference section 10.12).
-/// Method: one writes, then the other syncs, over sockets so that a panic stays in the server.
+/// Goal: a sync is answered in its place and shows the newest zxid (`docs/zookeeper-protocol.md`
+/// section 10.12). Method: one writes, then the other syncs, over sockets so that a panic stays in
+/// the server.
 pub(crate) fn check_sync(planted: Option<Planted>) -> Result<(), String> {
     runtime().block_on(async {
         let server = server(planted).await;

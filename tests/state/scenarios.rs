@@ -84,7 +84,7 @@ fn every_file_is_run_and_every_case_names_its_source() {
                     .iter()
                     .rev()
                     .take_while(|line| line.starts_with('#'));
-                let names_source = above.into_iter().any(|line| line.contains("reference "));
+                let names_source = above.into_iter().any(|line| line.contains("section"));
                 assert!(names_source, "{name}.txt:{}: no source: {line}", at + 1);
             }
         }

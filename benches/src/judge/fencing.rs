@@ -1,6 +1,6 @@
 //! Do the tokens protect the resource?
 //!
-//! Source: curator-recipes reference section 10.
+//! Source: `docs/curator-recipes.md` section 10.
 
 use crate::{
     history::History,

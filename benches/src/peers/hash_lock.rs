@@ -1,7 +1,7 @@
 //! The lock that Redisson and its imitation keep in Redis: a hash with one field, the owner, whose
 //! value counts the holds; it ends with its lease. The server changes it by scripts.
 //!
-//! Source: curator-recipes reference section 13.6.
+//! Source: `docs/curator-recipes.md` section 13.6.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -18,7 +18,7 @@
 //! Not imitated: 2, a contender has one thread; 5, it has its own connections; 8, whoever waits here
 //! can give up after a time, so that the harness comes to an end.
 //!
-//! Source: curator-recipes reference section 13.7.
+//! Source: `docs/curator-recipes.md` section 13.7.
 
 use std::{net::SocketAddr, time::Duration};
 

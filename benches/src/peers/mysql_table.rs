@@ -7,7 +7,7 @@
 //! may say no to a lock that is free, when others insert into the same gap of the index, be it for
 //! another name; and [`ResourceLock::sweep`] frees what living owners hold.
 //!
-//! Source: curator-recipes reference section 13.4. Checked against a live server in
+//! Source: `docs/curator-recipes.md` section 13.4. Checked against a live server in
 //! `tests/mariadb.rs`.
 
 use std::{net::SocketAddr, time::Duration};

@@ -3,7 +3,7 @@
 //! A contender is a process with one thread: it has its own renewal and its own subscription. Not
 //! imitated: Redisson sends a command that was not answered again.
 //!
-//! Source: curator-recipes reference section 13.6.
+//! Source: `docs/curator-recipes.md` section 13.6.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Redlock: one lock over several Redis processes that know nothing of one another.
 //!
-//! Source: curator-recipes reference section 13.8.
+//! Source: `docs/curator-recipes.md` section 13.8.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

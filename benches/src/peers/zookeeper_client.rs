@@ -7,16 +7,16 @@
 //!   its znode is deleted and that is waited for, as with the others.
 //! - It says that a lock can be timed by dropping the call. Under Curator's names a call that is
 //!   dropped, or that fails, while its znode is being created leaves that znode in the queue for as
-//!   long as the session lives (client choice, E1). Here, after each call that did not get the lock,
-//!   the ephemeral znodes which the session has in the lock's folder are asked for and deleted: one
-//!   request more, and a delete if one is left.
+//!   long as the session lives (`docs/client.md` section 2, E1). Here, after each call that did not
+//!   get the lock, the ephemeral znodes which the session has in the lock's folder are asked for
+//!   and deleted: one request more, and a delete if one is left.
 //! - It has no try. Here the folder is looked at first; if somebody is in it, the answer is no. If
 //!   nobody is, the lock is asked for, and given up after [`TRY_LIMIT`] should somebody have come
 //!   first.
 //! - It drops what the server said of the znode, so that a fencing token would cost a request more:
 //!   there is none.
 //!
-//! Source: client choice, experiments E1 and E2b; the crate's documentation of `Client::lock`.
+//! Source: `docs/client.md` section 2, E1 and E2b; the crate's documentation of `Client::lock`.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 

@@ -1,6 +1,6 @@
 //! The broken lock: its defects are there, by their number in the source.
 //!
-//! Source: curator-recipes reference section 13.7.
+//! Source: `docs/curator-recipes.md` section 13.7.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `SET NX PX`.
 //!
-//! Source: curator-recipes reference section 13.5.
+//! Source: `docs/curator-recipes.md` section 13.5.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! RLock.
 //!
-//! Source: curator-recipes reference section 13.6.
+//! Source: `docs/curator-recipes.md` section 13.6.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Redlock.
 //!
-//! Source: curator-recipes reference section 13.8.
+//! Source: `docs/curator-recipes.md` section 13.8.
 
 use std::time::Duration;
 

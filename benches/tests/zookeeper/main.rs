@@ -218,7 +218,8 @@ fn zookeeper_client_excludes_on_a_real_zookeeper() {
 }
 
 /// The crate leaves a znode in the queue when its call is dropped while the znode is being created
-/// (client choice, E1). A limit shorter than the round trip drops it there nearly every time.
+/// (`docs/client.md` section 2, E1). A limit shorter than the round trip drops it there nearly
+/// every time.
 #[test]
 fn zookeeper_client_that_gives_up_at_once_leaves_no_znode() {
     let server = server();

@@ -1,6 +1,6 @@
-//! Exchanges captured from a live 3.9.5 server. Source: reference section 27.
+//! Exchanges captured from a live 3.9.5 server. Source: `docs/zookeeper-protocol.md` section 27.
 //!
-//! The hex is as printed there; what the reference abbreviates (a repeated body, a repeated Stat)
+//! The hex is as printed there; what section 27 abbreviates (a repeated body, a repeated Stat)
 //! is written out.
 
 /// One request and what the server sent until the next one, as hex of whole frames.
@@ -165,7 +165,7 @@ pub(crate) const UNKNOWN_SESSION: Exchange = Exchange {
     is_handshake: true,
 };
 
-/// Every exchange, in the order of the reference.
+/// Every exchange, in the order of section 27.
 pub(crate) const ALL: &[Exchange] = &[
     NEW_SESSION,
     CREATE,

@@ -1,4 +1,5 @@
-//! Nulls, empties, leftovers, odd counts, and what is refused: reference sections 2, 6.2, 12.5, 13.
+//! Nulls, empties, leftovers, odd counts, and what is refused: `docs/zookeeper-protocol.md`
+//! sections 2, 6.2, 12.5, 13.
 
 // Long because: a list of odd encodings, byte for byte.
 
@@ -387,7 +388,8 @@ fn multi_with_operation_of_the_other_kind_is_refused() {
         let write = decode_request(OpCode::Multi, &header(code));
         let read = decode_request(OpCode::MultiRead, &header(code));
         assert_eq!(write == Err(refused), !writes.contains(&code), "{code}");
-        // Writes alone are decoded, to be refused when served: reference section 13.4.
+        // Writes alone are decoded, to be refused when served: `docs/zookeeper-protocol.md` section
+        // 13.4.
         let is_decoded = reads.contains(&code) || writes.contains(&code);
         assert_eq!(read == Err(refused), !is_decoded, "{code}");
     }

@@ -1,5 +1,6 @@
-//! The records of reference section 4 that section 27 does not show, every field with a value of
-//! its own, so that two swapped fields are seen even when both directions swap them.
+//! The records of `docs/zookeeper-protocol.md` section 4 that section 27 does not show, every field
+//! with a value of its own, so that two swapped fields are seen even when both directions swap
+//! them.
 
 use bytes::Bytes;
 use minikeeper_protocol::{

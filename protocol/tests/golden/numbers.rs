@@ -1,4 +1,4 @@
-//! The numbers of reference section 3, and the texts of errors.
+//! The numbers of `docs/zookeeper-protocol.md` section 3, and the texts of errors.
 
 use minikeeper_protocol::{
     AddWatchMode, Create, CreateMode, DecodeError, ErrorCode, EventKind, FrameError, OpCode,

@@ -13,7 +13,7 @@
 //! | `input.rs`, `outcome.rs` | what it is told; what it says |
 //! | `tests.rs` | the machine against a server played by the test |
 //!
-//! Source: client-choice reference sections 3 and 6.
+//! Source: `docs/client.md` sections 3 and 6.
 
 pub(crate) mod backoff;
 mod ends;

@@ -1,7 +1,7 @@
 //! What a client and its calls take of the process: by themselves, since both are counted for the
 //! whole of it.
 //!
-//! Source: client-choice reference, E4 and E12.
+//! Source: `docs/client.md` section 2, E4 and E12.
 
 #![cfg(target_os = "linux")]
 #![allow(

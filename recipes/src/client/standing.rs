@@ -1,6 +1,6 @@
 //! How sure a client is of its session, and every change of that.
 //!
-//! Source: curator-recipes reference sections 2.9 and 9.
+//! Source: `docs/curator-recipes.md` sections 2.9 and 9.
 
 use std::future::Future;
 

@@ -43,7 +43,7 @@
 //! | time is tokio's, and so are sockets | the client has timers and a reactor thread of its own: a paused runtime does not govern it |
 //! | nothing is allocated for a call | several small allocations a call |
 //!
-//! Source: curator-recipes reference section 2.9.
+//! Source: `docs/curator-recipes.md` section 2.9.
 
 mod asking;
 mod calls;

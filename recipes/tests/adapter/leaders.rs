@@ -1,4 +1,4 @@
-//! The catalogue's tests of leaders (sections 15.7 and 15.8).
+//! Leaders (`docs/curator-recipes.md` section 17).
 
 use std::sync::{
     Arc,

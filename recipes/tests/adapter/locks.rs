@@ -1,4 +1,4 @@
-//! The catalogue's tests of locks and semaphores (sections 15.1 to 15.5).
+//! The catalogue's tests of locks and semaphores (`docs/curator-recipes.md` sections 15.1 to 15.5).
 
 use std::{sync::Arc, time::Duration};
 

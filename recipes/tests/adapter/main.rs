@@ -3,7 +3,7 @@
 //!
 //! The server's time stands still unless a test moves it, so no session ends but by a test's word.
 //! The client's own timers are real: what needs them waits for them, never longer than it must.
-//! Names of tests are those of the catalogue (curator-recipes reference, section 15), as in `it`,
+//! Names of tests are those of the catalogue (`docs/curator-recipes.md` section 15), as in `it`,
 //! which goes deeper.
 //!
 //! | module | what belongs there |

@@ -1,5 +1,4 @@
-//! The catalogue's tests of values, counters, barriers and persistent nodes (sections 15.10 and
-//! following).
+//! Values, counters, barriers and persistent nodes (`docs/curator-recipes.md` sections 7 and 17).
 
 use std::{
     sync::{

@@ -1,6 +1,6 @@
 //! Dropping a future at every await point, and losing replies at every step: nothing stays.
 //!
-//! Source: curator-recipes reference sections 4.6 and 15.9; hazards H20, H21 and H24.
+//! Source: `docs/curator-recipes.md` sections 4.6 and 15.9; hazards H20, H21 and H24.
 
 use std::{
     future::Future,

@@ -1,4 +1,4 @@
-//! What waiting costs, and to the moment when it ends (curator-recipes reference sections 14 and
+//! What waiting costs, and to the moment when it ends (`docs/curator-recipes.md` sections 14 and
 //! 15.9).
 
 use std::time::Duration;

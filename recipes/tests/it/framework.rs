@@ -1,5 +1,5 @@
-//! The catalogue's tests of what locks rest on (sections 15.6 and 15.7), as far as they are about
-//! recipes; those about the client alone are among its own.
+//! The catalogue's tests of what locks rest on (`docs/curator-recipes.md` sections 15.6 and 15.7),
+//! as far as they are about recipes; those about the client alone are among its own.
 
 use std::time::Duration;
 

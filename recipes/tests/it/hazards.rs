@@ -1,4 +1,4 @@
-//! Hazards of the register (section 11) that are about getting a lock and are tested nowhere else.
+//! Hazards of `docs/hazards.md` that are about getting a lock and are tested nowhere else.
 
 use std::{pin::pin, sync::atomic::Ordering, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Hazards of the register (section 11) that are about many contenders, many events, and what users
+//! Hazards of `docs/hazards.md` that are about many contenders, many events, and what users
 //! may get wrong.
 
 use std::{

@@ -1,6 +1,6 @@
 //! Passing a lock on inside a process.
 //!
-//! Source: curator-recipes reference section 14.5, S9.
+//! Source: `docs/curator-recipes.md` section 14.5, S9.
 
 use std::{sync::Arc, time::Duration};
 

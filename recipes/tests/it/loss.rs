@@ -1,4 +1,5 @@
-//! Guards that lose their lock, and tokens that make late writers harmless (section 10).
+//! Guards that lose their lock, and tokens that make late writers harmless
+//! (`docs/curator-recipes.md` section 10).
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The recipes against a server in the same process, over links that can be made to misbehave, on
 //! time that only passes when everybody waits.
 //!
-//! Tests that come from the catalogue of the curator-recipes reference (section 15) carry its
-//! names; those about a hazard of its register (section 11) begin with the hazard's number.
+//! Tests that come from Curator (`docs/curator-recipes.md` section 15) carry its
+//! names; those about a hazard of `docs/hazards.md` begin with the hazard's number.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! The catalogue's tests of the multi-lock (sections 15.1 and 15.3), and what section 8 says.
+//! The catalogue's tests of the multi-lock (`docs/curator-recipes.md` sections 15.1 and 15.3), and
+//! what `docs/curator-recipes.md` section 8 says.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The catalogue's tests of the mutex (sections 15.1, 15.2 and 15.6), each in both ways: with the
-//! savings, and as Curator does it.
+//! The catalogue's tests of the mutex (`docs/curator-recipes.md` sections 15.1, 15.2 and 15.6),
+//! each in both ways: with the savings, and as Curator does it.
 
 use std::{
     sync::{
@@ -77,7 +77,7 @@ async fn test_reentrant() {
     assert!(!holder.lock.is_held_by(&owner));
 }
 
-/// Client-choice reference, E9: of two guards of one hold, dropping one gives nothing back.
+/// `docs/client.md` section 2, E9: of two guards of one hold, dropping one gives nothing back.
 #[tokio::test(start_paused = true)]
 async fn e9_one_guard_of_two_is_dropped() {
     let server = start().await;

@@ -1,4 +1,5 @@
-//! The catalogue's tests of the read/write lock (section 15.4) and its hazards (5.4, 5.6).
+//! The catalogue's tests of the read/write lock (`docs/curator-recipes.md` section 15.4) and its
+//! hazards (5.4, 5.6).
 
 use std::{sync::Arc, time::Duration};
 
@@ -320,7 +321,8 @@ async fn h33_revocation_asked_before_anybody_listens_is_not_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_for_revocation_releases_nobody() {
-    // The data of a watched znode changes: that is no release (reference, point 9).
+    // The data of a watched znode changes: that is no release
+    // (`docs/curator-recipes.md` section 4.8).
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, &options).await;

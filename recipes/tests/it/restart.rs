@@ -1,5 +1,6 @@
 //! Servers that really stop, and others that go on with what they saved: tests of the catalogue
-//! (sections 15.1 and 15.5) in which links that are cut would not be the same.
+//! (`docs/curator-recipes.md` sections 15.1 and 15.5) in which links that are cut would not be the
+//! same.
 //!
 //! An ensemble is played by one server at a time on one data directory. It runs while more than
 //! half of the addresses are up, and answers at each of those.

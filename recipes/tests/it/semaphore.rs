@@ -1,4 +1,5 @@
-//! The catalogue's tests of the semaphore (section 15.5), in both ways, and its shared maximum.
+//! The catalogue's tests of the semaphore (`docs/curator-recipes.md` section 15.5), in both ways,
+//! and its shared maximum.
 
 use std::{
     sync::{
@@ -259,8 +260,8 @@ async fn test_max_per_session() {
         let together = options.leases_together;
         let mut tasks = Vec::new();
         for seed in 0..10_u32 {
-            // As Curator does it, two who each want several can wait for one another (H16): they
-            // give up after a while.
+            // As Curator does it, two who each want several can wait for one another (hazard H16):
+            // they give up after a while.
             let one = contender(&server, seed.into(), 5, options.clone()).await;
             let inside = Arc::clone(&inside);
             tasks.push(tokio::spawn(async move {

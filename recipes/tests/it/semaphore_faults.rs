@@ -1,4 +1,5 @@
-//! What befalls a semaphore: dropped acquires, lost links, sessions and znodes (section 6.6).
+//! What befalls a semaphore: dropped acquires, lost links, sessions and znodes
+//! (`docs/curator-recipes.md` section 6.6).
 
 use std::{
     pin::pin,

@@ -1,4 +1,5 @@
-//! The catalogue's tests of the semaphore mutex (sections 15.1 and 15.5), in both ways.
+//! The catalogue's tests of the semaphore mutex (`docs/curator-recipes.md` sections 15.1 and 15.5),
+//! in both ways.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

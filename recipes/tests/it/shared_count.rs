@@ -1,4 +1,5 @@
-//! The catalogue's tests of shared values and counts (section 15.8), and what section 7 says.
+//! The catalogue's tests of shared values and counts (`docs/curator-recipes.md` section 15.8), and
+//! what `docs/curator-recipes.md` section 7 says.
 
 use std::time::Duration;
 

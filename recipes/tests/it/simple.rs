@@ -1,4 +1,4 @@
-//! The locks written by hand (sections 13.1 to 13.3).
+//! The locks written by hand (`docs/curator-recipes.md` sections 13.1 to 13.3).
 
 use std::{
     pin::{Pin, pin},

@@ -1,6 +1,6 @@
 //! What goes over the wire, request by request: as Curator does it, and with each saving.
 //!
-//! Source: curator-recipes reference sections 14.2 (Curator's sequences, as observed) and 14.5.
+//! Source: `docs/curator-recipes.md` sections 14.2 (Curator's sequences, as observed) and 14.5.
 
 use std::{sync::Arc, time::Duration};
 

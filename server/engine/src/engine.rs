@@ -54,8 +54,9 @@ impl Engine {
     /// The state that was saved, at its newest change; `zxid` is what was saved as that, and
     /// counts unless a znode knows of a later one.
     ///
-    /// Ephemerals of unknown sessions are gone (reference section 22.1); everything else is there,
-    /// sessions waiting for their clients with a whole timeout before them.
+    /// Ephemerals of unknown sessions are gone (`docs/zookeeper-protocol.md` section 22.1);
+    /// everything else is there, sessions waiting for their clients with a whole timeout before
+    /// them.
     ///
     /// # Errors
     /// When there is no znode, or the zxid leaves no room for changes.
@@ -217,7 +218,7 @@ fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
                 refuse_unknown(state, Answer::to(*conn, *xid, effects));
             }
         }
-        // Reference section 17.2: it keeps the session alive like any request.
+        // `docs/zookeeper-protocol.md` section 17.2: it keeps the session alive like any request.
         Input::Refused { conn, xid, error } => {
             if let Some(caller) = admit(state, *conn, now)
                 && enter(state, caller, *xid, effects)
@@ -383,7 +384,7 @@ fn serve(
         // Served before.
         Request::Auth { .. } | Request::Sasl { .. } => {}
         // Alone a check is unknown since 3.9.3; the internal operations are not for clients
-        // (reference section 26).
+        // (`docs/zookeeper-protocol.md` section 26).
         Request::Check { .. } | Request::CreateSession | Request::DeleteContainer { .. } => {
             refuse_unknown(state, answer);
         }

@@ -39,7 +39,7 @@ pub enum Input {
         peer: IpAddr,
     },
     /// The other end of an announced connection has shown a certificate that was checked: one
-    /// identity more (reference section 9.12).
+    /// identity more (`docs/zookeeper-protocol.md` section 9.12).
     Identify {
         /// Which one.
         conn: ConnId,
@@ -68,7 +68,8 @@ pub enum Input {
         conn: ConnId,
         /// The client's number for it.
         xid: Xid,
-        /// Whether it still uses up a zxid, as a malformed multi does (reference section 7.3).
+        /// Whether it still uses up a zxid, as a malformed multi does (`docs/zookeeper-protocol.md`
+        /// section 7.3).
         consumes_zxid: bool,
     },
     /// An operation that does not exist, or is not for clients.
@@ -112,14 +113,15 @@ pub struct Settings {
     /// Whether a session that keeps silent is ended at the next tick past its timeout, as by the
     /// original, and not after exactly its timeout.
     ///
-    /// Default: true. Source: reference section 14.1.
+    /// Default: true. Source: `docs/zookeeper-protocol.md` section 14.1.
     pub rounds_expiry: bool,
     /// The shortest session timeout granted. Default: 2 ticks.
     pub session_timeout_min_ms: u32,
     /// The longest session timeout granted. Default: 20 ticks.
     pub session_timeout_max_ms: u32,
     /// The zxid before the first change. A server without memory of earlier runs starts above
-    /// them, or clients that saw a newer zxid are never answered (reference section 14.7).
+    /// them, or clients that saw a newer zxid are never answered (`docs/zookeeper-protocol.md`
+    /// section 14.7).
     pub zxid: Zxid,
     /// The first session id given out. Unique over restarts if taken from the wall clock.
     pub first_session_id: SessionId,

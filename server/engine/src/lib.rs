@@ -1,6 +1,7 @@
 //! A ZooKeeper server's state as a pure state machine.
 //!
-//! Source: reference sections 1, 3.1, 6.5, 7, 10.13, 10.14, 10.25 to 10.27 and 26.
+//! Source: `docs/zookeeper-protocol.md` sections 1, 3.1, 6.5, 7, 10.13, 10.14, 10.25 to 10.27 and
+//! 26.
 //!
 //! [`Engine::apply`] takes the time and one [`Input`] and calls [`Effects`] for everything that
 //! follows: replies, watch events, connections to close. There is no socket, clock, thread or

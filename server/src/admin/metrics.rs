@@ -3,7 +3,7 @@
 //! `mntr` prints it. The names are the original's, all of them, so that dashboards made for it
 //! find what they look for; what means nothing here is 0, and its help says why.
 //!
-//! Source: reference section 20.1.
+//! Source: `docs/zookeeper-protocol.md` section 20.1.
 
 use std::collections::BTreeMap;
 
@@ -358,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// Reference section 20.1: 494 lines, two of which are no metrics.
+    /// `docs/zookeeper-protocol.md` section 20.1: 494 lines, two of which are no metrics.
     #[test]
     fn every_metric_of_the_original_is_there_once_and_explained() {
         let mut names = BTreeSet::new();

@@ -36,7 +36,7 @@ pub struct Config {
     pub tick_time_ms: u32,
     /// Whether a session that keeps silent is ended at the first multiple of `tick_time_ms` past
     /// its timeout, as by the original; else it is ended after exactly its timeout. Default: no.
-    /// Source: reference section 14.1.
+    /// Source: `docs/zookeeper-protocol.md` section 14.1.
     pub rounds_expiry: bool,
     /// The shortest session timeout granted. Unit: milliseconds. Default: 2 ticks.
     pub session_timeout_min_ms: Option<u32>,
@@ -249,7 +249,7 @@ pub struct Config {
     /// the server runs is noticed within a second of its clock, or 256 writes of the log: with a log
     /// the next change stops the server, and [`Server::save_failed`](crate::Server::save_failed)
     /// says so in any case.
-    /// Source: reference sections 14.7 and 22.1.
+    /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
     pub data_dir: Option<PathBuf>,
     /// Where to take the state to start with from, without ever writing there: the data directory
     /// of a ZooKeeper server. With `data_dir` too, that must be empty. Default: nowhere.
@@ -265,7 +265,7 @@ pub struct Config {
     pub save_interval: Duration,
     /// Whether changes are logged until they are saved, so that a crash keeps them. Needs
     /// `data_dir`. The log is one of the original's, which starts from the directory of a killed
-    /// server too. Default: they are not. Source: reference section 22.3.
+    /// server too. Default: they are not. Source: `docs/zookeeper-protocol.md` section 22.3.
     pub txn_log: TxnLog,
     /// After how many changes in the log the state is saved, and another log begun. Default:
     /// 100,000. Source: `snapCount` of the original.

@@ -3,7 +3,7 @@
 //! Nothing in the file is believed: lengths are met only as far as there are bytes, and every
 //! record goes through the engine's own checks.
 //!
-//! Source: reference section 22.1; the original's `FileSnap.deserialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22.1; the original's `FileSnap.deserialize`.
 
 use std::io::{self, Read as _};
 

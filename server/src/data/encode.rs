@@ -1,7 +1,7 @@
 //! Writes a state in the original's snapshot format.
 //!
-//! Source: reference section 22.1; the original's `FileSnap.serialize`, whose files of version
-//! 3.9 have these sections in this order.
+//! Source: `docs/zookeeper-protocol.md` section 22.1; the original's `FileSnap.serialize`, whose
+//! files of version 3.9 have these sections in this order.
 
 use std::io;
 

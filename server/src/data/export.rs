@@ -2,7 +2,7 @@
 //!
 //! A snapshot is all that an original needs: it goes on with a log of its own.
 //!
-//! Source: reference section 22; the original's `FileTxnSnapLog.restore`.
+//! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog.restore`.
 
 use std::{
     fs,

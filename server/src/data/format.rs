@@ -1,6 +1,7 @@
 //! The numbers of the original's formats of snapshots and logs.
 //!
-//! Source: reference sections 22.1 and 22.3; the original's `FileSnap` and `FileHeader`.
+//! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3; the original's `FileSnap` and
+//! `FileHeader`.
 
 /// "ZKSN".
 pub(crate) const MAGIC: u32 = 0x5a4b_534e;

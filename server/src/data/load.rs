@@ -4,7 +4,8 @@
 //! A newer snapshot that is not sound is passed over only if the logs reach as far: an original
 //! that is killed while it writes one leaves exactly that.
 //!
-//! Source: reference section 22; the original's `FileTxnSnapLog.restore`, `FileSnap.deserialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog.restore`,
+//! `FileSnap.deserialize`.
 
 use std::{
     fs,

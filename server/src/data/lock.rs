@@ -6,8 +6,9 @@
 //! The file has one line, the note:
 //!
 //! - How the last server ended. One that was killed may have answered clients with zxids above its
-//!   last save, and a client is turned away by a server that is behind what it has seen (reference
-//!   section 14.7); so the next server goes on above anything the killed one can have reached.
+//!   last save, and a client is turned away by a server that is behind what it has seen
+//!   (`docs/zookeeper-protocol.md` section 14.7); so the next server goes on above anything the
+//!   killed one can have reached.
 //! - How far the snapshots and logs reach. A file that was removed, or cut off between two entries,
 //!   shows no damage by itself: only the zxid tells that changes are missing.
 

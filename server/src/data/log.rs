@@ -10,7 +10,7 @@
 //!
 //! ZooKeeper fills its files with zeros ahead of what it writes; ours end with their last entry.
 //!
-//! Source: reference section 22.3; ZooKeeper's `FileTxnLog`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog`.
 
 use std::{
     fs::File,

@@ -4,7 +4,7 @@
 //! A file is named by its first change and made with it; each save begins another one. Nothing is
 //! filled with zeros ahead: where an entry is not whole the file ends, for the original too.
 //!
-//! Source: reference section 22.3; the original's `FileTxnLog.append`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's `FileTxnLog.append`.
 
 use std::{
     fs::{File, OpenOptions},

@@ -4,7 +4,7 @@
 //! `version-2`, named by the zxid of their newest change. A save is written beside, made durable,
 //! renamed, and the rename made durable; until then the one before it is what there is.
 //!
-//! Source: reference section 22; the original's `FileTxnSnapLog`.
+//! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog`.
 
 mod data_source;
 mod decode;

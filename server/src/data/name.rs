@@ -1,6 +1,6 @@
 //! What files in `version-2` are, by their names.
 //!
-//! Source: reference section 22; the original's `Util.getZxidFromName`.
+//! Source: `docs/zookeeper-protocol.md` section 22; the original's `Util.getZxidFromName`.
 
 use minikeeper_protocol::Zxid;
 

@@ -3,8 +3,8 @@
 //!
 //! A header, then blocks, each behind its compressed length. Streams may follow each other.
 //!
-//! Source: reference section 22.1, point 7; the original's `SnapStream`; observed with files of a
-//! live server.
+//! Source: `docs/zookeeper-protocol.md` section 22.1, point 7; the original's `SnapStream`;
+//! observed with files of a live server.
 
 use std::io::{self, Read};
 

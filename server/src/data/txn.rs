@@ -1,6 +1,7 @@
 //! One entry of a transaction log, decoded and made once more.
 //!
-//! Source: reference section 22.3; the original's `SerializeUtils.deserializeTxn`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's
+//! `SerializeUtils.deserializeTxn`.
 
 use bytes::Bytes;
 use minikeeper_engine::{Change, ChangeHead, Life, Restoration};

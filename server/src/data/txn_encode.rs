@@ -1,6 +1,7 @@
 //! Entries of a transaction log, put together from the changes they are about.
 //!
-//! Source: reference section 22.3; the original's `SerializeUtils.serializeRequest`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's
+//! `SerializeUtils.serializeRequest`.
 
 use minikeeper_engine::{Change, ChangeHead, Life};
 use minikeeper_protocol::{OpCode, Zxid, jute};

@@ -3,7 +3,7 @@
 //! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
 //! ([`crate::net::socket`]) and the in-process stream ([`crate::net::local`]) are the same server.
 //!
-//! Source: reference sections 2.1, 2.2, 6.2 and 6.5.
+//! Source: `docs/zookeeper-protocol.md` sections 2.1, 2.2, 6.2 and 6.5.
 
 mod faulty;
 

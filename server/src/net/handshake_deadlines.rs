@@ -1,6 +1,6 @@
 //! Connections that still owe their handshake, and when they have to have made it.
 //!
-//! Source: reference section 6.1.
+//! Source: `docs/zookeeper-protocol.md` section 6.1.
 
 use std::{
     collections::VecDeque,

@@ -361,7 +361,8 @@ impl Limits {
 ///
 /// Those that the original does not queue, or never throttles, are served all the same.
 ///
-/// Source: `Request.isThrottlable`; reference section 17.2, observed on a live 3.9.5.
+/// Source: `Request.isThrottlable`; `docs/zookeeper-protocol.md` section 17.2, observed on a live
+/// 3.9.5.
 pub(crate) fn throttle(inputs: &mut [Input]) {
     for input in inputs {
         let (conn, xid) = match input {

@@ -1,6 +1,6 @@
 //! Accepts connections, and refuses those beyond the limits.
 //!
-//! Source: reference sections 6.1 and 17.1.
+//! Source: `docs/zookeeper-protocol.md` sections 6.1 and 17.1.
 
 use std::{
     io,

@@ -1,6 +1,6 @@
 //! One TCP connection's task: read what is there, serve it, write once.
 //!
-//! Source: reference sections 6.5 and 17.2.
+//! Source: `docs/zookeeper-protocol.md` sections 6.5 and 17.2.
 //!
 //! A future written by hand, because the thousands that wait must be small, and because one
 //! wake-up must cost one read and one write and nothing else.

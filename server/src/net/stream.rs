@@ -1,6 +1,6 @@
 //! What a connection's bytes travel on: a TCP socket, or TLS over one.
 //!
-//! Source: reference section 9.12.
+//! Source: `docs/zookeeper-protocol.md` section 9.12.
 //!
 //! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
 

@@ -1,6 +1,6 @@
 //! How fast handshakes may come: a bucket of tokens, one for each.
 //!
-//! Source: reference sections 6.2 and 17.1.
+//! Source: `docs/zookeeper-protocol.md` sections 6.2 and 17.1.
 
 use parking_lot::Mutex;
 
@@ -54,7 +54,8 @@ mod tests {
 
     use super::*;
 
-    /// Reference section 17.1: as a live 3.9.5 with the same settings let them in.
+    /// `docs/zookeeper-protocol.md` section 17.1: as a live 3.9.5 with the same settings let them
+    /// in.
     #[test]
     fn tokens_come_back_with_time_up_to_their_number() {
         let config = Config {

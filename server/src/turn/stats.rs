@@ -1,6 +1,7 @@
 //! What is counted: plain numbers that only the holder of the engine lock touches.
 //!
-//! Source: reference sections 18.3 and 18.4; the original's `ServerStats`, `ServerCnxn`.
+//! Source: `docs/zookeeper-protocol.md` sections 18.3 and 18.4; the original's `ServerStats`,
+//! `ServerCnxn`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 

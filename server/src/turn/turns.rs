@@ -1,6 +1,6 @@
 //! Turns: the only file that locks the engine.
 //!
-//! Source: reference sections 1 and 12.4.
+//! Source: `docs/zookeeper-protocol.md` sections 1 and 12.4.
 //!
 //! The one rule behind every ordering promise: something for a connection is appended only while
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.

@@ -74,7 +74,8 @@ impl Universe {
     /// Sessions that are kept have their whole timeout before them to come back, their ephemerals
     /// stay as long; watches are the clients' to set again. Session ids are not given out again.
     /// The zxid never goes back, whatever is kept: a client that has seen a later one would be
-    /// turned away for ever (reference section 14.7). The server's counters begin anew.
+    /// turned away for ever (`docs/zookeeper-protocol.md` section 14.7). The server's counters
+    /// begin anew.
     ///
     /// The universes behind the port of the server's own come up with it, each with as much of
     /// its own state; another one comes up by itself.

@@ -1,4 +1,5 @@
-//! What the program keeps from one run to the next. Source: reference section 14.7.
+//! What the program keeps from one run to the next. Source: `docs/zookeeper-protocol.md` section
+//! 14.7.
 
 use std::{
     fs,

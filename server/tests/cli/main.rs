@@ -396,8 +396,9 @@ fn log_info_tells_of_sessions_on_stderr() {
 }
 
 /// The port is free again at once, although connections to it were closed by the server. And a
-/// client of the first run is told by the second that its session is gone: reference sections
-/// 6.4, rule 5, and 14.7. A server that starts at zxid 0 would close it without a word, forever.
+/// client of the first run is told by the second that its session is gone:
+/// `docs/zookeeper-protocol.md` sections 6.4, rule 5, and 14.7. A server that starts at zxid 0
+/// would close it without a word, forever.
 #[test]
 fn next_run_takes_the_same_port_and_refuses_sessions_of_the_last() {
     let server = Running::start(&["--port", "0"]);

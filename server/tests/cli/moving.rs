@@ -1,4 +1,5 @@
-//! Data directories that the program reads without living there. Source: reference section 22.
+//! Data directories that the program reads without living there. Source:
+//! `docs/zookeeper-protocol.md` section 22.
 
 use std::{fs, path::PathBuf};
 

@@ -242,7 +242,7 @@ fn message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
 
 /// The rules as the original states them: on UTF-16 units, malformed input replaced before.
 ///
-/// Source: `PathUtils.validatePath`; reference sections 2.2 and 8.1.
+/// Source: `PathUtils.validatePath`; `docs/zookeeper-protocol.md` sections 2.2 and 8.1.
 fn original_accepts(path: &[u8]) -> bool {
     const SLASH: u16 = b'/' as u16;
     const DOT: u16 = b'.' as u16;

@@ -45,7 +45,7 @@ pub struct Known {
     before: Option<Version>,
     /// What they do.
     what: &'static str,
-    /// The section of the reference that says so.
+    /// The section of `docs/zookeeper-protocol.md` that says so.
     section: &'static str,
     /// What is done about it.
     handled: Handled,
@@ -224,7 +224,7 @@ impl Known {
 #[must_use]
 pub fn table(version: Option<Version>) -> String {
     let mut out =
-        "| original | differs in | reference | handled |\n| --- | --- | --- | --- |\n".to_owned();
+        "| original | differs in | section | handled |\n| --- | --- | --- | --- |\n".to_owned();
     for known in KNOWN {
         if version.is_some_and(|version| !known.concerns(version)) {
             continue;

@@ -142,8 +142,8 @@ impl Link {
     /// Waits for everything that the server has sent so far.
     ///
     /// A sasl packet with an empty token does it: the answer stands behind everything else in the
-    /// stream, and it is the one request that does not keep the session alive (reference
-    /// sections 7.1 and 9.10).
+    /// stream, and it is the one request that does not keep the session alive
+    /// (`docs/zookeeper-protocol.md` sections 7.1 and 9.10).
     pub fn barrier(&mut self) {
         let mut packet = Vec::new();
         jute::put_int(&mut packet, BARRIER);
@@ -221,7 +221,7 @@ pub fn is_event(message: &[u8]) -> bool {
 
 /// Whether the server closes the connection behind this message.
 ///
-/// Source: reference section 6.5.
+/// Source: `docs/zookeeper-protocol.md` section 6.5.
 #[must_use]
 pub fn closes(op: Option<OpCode>, message: &Bytes) -> bool {
     if is_event(message) {

@@ -1,4 +1,4 @@
-//! Who may do what in the model. Source: reference section 9.
+//! Who may do what in the model. Source: `docs/zookeeper-protocol.md` section 9.
 
 use minikeeper_protocol::{Acl, AclList, ClientInfo, ErrorCode, Reply, Ustring, Xid};
 
@@ -32,7 +32,7 @@ impl Model {
         self.logins.get(&conn).map_or(&[], Vec::as_slice)
     }
 
-    /// Reference section 9.3.
+    /// `docs/zookeeper-protocol.md` section 9.3.
     pub(super) fn may(&self, conn: u32, acl: &AclList, perms: i32) -> bool {
         let mine = self.logins(conn);
         let is_super = mine
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Reference section 9.5.
+    /// `docs/zookeeper-protocol.md` section 9.5.
     pub(super) fn fix_up(&self, conn: u32, list: &AclList) -> Result<AclList, ErrorCode> {
         let mut kept: Vec<Acl> = Vec::new();
         for entry in list.entries() {
@@ -99,7 +99,7 @@ impl Model {
         Ok(AclList::new(&fixed))
     }
 
-    /// Reference section 9.8.
+    /// `docs/zookeeper-protocol.md` section 9.8.
     pub(super) fn auth(
         &mut self,
         conn: u32,
@@ -136,7 +136,7 @@ impl Model {
         }
     }
 
-    /// Reference section 10.23.
+    /// `docs/zookeeper-protocol.md` section 10.23.
     pub(super) fn who_am_i(&self, conn: u32) -> Reply {
         let info = |scheme: &str, user: &str| ClientInfo {
             scheme: scheme.into(),
@@ -152,7 +152,7 @@ impl Model {
         Reply::ClientInfos(infos)
     }
 
-    /// Reference section 9.9.
+    /// `docs/zookeeper-protocol.md` section 9.9.
     pub(super) fn shown(&self, conn: u32, path: &str) -> AclList {
         let acl = &self.nodes[path].acl;
         if self.may(conn, acl, ADMIN) {

@@ -1,4 +1,5 @@
-//! What each request does. Source: reference sections 10 and 13, in their order of checks.
+//! What each request does. Source: `docs/zookeeper-protocol.md` sections 10 and 13, in their order
+//! of checks.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -297,7 +298,7 @@ impl Model {
         Ok(())
     }
 
-    /// Reference sections 10.1 to 10.3.
+    /// `docs/zookeeper-protocol.md` sections 10.1 to 10.3.
     fn create(&mut self, conn: u32, create: &Create) -> Outcome<String> {
         let mode = CreateMode::from_flags(create.flags).ok_or(ErrorCode::BadArguments)?;
         if mode.has_ttl() && !self.settings.extended_types {
@@ -355,7 +356,7 @@ impl Model {
         Ok(path)
     }
 
-    /// Reference sections 13.1 to 13.3: all or nothing, on a copy of everything.
+    /// `docs/zookeeper-protocol.md` sections 13.1 to 13.3: all or nothing, on a copy of everything.
     fn multi(&mut self, conn: u32, ops: &[MultiOp]) -> Outcome {
         let mut decoded = Vec::new();
         for op in ops {
@@ -379,7 +380,8 @@ impl Model {
                     results.push(copy.result(op, &change));
                     changes.push(change);
                 }
-                // An internal error ends the whole request. Source: reference section 7.6.
+                // An internal error ends the whole request. Source: `docs/zookeeper-protocol.md`
+                // section 7.6.
                 Err(error @ ErrorCode::MarshallingError) => return Err(error),
                 Err(error) => {
                     let mut results = vec![MultiResult::Error(None); results.len()];
@@ -417,7 +419,7 @@ impl Model {
         }
     }
 
-    /// Reference section 13.4. A null path ends the request on the spot.
+    /// `docs/zookeeper-protocol.md` section 13.4. A null path ends the request on the spot.
     fn multi_read(&mut self, conn: u32, xid: Xid, ops: &[MultiReadOp]) {
         let mut results = Vec::new();
         for op in ops {
@@ -456,7 +458,7 @@ impl Model {
 }
 
 /// What the original's decoder makes of an operation of a multi; `None` fails the whole request.
-/// Source: reference section 13.1.
+/// Source: `docs/zookeeper-protocol.md` section 13.1.
 fn decode(op: &MultiOp) -> Option<MultiOp> {
     match op {
         MultiOp::Delete { path, .. }

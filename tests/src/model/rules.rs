@@ -4,7 +4,7 @@ use minikeeper_protocol::{ErrorCode, Reply, Ustring};
 
 pub(super) type Outcome<T = Reply> = Result<T, ErrorCode>;
 
-/// The znodes of a fresh server. Source: reference section 5.4.
+/// The znodes of a fresh server. Source: `docs/zookeeper-protocol.md` section 5.4.
 pub(super) const SPECIAL: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 
 /// The path up to the last slash; the root for top-level paths.
@@ -20,7 +20,7 @@ pub(super) fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Source: reference section 8.1.
+/// Source: `docs/zookeeper-protocol.md` section 8.1.
 pub(super) fn is_valid(path: &str) -> bool {
     if path == "/" {
         return true;
@@ -44,8 +44,8 @@ pub(super) fn text(path: Option<&Ustring>) -> Outcome<String> {
     Ok(path.to_str_lossy().into_owned())
 }
 
-/// A path that is validated before anything else. Source: reference section 8.1, whose first rule
-/// a null path breaks.
+/// A path that is validated before anything else. Source: `docs/zookeeper-protocol.md` section 8.1,
+/// whose first rule a null path breaks.
 pub(super) fn validated(path: Option<&Ustring>) -> Outcome<String> {
     let path = text(path).map_err(|_| ErrorCode::BadArguments)?;
     if is_valid(&path) {
@@ -55,7 +55,7 @@ pub(super) fn validated(path: Option<&Ustring>) -> Outcome<String> {
     }
 }
 
-/// Source: reference section 6.7.
+/// Source: `docs/zookeeper-protocol.md` section 6.7.
 pub(super) fn password(id: i64) -> [u8; 16] {
     let mut state = (id.cast_unsigned() ^ 0xB341_5C00 ^ 0x5_DEEC_E66D) % (1 << 48);
     let mut password = [0; 16];

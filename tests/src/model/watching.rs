@@ -1,4 +1,4 @@
-//! Watches of the model. Source: reference section 12.
+//! Watches of the model. Source: `docs/zookeeper-protocol.md` section 12.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ impl Model {
         self.tell(told, kind, path, acl);
     }
 
-    /// Those who may read hear of it. Source: reference section 12.6.
+    /// Those who may read hear of it. Source: `docs/zookeeper-protocol.md` section 12.6.
     fn tell(
         &mut self,
         told: BTreeSet<u32>,
@@ -103,7 +103,7 @@ impl Model {
             .retain(|_, modes| !modes.data.is_empty() || !modes.child.is_empty());
     }
 
-    /// Reference section 12.7.
+    /// `docs/zookeeper-protocol.md` section 12.7.
     pub(super) fn is_watching(&self, conn: u32, path: &str, kind: WatcherType) -> bool {
         let Some(modes) = self.watches.get(&(conn, path.to_owned())) else {
             return false;
@@ -117,7 +117,7 @@ impl Model {
         }
     }
 
-    /// Reference section 12.7; whether anything was removed.
+    /// `docs/zookeeper-protocol.md` section 12.7; whether anything was removed.
     pub(super) fn unwatch(&mut self, conn: u32, path: &str, kind: WatcherType) -> bool {
         if !self.is_watching(conn, path, kind) {
             return false;
@@ -140,7 +140,7 @@ impl Model {
         true
     }
 
-    /// Reference section 12.8.
+    /// `docs/zookeeper-protocol.md` section 12.8.
     pub(super) fn set_watches(&mut self, conn: u32, since: Zxid, lists: &[&[Ustring]]) {
         let since = since.0;
         for (number, list) in lists.iter().enumerate() {
@@ -168,7 +168,7 @@ impl Model {
         }
     }
 
-    /// The znode a read is about. Source: reference section 5.5.
+    /// The znode a read is about. Source: `docs/zookeeper-protocol.md` section 5.5.
     pub(super) fn read_path<'a>(&self, path: &'a str) -> Option<&'a str> {
         let path = if path.is_empty() { "/" } else { path };
         self.nodes.contains_key(path).then_some(path)

@@ -1,6 +1,6 @@
 //! How things end: requests without a reply, sessions, the client.
 //!
-//! Source: curator-recipes reference sections 2.7 to 2.9; client-choice reference section 6.
+//! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
 
 use minikeeper_protocol::{ErrorCode, FrameError, Reply, Request, Xid, Zxid, frame};
 

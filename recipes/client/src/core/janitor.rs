@@ -4,7 +4,7 @@
 //! worked off by requests of the client's own, again and again until the server says it is done
 //! or the session is over, which removes ephemeral znodes anyhow.
 //!
-//! Source: curator-recipes reference sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
+//! Source: `docs/curator-recipes.md` sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -134,7 +134,7 @@ impl Janitor {
                 Target::Named(path) => requests.push((errand(Step::Delete), delete(path.clone()))),
                 Target::Prefixed { parent, .. } => {
                     // What another server still has in its pipe is seen only after a sync
-                    // (reference section 14.6).
+                    // (`docs/curator-recipes.md` section 14.6).
                     let sync = Request::Sync {
                         path: Some(parent.clone()),
                     };

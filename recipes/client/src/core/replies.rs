@@ -1,6 +1,6 @@
 //! What a server says: the answer to the handshake, replies, events.
 //!
-//! Source: protocol reference sections 1.4, 6.4, 7.2, 12.4 and 12.8.
+//! Source: `docs/zookeeper-protocol.md` sections 1.4, 6.4, 7.2, 12.4 and 12.8.
 
 use bytes::Bytes;
 use minikeeper_protocol::{

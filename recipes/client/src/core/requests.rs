@@ -1,7 +1,7 @@
 //! Requests on their way: those that wait for a connection, and those that wait for a reply.
 //!
-//! Source: reference sections 1.1 and 7.2: replies come in the order of their requests, auth and
-//! sasl excepted, which the server answers beside its queue.
+//! Source: `docs/zookeeper-protocol.md` sections 1.1 and 7.2: replies come in the order of their
+//! requests, auth and sasl excepted, which the server answers beside its queue.
 
 use std::collections::{BTreeSet, VecDeque};
 

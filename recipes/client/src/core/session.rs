@@ -1,6 +1,7 @@
 //! The session as the client knows it: its name, and how long it is certainly alive.
 //!
-//! Source: curator-recipes reference section 10.4; protocol reference sections 6.3 and 14.1.
+//! Source: `docs/curator-recipes.md` section 10.4; `docs/zookeeper-protocol.md` sections 6.3 and
+//! 14.1.
 
 use std::time::Duration;
 

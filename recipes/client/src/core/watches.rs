@@ -3,7 +3,8 @@
 //! The server keeps one watch for a connection, path and table, however many wait for it here; so
 //! firing reaches all of them, and only the last one that leaves takes the server's watch away.
 //!
-//! Source: reference sections 12.1 to 12.9; `ZKWatchManager` of the original's client.
+//! Source: `docs/zookeeper-protocol.md` sections 12.1 to 12.9; `ZKWatchManager` of the original's
+//! client.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,4 @@
-//! E1 to E13 of the client-choice reference: what another client does wrong, each with the
+//! E1 to E13 of `docs/client.md` section 2: what another client does wrong, each with the
 //! opposite outcome. E5, E11's times and E12 are measured in `benches/`; E9 is about guards.
 
 use std::{

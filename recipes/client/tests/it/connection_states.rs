@@ -1,5 +1,5 @@
 //! Curator's tests of its connection states and of trying again, as far as this client has them
-//! (curator-recipes reference section 15.7).
+//! (`docs/curator-recipes.md` section 15.7).
 
 use std::{
     io,

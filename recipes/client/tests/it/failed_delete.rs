@@ -1,4 +1,4 @@
-//! Curator's tests of deletions that are carried out for certain (curator-recipes reference
+//! Curator's tests of deletions that are carried out for certain (`docs/curator-recipes.md`
 //! sections 2.5 and 15.7).
 
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `link` | the link and its faults |
 //! | `kit` | a server, clients on it |
-//! | `acceptance` | E1 to E13 of the client-choice reference, each with the opposite outcome |
+//! | `acceptance` | E1 to E13 of `docs/client.md` section 2, each with the opposite outcome |
 //! | `cuts` | the connection ends behind every single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |

@@ -1,4 +1,4 @@
-//! Curator's tests of watches that are taken away again (curator-recipes reference sections 2.6
+//! Curator's tests of watches that are taken away again (`docs/curator-recipes.md` sections 2.6
 //! and 15.7): when nobody waits, neither the client nor the server keeps one.
 
 use std::time::Duration;

@@ -131,7 +131,7 @@ pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
 ///
 /// There is none for which it fails: data without a colon is a user without a password.
 ///
-/// Source: reference section 9.7, the original's `DigestAuthenticationProvider`.
+/// Source: `docs/zookeeper-protocol.md` section 9.7, the original's `DigestAuthenticationProvider`.
 pub(crate) fn digest_identity(data: &[u8], algorithm: DigestAlgorithm) -> String {
     let text = decode_utf8(data);
     let user = text.split(':').next().unwrap_or_default();
@@ -153,15 +153,16 @@ pub(crate) fn ip_identity(address: IpAddr) -> String {
 /// Whether this is an `ip` entry's id that makes sense: an address, and perhaps the number of bits
 /// that count.
 ///
-/// Source: reference section 9.6, the original's `IPAuthenticationProvider.isValid`; every case of
-/// the tests has been put to a live server.
+/// Source: `docs/zookeeper-protocol.md` section 9.6, the original's
+/// `IPAuthenticationProvider.isValid`; every case of the tests has been put to a live server.
 pub(crate) fn is_ip_id(id: &str) -> bool {
     parse_ip_id(id).is_some()
 }
 
 /// Whether a connection from there is meant by an `ip` entry with this id.
 ///
-/// Source: reference section 9.6, the original's `IPAuthenticationProvider.matches`.
+/// Source: `docs/zookeeper-protocol.md` section 9.6, the original's
+/// `IPAuthenticationProvider.matches`.
 pub(crate) fn ip_matches(id: &str, address: IpAddr) -> bool {
     let Some((wanted, bits)) = parse_ip_id(id) else {
         return false;
@@ -249,7 +250,7 @@ fn parse_groups(text: &str, may_be_empty: bool) -> Option<Vec<u16>> {
 mod tests {
     use super::*;
 
-    /// Reference section 9.7; all have been put to a live 3.9.5.
+    /// `docs/zookeeper-protocol.md` section 9.7; all have been put to a live 3.9.5.
     #[test]
     fn digest_identity_is_user_and_hash_of_all() {
         for (data, identity) in [
@@ -493,7 +494,8 @@ mod tests {
         }
     }
 
-    /// Reference section 9.6. Compared with `IPAuthenticationProvider.matches` of 3.9.5.
+    /// `docs/zookeeper-protocol.md` section 9.6. Compared with `IPAuthenticationProvider.matches`
+    /// of 3.9.5.
     #[test]
     fn ip_matches_in_the_bits_that_count() {
         for (id, address, matches) in [

@@ -3,7 +3,7 @@
 //! Nearly all connections of a server have the same identities, an address and nothing more, so
 //! each distinct set is stored once and a connection holds its number.
 //!
-//! Source: reference sections 6.1 and 9.1.
+//! Source: `docs/zookeeper-protocol.md` sections 6.1 and 9.1.
 
 use core::net::IpAddr;
 

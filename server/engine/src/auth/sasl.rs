@@ -8,8 +8,9 @@
 //!                                <--   rspauth=...
 //! ```
 //!
-//! Source: reference section 9.10 and RFC 2831; where the original is stricter, laxer or simply different it is followed: it
-//! leaves the exchange to OpenJDK's `DigestMD5Server`, with realm, protocol and host as below.
+//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831; where the original is stricter,
+//! laxer or simply different it is followed: it leaves the exchange to OpenJDK's `DigestMD5Server`,
+//! with realm, protocol and host as below.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use md5::Md5;

@@ -1,6 +1,6 @@
 //! Names of X.500, as access lists name the subjects of certificates.
 //!
-//! Source: reference section 9.5; the original asks Java's `X500Principal`.
+//! Source: `docs/zookeeper-protocol.md` section 9.5; the original asks Java's `X500Principal`.
 
 /// What Java knows a type of attribute by, in any case of letters.
 const KEYWORDS: [&str; 21] = [
@@ -149,7 +149,7 @@ fn is_encoding(digits: &str) -> bool {
 mod tests {
     use super::is_name;
 
-    /// Reference section 9.5; each has been put to Java's `X500Principal`.
+    /// `docs/zookeeper-protocol.md` section 9.5; each has been put to Java's `X500Principal`.
     #[test]
     fn names_are_valid_as_java_finds_them() {
         for name in [

@@ -1,6 +1,6 @@
 //! One request's answer: where it goes and under which number.
 //!
-//! Source: reference section 7.2.
+//! Source: `docs/zookeeper-protocol.md` section 7.2.
 
 use minikeeper_protocol::{ErrorCode, ReplyHeader, ReplyRef, Xid, Zxid};
 

@@ -1,6 +1,6 @@
 //! auth, sasl, whoAmI: who is at the other end of a connection; and the demand that somebody is.
 //!
-//! Source: reference sections 1.2, 9.7, 9.8, 9.10 to 9.12, 10.16 and 10.23.
+//! Source: `docs/zookeeper-protocol.md` sections 1.2, 9.7, 9.8, 9.10 to 9.12, 10.16 and 10.23.
 
 use bytes::Bytes;
 use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid, Zxid};

@@ -1,6 +1,6 @@
 //! Deletes containers that lost their last child, and znodes whose time to live is over.
 //!
-//! Source: reference sections 10.5 and 15; the original's `ContainerManager`.
+//! Source: `docs/zookeeper-protocol.md` sections 10.5 and 15; the original's `ContainerManager`.
 
 use crate::{
     effects::Effects,

@@ -1,6 +1,6 @@
 //! create, create2, createContainer, createTTL.
 //!
-//! Source: reference sections 7.4, 8.2, 10.1 to 10.3, 11 and 15.9.
+//! Source: `docs/zookeeper-protocol.md` sections 7.4, 8.2, 10.1 to 10.3, 11 and 15.9.
 
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, Perms, ReplyRef, Stat, Zxid, path,
@@ -71,7 +71,7 @@ pub(crate) fn change(
         return Err(ErrorCode::Unimplemented);
     }
     // Only createTTL carries a time to live, and nothing else may ask for one; a negative one
-    // with another mode stops the original (reference section 26).
+    // with another mode stops the original (`docs/zookeeper-protocol.md` section 26).
     let is_ttl = request.op == CreateOp::Ttl;
     if is_ttl != mode.has_ttl() || is_ttl && !(1..=TTL_MS_MAX).contains(&request.ttl_ms) {
         return Err(ErrorCode::BadArguments);
@@ -144,7 +144,7 @@ fn create_at(
         return Err(ErrorCode::QuotaExceeded);
     }
     // The operation decides about containers, not the flags: a plain create with the container
-    // flag makes a persistent znode (reference section 10.2).
+    // flag makes a persistent znode (`docs/zookeeper-protocol.md` section 10.2).
     let owner = match request.op {
         CreateOp::Container => Owner::CONTAINER,
         CreateOp::Ttl => Owner::ttl(request.ttl_ms),

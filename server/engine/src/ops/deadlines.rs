@@ -1,6 +1,6 @@
 //! When something is due, for whoever has the clock.
 //!
-//! Source: reference section 14.1.
+//! Source: `docs/zookeeper-protocol.md` section 14.1.
 
 use minikeeper_protocol::SessionId;
 

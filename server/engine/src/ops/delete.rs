@@ -1,6 +1,6 @@
 //! delete.
 //!
-//! Source: reference sections 8.2 and 10.4.
+//! Source: `docs/zookeeper-protocol.md` sections 8.2 and 10.4.
 
 use minikeeper_protocol::{ErrorCode, Perms, Ustring, Zxid, path};
 

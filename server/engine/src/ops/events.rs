@@ -1,7 +1,7 @@
 //! Who is told about a change, in which order: those who watch, and may read what they watch.
 //!
-//! Source: reference sections 1.4, 12.2, 12.3 and 12.6; the original's `DataTree`, `WatchManager` and
-//! `NIOServerCnxn.process`.
+//! Source: `docs/zookeeper-protocol.md` sections 1.4, 12.2, 12.3 and 12.6; the original's
+//! `DataTree`, `WatchManager` and `NIOServerCnxn.process`.
 
 use minikeeper_protocol::{EventKind, Perms, Zxid, path};
 

@@ -1,6 +1,6 @@
 //! One file a family of operations. Each operation reads as: check, change, tell, answer.
 //!
-//! Source: reference section 1.3.
+//! Source: `docs/zookeeper-protocol.md` section 1.3.
 
 pub(crate) mod administer;
 pub(crate) mod answer;

@@ -1,6 +1,6 @@
 //! multi and multiRead.
 //!
-//! Source: reference sections 7.6, 10.15 and 13.
+//! Source: `docs/zookeeper-protocol.md` sections 7.6, 10.15 and 13.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -186,7 +186,7 @@ enum NotDecodable {
 }
 
 /// The original's decoder turns creates inside a multi into other ones, or fails the whole
-/// request over them. Source: reference section 13.1.
+/// request over them. Source: `docs/zookeeper-protocol.md` section 13.1.
 fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     let (MultiOp::Create(Create { path, .. })
     | MultiOp::Delete { path, .. }
@@ -226,7 +226,8 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
 }
 
 /// Refused by the original when it serves the first operation, so that the body says that
-/// nothing was read; or when decoding it, with no body. Source: reference section 13.4.
+/// nothing was read; or when decoding it, with no body. Source: `docs/zookeeper-protocol.md`
+/// section 13.4.
 pub(crate) fn multi_read_of_changes(
     state: &State,
     ops: &[MultiOp],

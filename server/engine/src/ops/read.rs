@@ -1,7 +1,8 @@
 //! exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
 //! getAllChildrenNumber: what changes nothing, save that a watch may be left.
 //!
-//! Source: reference sections 5.5, 7.5, 8.2, 10.6 to 10.12, 10.21, 10.22 and 12.3.
+//! Source: `docs/zookeeper-protocol.md` sections 5.5, 7.5, 8.2, 10.6 to 10.12, 10.21, 10.22 and
+//! 12.3.
 
 use minikeeper_protocol::{ErrorCode, Perms, ReplyHeader, ReplyRef, Stat, Ustring};
 

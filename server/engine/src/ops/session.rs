@@ -1,6 +1,6 @@
 //! The handshake, closeSession and expiry: how sessions begin, move and end.
 //!
-//! Source: reference sections 6.2 to 6.5, 6.8, 10.24, 12.9 and 14.
+//! Source: `docs/zookeeper-protocol.md` sections 6.2 to 6.5, 6.8, 10.24, 12.9 and 14.
 
 use bytes::Bytes;
 use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, Zxid};

@@ -1,6 +1,6 @@
 //! setData, setACL, and check: what looks at one znode's version.
 //!
-//! Source: reference sections 8.2, 10.8, 10.10 and 13.2.
+//! Source: `docs/zookeeper-protocol.md` sections 8.2, 10.8, 10.10 and 13.2.
 
 use bytes::Bytes;
 use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Ustring, Zxid, path};

@@ -1,6 +1,6 @@
 //! setWatches, setWatches2, addWatch, checkWatches, removeWatches.
 //!
-//! Source: reference sections 8.2, 10.17 to 10.20 and 12.8.
+//! Source: `docs/zookeeper-protocol.md` sections 8.2, 10.17 to 10.20 and 12.8.
 
 use std::borrow::Cow;
 
@@ -133,7 +133,8 @@ pub(crate) fn add_watch(
         Some(AddWatchMode::PersistentRecursive) => Registration::RECURSIVE,
         None => return answer.refuse(state.zxid, ErrorCode::MarshallingError),
     };
-    // The original registers a null path; nothing depends on it (reference section 26).
+    // The original registers a null path; nothing depends on it (`docs/zookeeper-protocol.md`
+    // section 26).
     let Some(path) = path.map(Ustring::as_echoed) else {
         return answer.refuse(state.zxid, ErrorCode::MarshallingError);
     };

@@ -1,6 +1,6 @@
 //! One change as a transaction log has it: decided, so that it can be made without a check.
 //!
-//! Source: reference section 22.3.
+//! Source: `docs/zookeeper-protocol.md` section 22.3.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 

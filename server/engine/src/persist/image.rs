@@ -3,7 +3,7 @@
 //! Watches and connections are not among it: they end with the process, and clients set them up
 //! again. [`Restoration`](crate::Restoration) is the way back.
 //!
-//! Source: reference section 22.1; the original's `DataTree.serialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22.1; the original's `DataTree.serialize`.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
@@ -30,10 +30,10 @@ pub struct Image<'a> {
 /// One session of an [`Image`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionImage {
-    /// Its id; the password follows from it (reference section 6.7).
+    /// Its id; the password follows from it (`docs/zookeeper-protocol.md` section 6.7).
     pub id: SessionId,
     /// The timeout it was opened with, which is the one the original saves, whatever was
-    /// negotiated since (reference section 6.4). Unit: milliseconds.
+    /// negotiated since (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
     pub timeout_ms: i32,
 }
 
@@ -56,12 +56,13 @@ pub struct ZnodeImage<'a> {
     pub mtime_ms: i64,
     /// How often its data was set.
     pub version: i32,
-    /// How many children were ever created: not the cversion of the wire (reference section 5.3).
+    /// How many children were ever created: not the cversion of the wire
+    /// (`docs/zookeeper-protocol.md` section 5.3).
     pub created_children: i32,
     /// How often its access list was set.
     pub aversion: i32,
     /// The owner as it is stored: 0, a session, or the mark of a container or of a TTL
-    /// (reference section 5.6).
+    /// (`docs/zookeeper-protocol.md` section 5.6).
     pub owner: i64,
     /// The change that last created or deleted a child.
     pub pzxid: Zxid,

@@ -1,7 +1,8 @@
 //! Tells each change as a transaction log has it, to whoever keeps one: decided, so that it can be
 //! [made once more](crate::Restoration::replay) without a check.
 //!
-//! Source: reference section 22.3; the original's `PrepRequestProcessor.pRequest2Txn`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's
+//! `PrepRequestProcessor.pRequest2Txn`.
 
 use minikeeper_protocol::{SessionId, Zxid};
 

@@ -3,8 +3,8 @@
 //! A snapshot may have been taken while changes were made: then it has some that the log has too.
 //! The rules of the original make the outcome exact all the same, as long as the log is whole.
 //!
-//! Source: reference sections 22.1 and 22.3; the original's `DataTree.processTxn` and
-//! `FileTxnSnapLog.processTransaction`.
+//! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3; the original's
+//! `DataTree.processTxn` and `FileTxnSnapLog.processTransaction`.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid, path};
 

@@ -1,7 +1,7 @@
 //! What a restart is to a state: connections, watches and logins are gone, and of the rest what
 //! is kept.
 //!
-//! Source: reference section 14.7.
+//! Source: `docs/zookeeper-protocol.md` section 14.7.
 
 use minikeeper_protocol::{SessionId, Zxid};
 

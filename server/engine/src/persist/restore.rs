@@ -1,7 +1,7 @@
 //! The way back from a saved state to an engine, with every invariant checked on the way: what
 //! was saved may come from anywhere.
 //!
-//! Source: reference section 22.1; the original's `DataTree.deserialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22.1; the original's `DataTree.deserialize`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,8 @@ impl Restoration {
         restoration
     }
 
-    /// Adds a session. It is due a whole timeout after the start (reference section 14.7).
+    /// Adds a session. It is due a whole timeout after the start (`docs/zookeeper-protocol.md`
+    /// section 14.7).
     ///
     /// # Errors
     /// When the id is taken or none of a session, the timeout is negative, or there are too many.
@@ -313,7 +314,8 @@ impl Restoration {
     /// where some versions of the original have counted wrong: then the parent's pzxid is raised.
     fn raise_pzxids(&mut self) {
         let tree = &mut self.state.tree;
-        // Where the counter sticks at its maximum, the pzxid does too (reference section 11).
+        // Where the counter sticks at its maximum, the pzxid does too (`docs/zookeeper-protocol.md`
+        // section 11).
         let is_too_low = |tree: &Tree, znode: &Znode| {
             let parent = &tree[znode.parent];
             parent.pzxid() < znode.czxid && parent.created_children() != i32::MAX
@@ -338,7 +340,7 @@ pub(crate) fn has_nulls(list: &AclList) -> bool {
 
 /// Takes a znode that was saved into the books that are kept beside the tree. False if it must go:
 /// an ephemeral whose session is not there; or one with a time to live where there are none, which
-/// the original then takes for an ephemeral (reference section 5.6).
+/// the original then takes for an ephemeral (`docs/zookeeper-protocol.md` section 5.6).
 fn adopt(state: &mut State, id: ZnodeId) -> bool {
     state.remember_owner(id);
     let owner = state.tree[id].owner;

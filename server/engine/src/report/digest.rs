@@ -2,7 +2,7 @@
 //!
 //! It is computed anew each time, so that changes cost nothing in between.
 //!
-//! Source: reference section 22.2; the original's `DigestCalculator`, version 2.
+//! Source: `docs/zookeeper-protocol.md` section 22.2; the original's `DigestCalculator`, version 2.
 
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 //! Nothing here changes anything; the order of every listing follows from the state alone. A
 //! listing copies no more rows, and no more text, than it was asked for, and counts the others.
 //!
-//! Source: reference sections 18.7 and 18.8.
+//! Source: `docs/zookeeper-protocol.md` sections 18.7 and 18.8.
 
 use std::collections::BTreeMap;
 

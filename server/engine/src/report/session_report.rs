@@ -2,7 +2,7 @@
 //!
 //! Nothing here changes anything; the order of every list follows from the state alone.
 //!
-//! Source: reference sections 9.1, 12.1 and 14.
+//! Source: `docs/zookeeper-protocol.md` sections 9.1, 12.1 and 14.
 
 use minikeeper_protocol::SessionId;
 

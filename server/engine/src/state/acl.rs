@@ -2,7 +2,7 @@
 //!
 //! What a list grants is decided in `permission.rs`.
 //!
-//! Source: reference sections 9.2 and 9.5.
+//! Source: `docs/zookeeper-protocol.md` sections 9.2 and 9.5.
 
 use std::borrow::Cow;
 
@@ -197,7 +197,7 @@ pub(crate) enum Refusal {
 ///
 /// Takes time and memory in proportion to the list that was sent, and to `entries_max`.
 ///
-/// Source: reference section 9.5, the original's `fixupACL`.
+/// Source: `docs/zookeeper-protocol.md` section 9.5, the original's `fixupACL`.
 ///
 /// # Errors
 /// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null

@@ -5,7 +5,7 @@
 //! nearly every request moves a deadline: it is noted and the session stays in its bucket until
 //! that is due, so that touching it is one addition and one comparison.
 //!
-//! Source: reference section 14.1, the original's `ExpiryQueue`.
+//! Source: `docs/zookeeper-protocol.md` section 14.1, the original's `ExpiryQueue`.
 
 use std::collections::BTreeMap;
 
@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn bucket_is_the_next_tick_after_the_timeout() {
         // Observed on a live server with a tick of 1000 ms: 2000 -> 2.6 s, 2500 -> 3.0 s,
-        // 3000 -> 4.0 s (reference section 14.1), each from a start between two ticks.
+        // 3000 -> 4.0 s (`docs/zookeeper-protocol.md` section 14.1), each from a start between two
+        // ticks.
         let mut wheel = ExpiryWheel::new(Some(1000));
         for (elapsed_ms, timeout_ms, deadline_ms) in [
             (400, 2000, 3000),

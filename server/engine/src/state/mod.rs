@@ -131,7 +131,7 @@ impl State {
         self.settings.planted == Some(bug)
     }
 
-    /// The number of the next change (reference section 1.6).
+    /// The number of the next change (`docs/zookeeper-protocol.md` section 1.6).
     pub(crate) const fn next_zxid(&mut self) -> Zxid {
         self.zxid = Zxid(self.zxid.0 + 1);
         self.zxid
@@ -461,7 +461,8 @@ impl State {
         let id = self.tree.insert(znode, parent);
         let family = self.tree[parent].family_mut();
         // The counter sticks at its maximum, and then the parent's pzxid does too: the original
-        // takes over both only together with a larger counter (reference section 11).
+        // takes over both only together with a larger counter (`docs/zookeeper-protocol.md` section
+        // 11).
         if family.created_children < i32::MAX {
             family.created_children += 1;
             family.pzxid = zxid;

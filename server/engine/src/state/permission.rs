@@ -1,6 +1,6 @@
 //! May a connection do this to a znode?
 //!
-//! Source: reference sections 9.3, 9.4 and 9.9; the original's `checkACL`.
+//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.4 and 9.9; the original's `checkACL`.
 
 use minikeeper_protocol::{Acl, AclList, AclRef, Perms};
 
@@ -100,7 +100,7 @@ fn without_secrets(id: &str) -> String {
 mod tests {
     #[test]
     fn mask_keeps_the_name_alone() {
-        // Reference section 9.9; the second case is what Java's pattern leaves.
+        // `docs/zookeeper-protocol.md` section 9.9; the second case is what Java's pattern leaves.
         for (id, masked) in [("bob:hash", "bob:x"), ("bob:ab\ncd", "bob:x\ncd")] {
             assert_eq!(super::without_secrets(id), masked);
         }

@@ -3,7 +3,8 @@
 //! A quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts in
 //! `zookeeper_stats` beside it. Only the deepest quota above a path counts.
 //!
-//! Source: reference section 16; the original's `Quotas`, `StatsTrack`, `DataTree`, `checkQuota`.
+//! Source: `docs/zookeeper-protocol.md` section 16; the original's `Quotas`, `StatsTrack`,
+//! `DataTree`, `checkQuota`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -425,7 +426,7 @@ mod tests {
 
     #[test]
     fn text_is_the_originals() {
-        // Reference section 16, rule 2.
+        // `docs/zookeeper-protocol.md` section 16, rule 2.
         for (text, printed) in [
             ("count=4,bytes=5", "count=4,bytes=5"),
             (

@@ -1,6 +1,6 @@
 //! The session table: who is alive, over which connection, owning which ephemerals.
 //!
-//! Source: reference sections 6 and 14.
+//! Source: `docs/zookeeper-protocol.md` sections 6 and 14.
 
 use std::collections::BTreeSet;
 
@@ -216,7 +216,8 @@ impl Sessions {
 /// The password of a session: a fixed function of its id, so that nothing has to be stored and
 /// a session imported from the original keeps working.
 ///
-/// Source: reference section 6.7, the original's `java.util.Random` seeded with the id.
+/// Source: `docs/zookeeper-protocol.md` section 6.7, the original's `java.util.Random` seeded with
+/// the id.
 pub(crate) fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn password_equals_the_captured_one() {
-        // Captured from a live server (reference section 6.7).
+        // Captured from a live server (`docs/zookeeper-protocol.md` section 6.7).
         let hex: String = password(SessionId(0x0100_000d_6068_0000))
             .iter()
             .map(|b| format!("{b:02x}"))

@@ -25,7 +25,7 @@ pub(crate) const ZNODE_BYTES: usize = 128;
 /// Where quotas are kept.
 pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
 
-/// The paths no client can delete. Source: reference section 5.4.
+/// The paths no client can delete. Source: `docs/zookeeper-protocol.md` section 5.4.
 pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper/config"];
 
 #[derive(Clone, Debug)]
@@ -113,7 +113,8 @@ impl Tree {
             .copied()
     }
 
-    /// As [`Tree::find`]; for reads the empty path is the root (reference section 5.5).
+    /// As [`Tree::find`]; for reads the empty path is the root (`docs/zookeeper-protocol.md`
+    /// section 5.5).
     pub(crate) fn find_for_read(&self, path: &[u8]) -> Option<ZnodeId> {
         if path.is_empty() {
             Some(ZnodeId::ROOT)

@@ -1,6 +1,6 @@
 //! In which ways a path can be watched.
 //!
-//! Source: reference sections 12.1 and 12.7.
+//! Source: `docs/zookeeper-protocol.md` sections 12.1 and 12.7.
 
 use minikeeper_protocol::WatcherType;
 
@@ -40,7 +40,8 @@ pub(crate) enum Table {
     Child,
 }
 
-/// The modes a request registers, in each of the two tables. Source: reference section 12.1.
+/// The modes a request registers, in each of the two tables. Source: `docs/zookeeper-protocol.md`
+/// section 12.1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registration {
     pub(crate) data: Modes,
@@ -69,7 +70,7 @@ impl Registration {
         child: Modes::NONE,
     };
 
-    /// What removeWatches takes away. Source: reference section 12.7.
+    /// What removeWatches takes away. Source: `docs/zookeeper-protocol.md` section 12.7.
     pub(crate) const fn of_type(kind: WatcherType) -> Self {
         match kind {
             WatcherType::Children => Self::CHILD,

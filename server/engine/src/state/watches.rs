@@ -6,7 +6,7 @@
 //! otherwise. So firing costs nothing on a path nobody watches, and a watch on an existing znode
 //! does not store the path again.
 //!
-//! Source: reference section 12; the original's `DataTree`, `WatchManager`.
+//! Source: `docs/zookeeper-protocol.md` section 12; the original's `DataTree`, `WatchManager`.
 
 mod lists;
 
@@ -364,7 +364,8 @@ impl Watches {
             return false;
         };
         let (watch, what) = (self.at(id), Registration::of_type(kind));
-        // A persistent watch is looked for in the data table alone (reference section 12.7).
+        // A persistent watch is looked for in the data table alone (`docs/zookeeper-protocol.md`
+        // section 12.7).
         let in_child = kind != WatcherType::Persistent && watch.child.has(what.child);
         watch.data.has(what.data) || in_child
     }

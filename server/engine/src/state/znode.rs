@@ -3,7 +3,7 @@
 //! Path and data lie in one allocation, and what only parents need lies behind a pointer that
 //! leaves do not have. Together with the index that is about 110 bytes above path and data.
 //!
-//! Source: reference sections 5.1 to 5.3, 5.6 and 11.
+//! Source: `docs/zookeeper-protocol.md` sections 5.1 to 5.3, 5.6 and 11.
 
 use minikeeper_protocol::{SessionId, Stat, Zxid};
 
@@ -23,7 +23,7 @@ const TTL_MARK: i64 = 0xff << 56;
 
 /// How long a znode lives, in the form the original stores it.
 ///
-/// Source: reference section 5.6, the original's `EphemeralType`.
+/// Source: `docs/zookeeper-protocol.md` section 5.6, the original's `EphemeralType`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owner(pub(crate) i64);
 
@@ -85,7 +85,8 @@ impl Owner {
 pub(crate) struct Family {
     /// The change that last created or deleted a child.
     pub(crate) pzxid: Zxid,
-    /// How many children were ever created: the next sequential suffix (reference section 11).
+    /// How many children were ever created: the next sequential suffix
+    /// (`docs/zookeeper-protocol.md` section 11).
     pub(crate) created_children: i32,
     /// How many children live.
     pub(crate) count: u32,
@@ -261,7 +262,8 @@ impl Znode {
         })
     }
 
-    /// The numbers as a client sees them. Source: reference sections 5.2 and 5.3.
+    /// The numbers as a client sees them. Source: `docs/zookeeper-protocol.md` sections 5.2 and
+    /// 5.3.
     pub(crate) fn stat(&self) -> Stat {
         let num_children = self.num_children().cast_signed();
         Stat {

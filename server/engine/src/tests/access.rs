@@ -1,5 +1,6 @@
 //! SASL exchanges, and the demand that somebody has proven who they are.
-//! Source: reference sections 9.3, 9.10, 9.11 and 10.27; each line was put to a live 3.9.5.
+//! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; each line was put to a
+//! live 3.9.5.
 
 use super::*;
 use crate::{Counts, SaslSettings};
@@ -103,7 +104,7 @@ fn requests_after_the_demanded_login_are_served() {
 
 #[test]
 fn neither_logins_nor_refused_requests_keep_a_session_alive() {
-    // Reference sections 7.1 and 14.2.
+    // `docs/zookeeper-protocol.md` sections 7.1 and 14.2.
     let mut engine = engine(1, with_logins(false, &["digest"]));
     let deadline_ms = engine.next_deadline_ms(Now::default());
     let later = Now {
@@ -144,7 +145,7 @@ fn identities_go_with_their_connection() {
 
 #[test]
 fn address_comes_with_the_connection() {
-    // Reference section 9.6.
+    // `docs/zookeeper-protocol.md` section 9.6.
     let mut engine = Engine::new(Settings::default());
     let peer = core::net::Ipv4Addr::new(10, 1, 2, 3).into();
     apply(
@@ -169,7 +170,7 @@ fn address_comes_with_the_connection() {
 
 #[test]
 fn skipped_lists_refuse_nothing() {
-    // Reference section 9.3, rule 1; lists must make sense all the same.
+    // `docs/zookeeper-protocol.md` section 9.3, rule 1; lists must make sense all the same.
     let mut engine = engine(
         1,
         Settings {
@@ -201,7 +202,7 @@ fn skipped_lists_refuse_nothing() {
 
 #[test]
 fn reconfig_of_a_standalone_server_is_unimplemented() {
-    // Reference section 10.27: a zxid is used up and the connection stays.
+    // `docs/zookeeper-protocol.md` section 10.27: a zxid is used up and the connection stays.
     let mut engine = engine(
         1,
         Settings {

@@ -268,7 +268,7 @@ fn duplicates_are_found_without_comparing_each_with_each() {
     }
 }
 
-/// Reference section 9.5: the first of equal entries stays where it is.
+/// `docs/zookeeper-protocol.md` section 9.5: the first of equal entries stays where it is.
 #[test]
 fn entries_keep_their_order_without_their_duplicates() {
     let mut engine = engine(1, Settings::default());

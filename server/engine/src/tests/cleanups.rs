@@ -1,4 +1,5 @@
-//! How much one look for containers and times to live deletes. Source: reference section 15.
+//! How much one look for containers and times to live deletes. Source: `docs/zookeeper-protocol.md`
+//! section 15.
 
 use super::*;
 
@@ -36,7 +37,7 @@ fn containers(engine: &Engine) -> usize {
 
 #[test]
 fn deletions_of_one_look_are_limited() {
-    // Reference section 15, rule 3.
+    // `docs/zookeeper-protocol.md` section 15, rule 3.
     let settings = Settings {
         container_max_per_minute: 2,
         ..Settings::default()
@@ -50,7 +51,8 @@ fn deletions_of_one_look_are_limited() {
 
 #[test]
 fn container_never_used_goes_when_it_may() {
-    // Reference section 15, rules 2 and 7: never, unless there is a limit to its age.
+    // `docs/zookeeper-protocol.md` section 15, rules 2 and 7: never, unless there is a limit to its
+    // age.
     for (max_ms, left) in [(0, 1), (1_000, 0)] {
         let settings = Settings {
             container_max_never_used_ms: max_ms,

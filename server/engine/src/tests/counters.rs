@@ -1,4 +1,4 @@
-//! Counters at their ends. Source: reference sections 10.8 and 11.
+//! Counters at their ends. Source: `docs/zookeeper-protocol.md` sections 10.8 and 11.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! States that are saved and put together again. Source: reference sections 14.7 and 22.1.
+//! States that are saved and put together again. Source: `docs/zookeeper-protocol.md` sections 14.7
+//! and 22.1.
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 
@@ -42,7 +43,7 @@ fn fresh_state_comes_back() {
     );
 }
 
-/// Reference section 22.1, rule 4: it is not made up, and clients may.
+/// `docs/zookeeper-protocol.md` section 22.1, rule 4: it is not made up, and clients may.
 #[test]
 fn config_that_is_missing_stays_missing() {
     let mut restoration = Restoration::new(Settings::default());
@@ -99,7 +100,8 @@ fn counters_owners_and_lists_come_back() {
     assert_eq!(seen.reply.unwrap().zxid.0, first.zxid().0 + 2);
 }
 
-/// The timeout a session was opened with is what the original saves: reference section 6.4.
+/// The timeout a session was opened with is what the original saves: `docs/zookeeper-protocol.md`
+/// section 6.4.
 #[test]
 fn restored_session_has_its_first_timeout_before_it() {
     let mut first = engine(1, Settings::default());
@@ -121,7 +123,7 @@ fn restored_session_has_its_first_timeout_before_it() {
     assert_eq!(second.sessions().collect::<Vec<_>>(), [(id, 10_000, None)]);
 }
 
-/// Source: reference section 22.1, point 8; observed on a live server.
+/// Source: `docs/zookeeper-protocol.md` section 22.1, point 8; observed on a live server.
 #[test]
 fn ephemeral_of_unknown_session_goes_without_a_zxid() {
     let mut restoration = Restoration::new(Settings::default());
@@ -316,8 +318,8 @@ fn session_or_list_that_makes_no_sense_is_refused() {
     );
 }
 
-/// Source: reference sections 5.6 and 15: what the mark of a time to live means depends on a
-/// setting.
+/// Source: `docs/zookeeper-protocol.md` sections 5.6 and 15: what the mark of a time to live means
+/// depends on a setting.
 #[test]
 fn restored_containers_and_times_to_live_are_cleaned_up_again() {
     for extended_types in [true, false] {
@@ -360,7 +362,7 @@ fn restored_containers_and_times_to_live_are_cleaned_up_again() {
     }
 }
 
-/// Source: reference sections 16 and 22.1, point 8.
+/// Source: `docs/zookeeper-protocol.md` sections 16 and 22.1, point 8.
 #[test]
 fn restored_quotas_are_counted_anew() {
     let mut restoration = Restoration::new(Settings::default());

@@ -101,8 +101,9 @@ fn watched_path_without_znode_counts_against_the_limit_of_the_tree() {
     );
 }
 
-/// Reference section 17.2: answered from the newest state, and nothing has happened. Observed on a
-/// live 3.9.5 with 1,682 of 2,000 requests throttled: no zxid is used up, the session lives on.
+/// `docs/zookeeper-protocol.md` section 17.2: answered from the newest state, and nothing has
+/// happened. Observed on a live 3.9.5 with 1,682 of 2,000 requests throttled: no zxid is used up,
+/// the session lives on.
 #[test]
 fn throttled_request_is_answered_and_keeps_its_session() {
     let mut engine = engine(1, Settings::default());

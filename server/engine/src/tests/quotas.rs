@@ -1,4 +1,5 @@
-//! Quotas: reference section 16. What a live 3.9.5 does is compared by the differential tester.
+//! Quotas: `docs/zookeeper-protocol.md` section 16. What a live 3.9.5 does is compared by the
+//! differential tester.
 
 use super::*;
 use crate::state::{State, keys::AclId, quota::Growth, znode::Owner};
@@ -33,14 +34,14 @@ fn set_quota(engine: &mut Engine, path: &str, limits: &str) {
 fn stats(engine: &Engine, path: &str) -> String {
     let path = format!("/zookeeper/quota{path}/zookeeper_stats");
     let (data, stat) = engine.get(&path).unwrap();
-    // Reference 16, rule 4: neither version nor mzxid notice.
+    // `docs/zookeeper-protocol.md` section 16, rule 4: neither version nor mzxid notice.
     assert_eq!((stat.version, stat.mzxid), (0, stat.czxid));
     String::from_utf8(data.unwrap().to_vec()).unwrap()
 }
 
 #[test]
 fn creating_the_stats_counts_what_is_there() {
-    // Reference 16, rule 3: the znode itself included.
+    // `docs/zookeeper-protocol.md` section 16, rule 3: the znode itself included.
     let mut engine = engine(1, Settings::default());
     for path in ["/a", "/a/b", "/a/b/c"] {
         outcome(&mut engine, 0, create(path, CreateMode::Persistent)).unwrap();
@@ -51,7 +52,7 @@ fn creating_the_stats_counts_what_is_there() {
 
 #[test]
 fn changes_are_counted_for_the_deepest_quota_alone() {
-    // Reference 16, rule 4.
+    // `docs/zookeeper-protocol.md` section 16, rule 4.
     let mut engine = engine(1, Settings::default());
     for path in ["/a", "/a/b"] {
         outcome(&mut engine, 0, create(path, CreateMode::Persistent)).unwrap();
@@ -68,7 +69,7 @@ fn changes_are_counted_for_the_deepest_quota_alone() {
 
 #[test]
 fn quota_ends_with_its_limits() {
-    // Reference 16, rule 3.
+    // `docs/zookeeper-protocol.md` section 16, rule 3.
     let mut engine = engine(1, Settings::default());
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=1,bytes=-1");
@@ -80,7 +81,7 @@ fn quota_ends_with_its_limits() {
 
 #[test]
 fn soft_limits_and_limits_that_are_not_enforced_refuse_nothing() {
-    // Reference 16, rules 5 and 6.
+    // `docs/zookeeper-protocol.md` section 16, rules 5 and 6.
     for (is_enforced, limits) in [
         (true, "count=1,bytes=1"),
         (false, "count=1,bytes=1=;byteHardLimit=1;countHardLimit=1"),
@@ -100,7 +101,7 @@ fn soft_limits_and_limits_that_are_not_enforced_refuse_nothing() {
 
 #[test]
 fn hard_limits_refuse() {
-    // Reference 16, rule 6, and 10.8: before the version.
+    // `docs/zookeeper-protocol.md` section 16, rule 6, and 10.8: before the version.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     let limits = "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2";
@@ -122,7 +123,8 @@ fn hard_limits_refuse() {
 
 #[test]
 fn multi_is_checked_against_what_was_before_it() {
-    // Reference 16, rule 6: statistics lag behind requests in flight, those of one multi too.
+    // `docs/zookeeper-protocol.md` section 16, rule 6: statistics lag behind requests in flight,
+    // those of one multi too.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=-1,bytes=-1=;countHardLimit=2");

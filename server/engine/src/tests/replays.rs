@@ -1,4 +1,4 @@
-//! Changes of a log made once more. Source: reference section 22.3.
+//! Changes of a log made once more. Source: `docs/zookeeper-protocol.md` section 22.3.
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 

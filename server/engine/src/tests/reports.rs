@@ -20,7 +20,8 @@ fn watched() -> Engine {
     engine
 }
 
-/// Reference section 18.8: the data table alone for wchs, both tables for the watch count.
+/// `docs/zookeeper-protocol.md` section 18.8: the data table alone for wchs, both tables for the
+/// watch count.
 #[test]
 fn watches_are_summed_in_the_data_table_and_counted_in_both() {
     let mut engine = watched();
@@ -105,7 +106,8 @@ fn watches_are_listed_by_connection_and_by_path_as_far_as_there_is_room() {
     assert_eq!((none.groups.len(), none.left_out), (0, 6));
 }
 
-/// Reference section 18.7: a session whose ephemerals were deleted is still listed.
+/// `docs/zookeeper-protocol.md` section 18.7: a session whose ephemerals were deleted is still
+/// listed.
 #[test]
 fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
     let mut engine = watched();
@@ -126,7 +128,8 @@ fn sessions_are_listed_by_deadline_and_with_their_ephemerals() {
     assert_eq!(expiries.groups[0].rows.len(), 1);
 }
 
-/// Reference section 20.1: paths and data, and nothing of what we add for ourselves.
+/// `docs/zookeeper-protocol.md` section 20.1: paths and data, and nothing of what we add for
+/// ourselves.
 #[test]
 fn data_size_is_that_of_paths_and_data() {
     let mut engine = engine(1, Settings::default());

@@ -1,4 +1,4 @@
-//! What outlives a restart. Source: reference section 14.7.
+//! What outlives a restart. Source: `docs/zookeeper-protocol.md` section 14.7.
 
 use super::*;
 use crate::Keep;

@@ -1,6 +1,6 @@
 //! Words about connections: cons, stat, crst.
 //!
-//! Source: reference sections 18.2 to 18.4.
+//! Source: `docs/zookeeper-protocol.md` sections 18.2 to 18.4.
 
 use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;

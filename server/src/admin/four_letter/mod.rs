@@ -1,6 +1,7 @@
 //! Four-letter words: questions an administrator types into a fresh connection.
 //!
-//! Source: reference section 18; the original's `FourLetterCommands` and the classes beside it.
+//! Source: `docs/zookeeper-protocol.md` section 18; the original's `FourLetterCommands` and the
+//! classes beside it.
 
 mod connection_words;
 mod java_text;

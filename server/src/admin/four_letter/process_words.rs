@@ -1,6 +1,6 @@
 //! Words about the process: envi.
 //!
-//! Source: reference section 18.6.
+//! Source: `docs/zookeeper-protocol.md` section 18.6.
 
 use crate::admin::{process, version::VERSION};
 

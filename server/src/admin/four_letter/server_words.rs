@@ -1,6 +1,6 @@
 //! Words about the server as a whole: srvr, conf, dirs, mntr, srst.
 //!
-//! Source: reference sections 18.2, 18.3, 18.5 and 20.1.
+//! Source: `docs/zookeeper-protocol.md` sections 18.2, 18.3, 18.5 and 20.1.
 
 use std::fmt::Write as _;
 

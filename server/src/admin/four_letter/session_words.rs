@@ -1,6 +1,6 @@
 //! dump: which sessions and connections expire when, and who owns which ephemerals.
 //!
-//! Source: reference section 18.7; the original's `ExpiryQueue`.
+//! Source: `docs/zookeeper-protocol.md` section 18.7; the original's `ExpiryQueue`.
 
 use std::collections::BTreeMap;
 

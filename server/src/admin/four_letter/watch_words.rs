@@ -1,6 +1,6 @@
 //! Words about watches, all three about the data table alone: a watch on children is not seen.
 //!
-//! Source: reference sections 18.2 and 18.8.
+//! Source: `docs/zookeeper-protocol.md` sections 18.2 and 18.8.
 
 use super::rows::{add_left_out, room};
 use crate::universe::state::Shared;

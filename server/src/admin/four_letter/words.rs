@@ -1,6 +1,6 @@
 //! Which words there are, who may use them, and which function answers each.
 //!
-//! Source: reference sections 6.8, 18.1 and 18.2.
+//! Source: `docs/zookeeper-protocol.md` sections 6.8, 18.1 and 18.2.
 
 use std::sync::atomic::Ordering;
 

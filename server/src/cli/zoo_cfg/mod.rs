@@ -1,9 +1,9 @@
 //! `zoo.cfg`, the configuration file of the original, as far as it means something here.
 //!
-//! Source: reference section 21; the original's `QuorumPeerConfig` for the keys of the file, and
-//! the system properties `zookeeper.KEY` that it makes of all others. Where the original takes
-//! what it cannot read for a default, this is an error. More are taken, which the original
-//! reads from Java's command line alone: `jute.maxbuffer`, `znode.container.*` and
+//! Source: `docs/zookeeper-protocol.md` section 21; the original's `QuorumPeerConfig` for the keys
+//! of the file, and the system properties `zookeeper.KEY` that it makes of all others. Where the
+//! original takes what it cannot read for a default, this is an error. More are taken, which the
+//! original reads from Java's command line alone: `jute.maxbuffer`, `znode.container.*` and
 //! `readonlymode.enabled`.
 
 mod entry;

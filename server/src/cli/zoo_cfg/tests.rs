@@ -15,7 +15,7 @@ fn assert_refused(text: &str, message: &str) {
 #[test]
 fn settings_of_the_file_reach_the_config() {
     let config = config_of(
-        "# reference section 21\n\
+        "# a comment\n\
          clientPort=2182\nclientPortAddress=0.0.0.0\ntickTime=2000\nminSessionTimeout=1000\n\
          maxSessionTimeout=50000\nmaxClientCnxns=60\nmaxCnxns=7\njute.maxbuffer=0xfffff\n\
          nio.sessionlessCnxnTimeout=8\n4lw.commands.whitelist=ruok, stat\n",

@@ -107,7 +107,8 @@ fn directory_is_for_one_server_at_a_time() {
     scratch.open().unwrap();
 }
 
-/// Reference section 14.7: a client that has seen more than the server knows is turned away.
+/// `docs/zookeeper-protocol.md` section 14.7: a client that has seen more than the server knows is
+/// turned away.
 #[test]
 fn zxid_after_killed_servers_is_above_all_they_can_have_used() {
     let scratch = Scratch::new("killed");

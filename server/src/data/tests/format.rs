@@ -34,7 +34,7 @@ fn state_survives_its_bytes() {
     assert!(loaded.dump().contains("container"));
 }
 
-/// Laid out by hand from reference section 22.1.
+/// Laid out by hand from `docs/zookeeper-protocol.md` section 22.1.
 #[test]
 fn smallest_snapshot_has_the_documented_bytes() {
     let mut bytes = b"ZKSN\0\0\0\x02minikeep".to_vec();

@@ -1,6 +1,7 @@
 //! Which files of a directory are taken: compressed snapshots, older ones, two directories.
 //!
-//! Source: reference section 22; the original's `SnapStream` and `FileSnap.deserialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22; the original's `SnapStream` and
+//! `FileSnap.deserialize`.
 
 use std::{fs, io::Write as _};
 

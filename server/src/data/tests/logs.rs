@@ -1,6 +1,7 @@
 //! Transaction logs: their bytes, where they end, what is refused.
 //!
-//! Source: reference section 22.3; the original's `FileTxnLog` and `SerializeUtils`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's `FileTxnLog` and
+//! `SerializeUtils`.
 
 use minikeeper_engine::Engine;
 use minikeeper_protocol::{AclList, Zxid, jute};
@@ -174,7 +175,8 @@ fn every_kind_of_change_is_made_once_more() {
     assert_eq!(engine.sessions().count(), 0);
 }
 
-/// Source: reference section 22.3; the original's `CreateTxnV0`, and `CloseSessionTxn` of 3.6.
+/// Source: `docs/zookeeper-protocol.md` section 22.3; the original's `CreateTxnV0`, and
+/// `CloseSessionTxn` of 3.6.
 #[test]
 fn bodies_of_older_versions_are_shorter() {
     let mut first = start_of_create("/v0");

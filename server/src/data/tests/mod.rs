@@ -1,4 +1,4 @@
-//! The format and the directory. Source: reference section 22.
+//! The format and the directory. Source: `docs/zookeeper-protocol.md` section 22.
 
 mod damage;
 mod dir;

@@ -1,6 +1,6 @@
 //! TLS for clients: what is read from files, the handshake, and who has shown a certificate.
 //!
-//! Source: reference section 9.12.
+//! Source: `docs/zookeeper-protocol.md` section 9.12.
 
 mod files;
 mod stream;

@@ -1,6 +1,6 @@
 //! The subject of a certificate as text, in the form of RFC 2253 as Java writes it.
 //!
-//! Source: reference section 9.12; the original's `X500Principal.getName()`.
+//! Source: `docs/zookeeper-protocol.md` section 9.12; the original's `X500Principal.getName()`.
 
 use std::fmt::Write as _;
 
@@ -144,7 +144,7 @@ fn numbers(encoding: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    /// Reference section 9.12: encodings and texts of Java's `X500Principal`.
+    /// `docs/zookeeper-protocol.md` section 9.12: encodings and texts of Java's `X500Principal`.
     #[test]
     fn subject_is_what_java_prints() {
         for (encoding, text) in [
