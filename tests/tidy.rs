@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "tidy/citations.rs"]
+mod citations;
 #[path = "tidy/scripts.rs"]
 mod scripts;
 
