@@ -16,7 +16,7 @@ use crate::{
     tree::Tree,
     universe::{
         RestartError, Universe, WaitError,
-        session_selector::{NoSession, Who},
+        session_selector::{NoSession, SessionSelector},
     },
 };
 
@@ -154,7 +154,7 @@ impl Server {
     /// # Errors
     /// When no session is meant, as a test that ends nobody tests nothing. Where that is fine, say
     /// `.unwrap_or(0)`.
-    pub fn expire(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+    pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
         self.on_its_thread(|universe| async move { universe.expire_told(who).await })
     }

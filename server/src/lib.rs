@@ -26,7 +26,7 @@
 //! | a server for tests without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
 //! | time that stands still, runs and jumps | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
-//! | sessions seen, ended and cut | [`Universe::sessions`], [`Universe::expire_told`], [`Who`] |
+//! | sessions seen, ended and cut | [`Universe::sessions`], [`Universe::expire_told`], [`SessionSelector`] |
 //! | waiting without sleeping | [`Universe::until_watched`], [`WaitError`] |
 //! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
 //! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
@@ -69,7 +69,7 @@ mod universe;
 pub use config::ControlConfig;
 pub use config::jaas::{JaasError, jaas_users};
 pub use config::{Config, ConfigError, TxnLog};
-pub use data::{DataDirError, DataSource, ExportError, SaveError, SnapshotFault, State};
+pub use data::{DataDirError, DataSource, ExportError, SaveError, SavedState, SnapshotFault};
 pub use faults::{
     FaultInfo,
     action::FaultAction,
@@ -92,9 +92,9 @@ pub use start::StartError;
 pub use tree::TreeFileError;
 pub use tree::{Difference, Lifetime, Tree, TreeDiff, Znode};
 pub use turn::health::Failure;
-pub use universe::seed_plan::SeedError;
+pub use universe::seeding::SeedError;
 pub use universe::session_info::{LastOperation, SessionInfo, WatchInfo};
-pub use universe::session_selector::{NoSession, Who, WhoError};
+pub use universe::session_selector::{NoSession, SessionSelector, SessionSelectorError};
 pub use universe::{
     Moment, RestartError, RestoreError, Seeded, Snapshot, Universe, UniverseError, UniverseGuard,
     WaitError, faults::FaultGuard,

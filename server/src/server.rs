@@ -18,12 +18,12 @@ use tokio::task::JoinHandle;
 use crate::control::{Controls, Handover, own_port};
 use crate::{
     config::{Config, TxnLog},
-    data::{DataSource, SaveError, State},
-    net::{listening::Listeners, socket::SocketTask},
+    data::{DataSource, SaveError, SavedState},
+    net::{reachability::Listeners, socket::SocketTask},
     start::{self, StartError},
     tree::Tree,
     turn::{health::Failure, turns::Turns},
-    universe::{Universe, seed_plan, state::Shared},
+    universe::{Universe, seeding, state::Shared},
 };
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
@@ -67,11 +67,11 @@ impl Server {
         Self::start_from(config, None).await
     }
 
-    async fn start_from(mut config: Config, state: Option<State>) -> Result<Self, StartError> {
+    async fn start_from(mut config: Config, state: Option<SavedState>) -> Result<Self, StartError> {
         config.validate()?;
         // Put there once, so that nothing that copies the settings copies it too.
         let seed = std::mem::take(&mut config.seed);
-        seed_plan::check(&seed, config.frame_bytes_max)?;
+        seeding::check(&seed, config.frame_bytes_max)?;
         config.warn_of_locked_out_clients();
         let listeners = Listeners::bind(&mut config)?;
         #[cfg(feature = "control")]
@@ -122,9 +122,9 @@ impl Server {
             let shared = Arc::clone(&shared);
             move |listeners: Listeners| listeners.serve(&shared, &spawn)
         };
-        shared.door.set_up(serve(listeners));
+        shared.reachability.set_up(serve(listeners));
         let its_config = shared.config.clone();
-        shared.door.hang(move || {
+        shared.reachability.hang(move || {
             let listeners = Listeners::bind(&mut its_config.clone())?;
             let serve = serve.clone();
             Ok(Box::new(move || serve(listeners)))
@@ -220,7 +220,7 @@ impl Server {
     /// it is untouched.
     pub async fn stop(&mut self) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
-        self.shared.live.wait_empty().await;
+        self.shared.open_connections.wait_empty().await;
         saved
     }
 
@@ -231,7 +231,7 @@ impl Server {
     /// As [`Server::stop`].
     pub async fn stop_within(&mut self, patience: Duration) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
-        let empty = self.shared.live.wait_empty();
+        let empty = self.shared.open_connections.wait_empty();
         if tokio::time::timeout(patience, empty).await.is_err() {
             tracing::warn!("some connections did not close in time");
         }
@@ -260,7 +260,7 @@ impl Server {
         for task in &tasks {
             task.abort();
         }
-        tasks.extend(self.shared.door.close(true));
+        tasks.extend(self.shared.reachability.close(true));
         for universe in self.shared.universes.remove_all() {
             universe.turns.stop();
         }
@@ -294,7 +294,7 @@ impl Drop for Server {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     config: Config,
-    state: Option<State>,
+    state: Option<SavedState>,
 }
 
 impl Builder {
@@ -385,7 +385,7 @@ impl Builder {
     /// Starts with the state another server had, without a file: znodes, and sessions, each of
     /// which has its whole timeout from the start on to come back. Default: an empty tree.
     #[must_use]
-    pub fn state(mut self, state: State) -> Self {
+    pub fn state(mut self, state: SavedState) -> Self {
         self.state = Some(state);
         self
     }

@@ -14,8 +14,8 @@ use minikeeper_protocol::{SessionId, Zxid};
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
-    data::{BeginError, DataDir, DataDirError, DataSource, SaveError, SnapshotFault, State},
-    universe::seed_plan::SeedError,
+    data::{BeginError, DataDir, DataDirError, DataSource, SaveError, SavedState, SnapshotFault},
+    universe::seeding::SeedError,
 };
 
 /// How many session ids earlier runs on a frozen clock are believed to have used.
@@ -187,7 +187,7 @@ fn by_chance() -> u64 {
 pub(crate) async fn load(
     config: &Config,
     mut settings: Settings,
-    state: Option<State>,
+    state: Option<SavedState>,
 ) -> Result<(Engine, Option<DataDir>), StartError> {
     if let Some(state) = state {
         if let Some(dir) = config.data_dir.clone().or_else(|| import_dir(config)) {

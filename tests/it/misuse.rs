@@ -125,7 +125,8 @@ fn path_that_names_nothing_is_refused_by_every_verb_that_takes_one() {
     let mut seen = 0;
     for verb in control::verbs() {
         let mut paths = verb.parameters.iter();
-        let Some(field) = paths.find(|given| matches!(given.kind, control::Kind::Path)) else {
+        let Some(field) = paths.find(|given| matches!(given.kind, control::ParameterKind::Path))
+        else {
             continue;
         };
         seen += 1;

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use minikeeper::{Server as AsyncServer, SessionInfo, WatchKind, Who, blocking::Server};
+use minikeeper::{
+    Server as AsyncServer, SessionInfo, SessionSelector, WatchKind, blocking::Server,
+};
 use minikeeper_protocol::{CreateMode, EventKind, Request, SessionId};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
@@ -99,14 +101,14 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
     let (alices, bobs) = (session.session_id, other.session_id);
     let address = alice.local_address();
     for who in [
-        Who::from(alices),
-        Who::from(address),
-        Who::from(&*alices.to_string()),
-        Who::from(&*alices.0.to_string()),
-        Who::from(&*address.to_string()),
-        Who::from("digest:alice"),
-        Who::from("digest:alice:any hash"),
-        Who::from("/alice"),
+        SessionSelector::from(alices),
+        SessionSelector::from(address),
+        SessionSelector::from(&*alices.to_string()),
+        SessionSelector::from(&*alices.0.to_string()),
+        SessionSelector::from(&*address.to_string()),
+        SessionSelector::from("digest:alice"),
+        SessionSelector::from("digest:alice:any hash"),
+        SessionSelector::from("/alice"),
     ] {
         assert_eq!(scene.server.find_sessions(who.clone()), [alices], "{who:?}");
     }

@@ -23,7 +23,7 @@ use crate::{
 
 /// What kind of number a metric is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// Goes up and down.
     Gauge,
     /// The same for each child of the root that has a quota.
@@ -44,7 +44,7 @@ pub(crate) enum Unit {
     Milliseconds,
 }
 
-/// The quantiles of [`Kind::Quantiles`]: how `mntr` names each, and in thousandths.
+/// The quantiles of [`MetricKind::Quantiles`]: how `mntr` names each, and in thousandths.
 pub(crate) const QUANTILES: [(&str, u64); 4] =
     [("p50_", 500), ("p95_", 950), ("p99_", 990), ("p999_", 999)];
 
@@ -57,7 +57,7 @@ pub(crate) struct Metric {
     pub(crate) help: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "for the metrics endpoint"))]
     pub(crate) unit: Unit,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MetricKind,
     get: Get,
 }
 
@@ -68,14 +68,14 @@ enum Get {
     ZeroDouble,
     /// A summary without a value.
     Empty,
-    Count(fn(&Snapshot) -> u64),
-    Size(fn(&Snapshot) -> usize),
+    Count(fn(&MetricsSnapshot) -> u64),
+    Size(fn(&MetricsSnapshot) -> usize),
     /// A size that is -1 before the first reply or event.
     Answer(fn(&Sizes) -> usize),
     /// For each child of the root that has a quota.
     Quotas(fn(&QuotaTotals) -> Option<i64>),
-    Double(fn(&Snapshot) -> f64),
-    Latency(fn(&Snapshot) -> &Latency),
+    Double(fn(&MetricsSnapshot) -> f64),
+    Latency(fn(&MetricsSnapshot) -> &Latency),
 }
 
 pub(crate) enum Value<'a> {
@@ -87,7 +87,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl Metric {
-    pub(crate) fn value<'a>(&self, snapshot: &'a Snapshot) -> Value<'a> {
+    pub(crate) fn value<'a>(&self, snapshot: &'a MetricsSnapshot) -> Value<'a> {
         let whole = |size| i64::try_from(size).unwrap_or(i64::MAX);
         match self.get {
             Get::Zero => Value::Integer(0),
@@ -116,7 +116,7 @@ impl Metric {
 
 /// Every number at one moment between two turns.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct MetricsSnapshot {
     pub(crate) counters: Counters,
     /// Of reads and updates together.
     pub(crate) latency: Latency,
@@ -131,7 +131,7 @@ pub(crate) struct Snapshot {
     nothing: Latency,
 }
 
-impl Snapshot {
+impl MetricsSnapshot {
     pub(crate) fn take(shared: &Shared) -> Self {
         let uptime_ms = shared.turns.clock().elapsed_ms();
         shared.turns.look(|look| {
@@ -173,7 +173,7 @@ macro_rules! metrics {
             name: $name,
             help: $help,
             unit: Unit::$unit,
-            kind: Kind::$kind,
+            kind: MetricKind::$kind,
             get: Get::$get $(($from))?,
         }),*];
     };
@@ -192,7 +192,7 @@ metrics! {
     Gauge Count "num_alive_connections" "Connections" Size(|s| s.connections);
     Gauge Count "outstanding_requests" "Requests wait in sockets only" Zero;
     Gauge Milliseconds "uptime" "Time since the start" Count(|s| s.uptime_ms);
-    Gauge Count "znode_count" "Znodes, the root counted twice" Size(Snapshot::znodes);
+    Gauge Count "znode_count" "Znodes, the root counted twice" Size(MetricsSnapshot::znodes);
     Gauge Count "watch_count" "Watches, in either table" Size(|s| s.watches);
     Gauge Count "ephemerals_count" "Ephemeral znodes" Size(|s| s.counts.ephemerals);
     Gauge Bytes "approximate_data_size" "Paths and data" Size(|s| s.data_bytes);
@@ -367,13 +367,16 @@ mod tests {
             assert!(names.insert(metric.name), "{metric:?} twice");
             assert!(!metric.help.is_empty(), "{metric:?}");
             lines += match metric.kind {
-                Kind::GaugeSet => 0,
-                Kind::Gauge | Kind::Counter => 1,
-                Kind::Summary => 5,
-                Kind::Quantiles => 5 + QUANTILES.len(),
+                MetricKind::GaugeSet => 0,
+                MetricKind::Gauge | MetricKind::Counter => 1,
+                MetricKind::Summary => 5,
+                MetricKind::Quantiles => 5 + QUANTILES.len(),
             };
             let is_time = metric.unit == Unit::Milliseconds;
-            assert!(metric.kind != Kind::Quantiles || is_time, "{metric:?}");
+            assert!(
+                metric.kind != MetricKind::Quantiles || is_time,
+                "{metric:?}"
+            );
         }
         assert_eq!(lines, 494 - 2);
     }

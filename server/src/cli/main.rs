@@ -37,8 +37,8 @@ fn main() -> ExitCode {
     let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
-        Some(Command::Healthcheck(args)) => healthcheck::run(&args).map_err(Failure::from),
-        Some(Command::Ctl(ctl)) => ctl.run().map_err(Failure::from),
+        Some(Command::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
+        Some(Command::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
         Some(Command::Export(args)) => export(&args),
         Some(Command::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { text, exit_code }) => {
+        Err(ExitFailure { text, exit_code }) => {
             eprintln!("minikeeper: {text}");
             ExitCode::from(exit_code)
         }
@@ -56,19 +56,19 @@ fn main() -> ExitCode {
 }
 
 /// Why the program ends without having done what it was asked for.
-struct Failure {
+struct ExitFailure {
     text: String,
     exit_code: u8,
 }
 
 /// Could not run.
-impl From<String> for Failure {
+impl From<String> for ExitFailure {
     fn from(text: String) -> Self {
         Self { text, exit_code: 1 }
     }
 }
 
-impl From<StartError> for Failure {
+impl From<StartError> for ExitFailure {
     fn from(error: StartError) -> Self {
         let exit_code = if matches!(error, StartError::Config(_)) {
             2
@@ -82,7 +82,7 @@ impl From<StartError> for Failure {
     }
 }
 
-fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), Failure> {
+fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), ExitFailure> {
     if let Some(filter) = &args.log {
         use tracing_subscriber::layer::SubscriberExt as _;
         let format = tracing_subscriber::fmt::layer()
@@ -111,7 +111,7 @@ fn run(args: &ServeArgs, matches: &ArgMatches) -> Result<(), Failure> {
         .block_on(serve(args, config))
 }
 
-async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
+async fn serve(args: &ServeArgs, config: Config) -> Result<(), ExitFailure> {
     let cannot_listen = |error| format!("cannot listen for signals: {error}");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
@@ -145,7 +145,7 @@ async fn serve(args: &ServeArgs, config: Config) -> Result<(), Failure> {
 
 /// Reads stdin away until it ends, on a thread of its own: a runtime that ends waits for reads it
 /// has begun itself.
-fn watch_stdin() -> Result<oneshot::Receiver<()>, Failure> {
+fn watch_stdin() -> Result<oneshot::Receiver<()>, ExitFailure> {
     let (sender, receiver) = oneshot::channel();
     thread::Builder::new()
         .name("stdin".to_owned())
@@ -168,8 +168,8 @@ async fn ended(stdin: Option<&mut oneshot::Receiver<()>>) {
 
 /// The settings: the options, and where none is given, the file of `--config`. What that says in
 /// vain is named on stderr, log or not.
-fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, Failure> {
-    let wrong = |text| Failure { text, exit_code: 2 };
+fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure> {
+    let wrong = |text| ExitFailure { text, exit_code: 2 };
     let cannot_read =
         |path: &Path, error| wrong(format!("cannot read {}: {error}", path.display()));
     let mut config = args.config().map_err(wrong)?;
@@ -281,7 +281,7 @@ fn raise_open_files_limit() {
     }
 }
 
-fn export(args: &ExportArgs) -> Result<(), Failure> {
+fn export(args: &ExportArgs) -> Result<(), ExitFailure> {
     let state = args.source().read().map_err(|error| chain(&error))?;
     let zxid = state.export_data(&args.to).map_err(|error| chain(&error))?;
     let _ = writeln!(

@@ -45,7 +45,7 @@ pub struct JaasError {
 pub fn jaas_users(text: &str, section: &str) -> Result<Option<Vec<(String, String)>>, JaasError> {
     let mut parser = Parser::new(text)?;
     let (mut seen, mut users) = (Vec::new(), None);
-    while parser.token != Token::End {
+    while parser.token != JaasToken::End {
         let line = parser.line;
         let name = parser.word("the name of a section")?;
         if seen.contains(&name) {
@@ -114,7 +114,7 @@ fn fault(line: usize, fault: impl Into<String>) -> JaasError {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Token {
+enum JaasToken {
     /// A word, in quotes or not.
     Word(String),
     /// Begins with a digit; nowhere allowed without quotes.
@@ -126,7 +126,7 @@ enum Token {
 /// Looks one token ahead.
 struct Parser<'a> {
     rest: Peekable<Chars<'a>>,
-    token: Token,
+    token: JaasToken,
     /// Where the token is.
     line: usize,
     /// Where what follows the token is.
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Self, JaasError> {
         let mut parser = Self {
             rest: text.chars().peekable(),
-            token: Token::End,
+            token: JaasToken::End,
             line: 1,
             next_line: 1,
         };
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
     fn section(&mut self) -> Result<Vec<Module>, JaasError> {
         self.sign('{')?;
         let mut modules = Vec::new();
-        while self.token != Token::Sign('}') {
+        while self.token != JaasToken::Sign('}') {
             modules.push(self.module()?);
         }
         self.sign('}')?;
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
             return Err(fault(flag_line, text));
         }
         let mut options = Vec::new();
-        while self.token != Token::Sign(';') {
+        while self.token != JaasToken::Sign(';') {
             let key = self.word("an option, or ';'")?;
             self.sign('=')?;
             let value_line = self.line;
@@ -189,17 +189,17 @@ impl<'a> Parser<'a> {
     }
 
     fn word(&mut self, expected: &str) -> Result<String, JaasError> {
-        if !matches!(self.token, Token::Word(_)) {
+        if !matches!(self.token, JaasToken::Word(_)) {
             return Err(self.unexpected(expected));
         }
         match self.advance()? {
-            Token::Word(word) => Ok(word),
+            JaasToken::Word(word) => Ok(word),
             _ => unreachable!("it has been looked at"),
         }
     }
 
     fn sign(&mut self, sign: char) -> Result<(), JaasError> {
-        if self.token != Token::Sign(sign) {
+        if self.token != JaasToken::Sign(sign) {
             return Err(self.unexpected(&format!("'{sign}'")));
         }
         self.advance().map(drop)
@@ -207,33 +207,33 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, expected: &str) -> JaasError {
         let found = match self.token {
-            Token::Word(_) => "a word".to_owned(),
-            Token::Number => "a number without quotes".to_owned(),
-            Token::Sign(sign) => format!("{sign:?}"),
-            Token::End => "the end".to_owned(),
+            JaasToken::Word(_) => "a word".to_owned(),
+            JaasToken::Number => "a number without quotes".to_owned(),
+            JaasToken::Sign(sign) => format!("{sign:?}"),
+            JaasToken::End => "the end".to_owned(),
         };
         fault(self.line, format!("expected {expected}, found {found}"))
     }
 
     /// Goes on to the next token and gives the one before.
-    fn advance(&mut self) -> Result<Token, JaasError> {
+    fn advance(&mut self) -> Result<JaasToken, JaasError> {
         self.skip_space_and_comments()?;
         self.line = self.next_line;
         let token = match self.rest.next() {
-            None => Token::End,
-            Some('"') => Token::Word(self.quoted()?),
+            None => JaasToken::End,
+            Some('"') => JaasToken::Word(self.quoted()?),
             Some(c) if is_numeric(c) => {
                 while self.rest.next_if(|&c| is_numeric(c)).is_some() {}
-                Token::Number
+                JaasToken::Number
             }
             Some(c) if is_word(c) => {
                 let mut word = String::from(c);
                 while let Some(c) = self.rest.next_if(|&c| is_word(c) || is_numeric(c)) {
                     word.push(c);
                 }
-                Token::Word(word)
+                JaasToken::Word(word)
             }
-            Some(c) => Token::Sign(c),
+            Some(c) => JaasToken::Sign(c),
         };
         Ok(std::mem::replace(&mut self.token, token))
     }

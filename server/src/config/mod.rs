@@ -1,10 +1,7 @@
 //! Every setting of a server, with its default. Read once, at the start.
 
 mod checks;
-#[cfg(feature = "control")]
-mod control;
 pub(crate) mod jaas;
-mod txn_log;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -12,16 +9,11 @@ use std::{
     time::Duration,
 };
 
-pub use checks::ConfigError;
-#[cfg(feature = "control")]
-pub use control::ControlConfig;
-pub use txn_log::TxnLog;
-
 use minikeeper_engine::{DigestAlgorithm, Secret};
 
-use crate::tree::Tree;
+use crate::{data::DataSource, tree::Tree};
 
-use crate::data::DataSource;
+pub use checks::ConfigError;
 
 /// What a [`Server`](crate::Server) is started with.
 ///
@@ -365,7 +357,7 @@ impl Default for Config {
             trust_damaged_data: false,
             save_interval: Duration::ZERO,
             txn_log: TxnLog::Off,
-            snap_count: txn_log::SNAP_COUNT,
+            snap_count: SNAP_COUNT,
             #[cfg(feature = "tls")]
             secure_listen: None,
             #[cfg(feature = "tls")]
@@ -445,3 +437,68 @@ impl Config {
         -1
     }
 }
+
+/// Whether and for whom there is control over HTTP.
+///
+/// A request is served only from this machine, and only if it names the server by an address or
+/// as `localhost` and comes from no web page; with a token set, only if it shows the token, and
+/// then from anywhere.
+#[cfg(feature = "control")]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControlConfig {
+    /// Whether HTTP requests on the clients' port are answered. Default: no, their bytes are what
+    /// they always were: the start of a frame that is too long.
+    pub is_enabled: bool,
+    /// An address of control's own, where HTTP alone is answered, also while the server is
+    /// [down](crate::Universe::go_down); the clients' port may answer too. Port 0 takes a free one.
+    /// Default: none. A server that a request takes down opens one then, at the address the request
+    /// came to, until it comes up.
+    pub listen: Option<SocketAddr>,
+    /// What a request has to show as `Authorization: Bearer TOKEN`: printable ASCII without blanks,
+    /// at least one character. No minimum beyond that, because at most
+    /// [`WRONG_TOKENS_MAX`](Self::WRONG_TOKENS_MAX) can be tried in a second; 32 random characters
+    /// are plenty. Default: nothing, only this machine is served.
+    pub token: Option<Secret>,
+    /// The largest body accepted. Unit: bytes. Default: 64 MiB.
+    pub body_bytes_max: usize,
+}
+
+#[cfg(feature = "control")]
+impl ControlConfig {
+    /// How many wrong tokens are looked at in a second, of all clients together. Beyond that every
+    /// request with a token is answered with status 429 until the second is over, so that nobody
+    /// finds a token by trying.
+    pub const WRONG_TOKENS_MAX: usize = 16;
+}
+
+#[cfg(feature = "control")]
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            listen: None,
+            token: None,
+            body_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// What a crash keeps of the changes since the last save.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum TxnLog {
+    /// Nothing: there is no log.
+    #[default]
+    Off,
+    /// All that were answered, if the process is killed: each change is written to a log before
+    /// anybody is told of it. A machine that loses its power may lose the newest ones.
+    Write,
+    /// All that were answered, even then: each is made durable too, as the original's are. That
+    /// takes as long as the disk does, once for what one connection has sent together, and nobody
+    /// is served meanwhile.
+    Sync,
+}
+
+/// How many changes a log has before a save is due: the default of the original's `snapCount`.
+pub(super) const SNAP_COUNT: u64 = 100_000;

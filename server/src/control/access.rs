@@ -15,7 +15,7 @@ use std::{
 
 use hyper::{HeaderMap, StatusCode, Uri, header};
 
-use crate::{config::ControlConfig, control::fault::Fault};
+use crate::{config::ControlConfig, control::error::ControlError};
 
 /// How long wrong tokens are counted before the count begins again.
 const WRONG_TOKENS_PERIOD: Duration = Duration::from_secs(1);
@@ -63,14 +63,14 @@ pub(crate) fn admit(
     peer: IpAddr,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<(), Fault> {
-    let refused = |sentence: &str| Err(Fault::new(StatusCode::FORBIDDEN, sentence));
+) -> Result<(), ControlError> {
+    let refused = |sentence: &str| Err(ControlError::new(StatusCode::FORBIDDEN, sentence));
     if let Some(token) = &config.token {
         if let Some(shown) = shown(headers) {
             // Not even the right one: else the answer would tell which one that is.
             if wrong_tokens.is_exhausted() {
                 let sentence = "too many wrong tokens were shown; try again in a second";
-                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, sentence));
+                return Err(ControlError::new(StatusCode::TOO_MANY_REQUESTS, sentence));
             }
             if is_same(shown, token.as_bytes()) {
                 return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn admit(
             wrong_tokens.count(peer);
         }
         let sentence = "this server wants its token, as Authorization: Bearer TOKEN";
-        return Err(Fault::new(StatusCode::UNAUTHORIZED, sentence));
+        return Err(ControlError::new(StatusCode::UNAUTHORIZED, sentence));
     }
     if !peer.to_canonical().is_loopback() {
         return refused("only this machine is served; set a token to serve others");

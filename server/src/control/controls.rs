@@ -1,13 +1,14 @@
 //! What requests act on.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     config::ControlConfig,
-    control::{access::WrongTokens, fault::Fault, snapshots::Snapshots},
-    universe::{Universe, state::Shared},
+    control::{access::WrongTokens, error::ControlError},
+    universe::{Snapshot, Universe, state::Shared},
 };
 
 /// Accepts connections and serves them, on the calling runtime.
@@ -55,12 +56,12 @@ impl Controls {
     }
 
     /// The universe that a request means; without a name the server's own.
-    pub(crate) fn universe(&self, name: Option<&str>) -> Result<Universe, Fault> {
+    pub(crate) fn universe(&self, name: Option<&str>) -> Result<Universe, ControlError> {
         match name {
             None => Ok(self.own.clone()),
             Some(name) => {
                 let found = self.own.universe_named(name).filter(|_| !name.is_empty());
-                found.ok_or_else(|| Fault::not_found(format!("no universe {name:?}")))
+                found.ok_or_else(|| ControlError::not_found(format!("no universe {name:?}")))
             }
         }
     }
@@ -75,4 +76,53 @@ impl Controls {
         // Fails only when nobody can stop it any more, which `self` makes impossible.
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
+}
+
+/// How many there may be: whoever forgets to drop them should hear of it.
+const SNAPSHOTS_MAX: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    inner: Mutex<SnapshotTable>,
+}
+
+#[derive(Debug, Default)]
+struct SnapshotTable {
+    by_id: BTreeMap<u64, Arc<Snapshot>>,
+    /// The number of the newest.
+    newest: u64,
+}
+
+impl Snapshots {
+    /// Takes one; gives its number.
+    pub(crate) fn add(&self, universe: &Universe) -> Result<u64, ControlError> {
+        let SnapshotTable { by_id, newest } = &mut *self.inner.lock();
+        if by_id.len() >= SNAPSHOTS_MAX {
+            let sentence = format!("there are {SNAPSHOTS_MAX} snapshots; drop_snapshot some");
+            return Err(ControlError::cannot_now(sentence));
+        }
+        *newest += 1;
+        by_id.insert(*newest, Arc::new(universe.snapshot()));
+        Ok(*newest)
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Result<Arc<Snapshot>, ControlError> {
+        let found = self.inner.lock().by_id.get(&id).cloned();
+        found.ok_or_else(|| missing(id))
+    }
+
+    pub(crate) fn remove(&self, id: u64) -> Result<(), ControlError> {
+        let removed = self.inner.lock().by_id.remove(&id);
+        removed.map(drop).ok_or_else(|| missing(id))
+    }
+
+    /// Drops those of a universe that is gone.
+    pub(crate) fn forget(&self, universe: &Universe) {
+        let mut inner = self.inner.lock();
+        inner.by_id.retain(|_, snapshot| !snapshot.is_of(universe));
+    }
+}
+
+fn missing(id: u64) -> ControlError {
+    ControlError::not_found(format!("no snapshot {id}"))
 }

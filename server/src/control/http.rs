@@ -21,9 +21,13 @@ use serde_json::{Value, json};
 
 use crate::{
     control::{
-        access, carrier::Carrier, controls::Controls, fault::Fault, routing::Route, timer::Timer,
+        access,
+        controls::Controls,
+        error::ControlError,
+        hyper_io::{Carrier, Timer},
+        routing::Route,
     },
-    net::{open_connections::Slot, stream::Stream},
+    net::{listener::Slot, stream::Stream},
 };
 
 /// How long a client may take to begin a request, and to send its head.
@@ -96,7 +100,10 @@ async fn answer(
     let outcome = match admitted(controls, peer, &head.uri, &head.headers) {
         Ok(route) if !route.takes(&head.method) => {
             let sentence = format!("{} takes {}", head.uri.path(), route.methods());
-            let mut refusal = response(Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, sentence)));
+            let mut refusal = response(Err(ControlError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                sentence,
+            )));
             let methods = HeaderValue::from_static(route.methods());
             refusal.headers_mut().insert(header::ALLOW, methods);
             return Ok(refusal);
@@ -115,7 +122,7 @@ fn admitted(
     peer: IpAddr,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Route, Fault> {
+) -> Result<Route, ControlError> {
     access::admit(
         controls.config(),
         &controls.wrong_tokens,
@@ -127,10 +134,10 @@ fn admitted(
 }
 
 /// The whole body of a request.
-async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
+async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ControlError> {
     let too_large = || {
         let sentence = format!("the body exceeds the limit of {bytes_max} bytes");
-        Fault::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+        ControlError::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
     };
     // What is announced need not come first.
     if body.size_hint().lower() > bytes_max as u64 {
@@ -140,18 +147,20 @@ async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
     match tokio::time::timeout(BODY_PATIENCE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Fault::bad_input(format!("cannot read the body: {error}"))),
-        Err(_) => Err(Fault::new(
+        Ok(Err(error)) => Err(ControlError::bad_input(format!(
+            "cannot read the body: {error}"
+        ))),
+        Err(_) => Err(ControlError::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not come in time",
         )),
     }
 }
 
-fn response(outcome: Result<Value, Fault>) -> Response<Full<Bytes>> {
+fn response(outcome: Result<Value, ControlError>) -> Response<Full<Bytes>> {
     let (status, value) = match outcome {
         Ok(value) => (StatusCode::OK, value),
-        Err(Fault { status, sentence }) => (status, json!({"error": sentence})),
+        Err(ControlError { status, sentence }) => (status, json!({"error": sentence})),
     };
     let mut text = value.to_string();
     text.push('\n');

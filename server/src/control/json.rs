@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper_protocol::Stat;
 use serde_json::{Map, Value, json};
 
-use crate::control::schema;
+use crate::universe::seeding::TTL_MS_MAX;
 
 /// Puts a znode's data into an answer: `"data"`, text or null, or `"data_base64"` if it is no
 /// text.
@@ -37,8 +37,8 @@ pub(crate) fn stat(stat: &Stat) -> Value {
 }
 
 pub(crate) fn stat_schema() -> Value {
-    let (hex, integer) = (schema::hex, schema::integer);
-    schema::object(&[
+    let (hex, integer) = (hex, integer);
+    object(&[
         ("czxid", hex()),
         ("mzxid", hex()),
         ("pzxid", hex()),
@@ -51,4 +51,106 @@ pub(crate) fn stat_schema() -> Value {
         ("data_length", integer()),
         ("num_children", integer()),
     ])
+}
+
+/// An object in which each of these fields is there, and no other.
+pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
+    let mut properties = Map::new();
+    for (name, schema) in fields {
+        properties.insert((*name).to_owned(), schema.clone());
+    }
+    let required: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// `{}`: there is nothing to say.
+pub(crate) fn nothing() -> Value {
+    object(&[])
+}
+
+pub(crate) fn integer() -> Value {
+    json!({"type": "integer"})
+}
+
+/// How many of something there were.
+pub(crate) fn count() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+pub(crate) fn text() -> Value {
+    json!({"type": "string"})
+}
+
+pub(crate) fn boolean() -> Value {
+    json!({"type": "boolean"})
+}
+
+pub(crate) fn list(items: &Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+/// A session id, a zxid: hexadecimal, as text, because not every language's numbers hold it.
+pub(crate) fn hex() -> Value {
+    json!({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"})
+}
+
+/// One part of a path.
+pub(crate) fn name() -> Value {
+    const NAME: &str = r"^(?!\.\.?$)[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+$";
+    json!({"type": "string", "pattern": NAME})
+}
+
+/// The path of a znode, as servers take it.
+pub(crate) fn path() -> Value {
+    const PATH: &str =
+        r"^/$|^(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
+    json!({"type": "string", "pattern": PATH})
+}
+
+/// A tree: znodes by path.
+pub(crate) fn tree() -> Value {
+    /// Paths as servers take them, but for those that are the server's own.
+    const PATH: &str = r"^/$|^(?!/zookeeper(/|$))(/(?!\.\.?(/|$))[\u0020-\u002e\u0030-\u007e\u00a0-\ud7ff\uf900-\uffef]+)+$";
+    let data = json!({"type": ["string", "null"], "description": "Text, or null data"});
+    let entry = json!({
+        "type": "string",
+        "pattern": "^[^:]+:.*:([cdrwa]+|[0-9]{1,9})$",
+        "description": "SCHEME:ID:PERMISSIONS, as in world:anyone:cdrwa",
+    });
+    json!({
+        "type": "object",
+        "description": "Znodes by path: data, or an object",
+        "propertyNames": {"pattern": PATH},
+        "additionalProperties": {"anyOf": [
+            data,
+            {
+                "type": "object",
+                "properties": {
+                    "data": data,
+                    "data_base64": {"type": "string", "contentEncoding": "base64"},
+                    "acl": {"type": "array", "minItems": 1, "items": entry},
+                    "container": {"type": "boolean"},
+                    "ttl_ms": {"type": "integer", "minimum": 1, "maximum": TTL_MS_MAX},
+                },
+                "additionalProperties": false,
+                "not": {"anyOf": [
+                    {"required": ["data", "data_base64"]},
+                    {"required": ["container", "ttl_ms"]},
+                ]},
+            },
+        ]},
+    })
+}
+
+/// The same or null.
+pub(crate) fn or_null(mut schema: Value) -> Value {
+    if let Some(kind) = schema.get_mut("type") {
+        *kind = json!([kind.take(), "null"]);
+    }
+    schema
 }

@@ -7,29 +7,22 @@
 //! Off unless [`Config::control`](crate::Config::control) says otherwise.
 
 mod access;
-mod arguments;
-mod carrier;
 mod controls;
-mod fault;
-pub(crate) mod first_bytes;
-mod going_down;
-mod handover;
+mod error;
+pub(crate) mod handover;
 mod http;
+mod hyper_io;
 mod json;
 mod openapi;
 pub(crate) mod own_port;
 mod parameter;
-mod query;
 mod routing;
-mod schema;
-mod snapshots;
-mod timer;
 mod verb;
 mod verbs;
 
 pub(crate) use self::{controls::Controls, handover::Handover};
 pub use self::{
-    parameter::{Kind, Parameter},
+    parameter::{Parameter, ParameterKind},
     verb::{Method, Verb},
     verbs::all as verbs,
 };

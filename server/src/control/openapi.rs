@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::control::{
-    parameter, schema,
+    json, parameter,
     verb::{Handler, Method, Verb},
     verbs,
 };
@@ -38,7 +38,7 @@ pub(crate) fn description() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": schema::object(&[("error", schema::text())])},
+            "schemas": {"Error": json::object(&[("error", json::text())])},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],

@@ -1,9 +1,11 @@
 //! What a verb takes: each parameter's name, kind and help.
 
+use std::time::Duration;
+
 use minikeeper_protocol::path;
 use serde_json::{Map, Value, json};
 
-use crate::control::schema;
+use crate::control::{error::ControlError, json, routing};
 
 /// The longest time that a request may name: a year. A clock that is moved stops at everything
 /// that is due, every minute perhaps, and nobody is served meanwhile. Unit: milliseconds.
@@ -16,7 +18,7 @@ pub struct Parameter {
     /// Its name in JSON and in queries.
     pub name: &'static str,
     /// What may stand there.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// What it is for, in a line.
     pub help: &'static str,
     /// Whether it must be there.
@@ -27,7 +29,11 @@ pub struct Parameter {
 
 impl Parameter {
     /// A parameter that must be there.
-    pub(crate) const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub(crate) const fn required(
+        name: &'static str,
+        kind: ParameterKind,
+        help: &'static str,
+    ) -> Self {
         Self {
             name,
             kind,
@@ -38,7 +44,11 @@ impl Parameter {
     }
 
     /// A parameter that may be left out.
-    pub(crate) const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub(crate) const fn optional(
+        name: &'static str,
+        kind: ParameterKind,
+        help: &'static str,
+    ) -> Self {
         Self {
             is_required: false,
             ..Self::required(name, kind, help)
@@ -56,7 +66,7 @@ impl Parameter {
     pub(crate) const fn who() -> Self {
         Self::required(
             "who",
-            Kind::Who,
+            ParameterKind::SessionSelector,
             "A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity \
              (digest:alice) or a path that it owns (/locks/x)",
         )
@@ -65,7 +75,7 @@ impl Parameter {
     /// Whether it is fine that a verb meets nobody.
     pub(crate) const fn allow_none() -> Self {
         let help = "Whether it is fine that no session is met; else that is an error";
-        Self::required("allow_none", Kind::Flag, help).with_default("false")
+        Self::required("allow_none", ParameterKind::Flag, help).with_default("false")
     }
 
     pub(crate) fn schema(&self) -> Value {
@@ -84,7 +94,7 @@ impl Parameter {
 /// What may stand in a [`Parameter`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ParameterKind {
     /// Any text.
     Text,
     /// The path of a znode.
@@ -102,7 +112,7 @@ pub enum Kind {
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Which sessions are meant: one of the fields `session`, `address`, `identity`, `owner`.
-    Who,
+    SessionSelector,
     /// A tree: one of the fields `tree`, in JSON, and `yaml`.
     Tree,
     /// Anything that fits a JSON schema; whoever uses it looks for themselves whether it does.
@@ -113,13 +123,13 @@ pub enum Kind {
 pub(crate) struct Alternative {
     pub(crate) name: &'static str,
     /// What it is looked through as.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ParameterKind,
     schema: fn() -> Value,
 }
 
 impl Alternative {
     const fn text(name: &'static str, schema: fn() -> Value) -> Self {
-        let kind = Kind::Text;
+        let kind = ParameterKind::Text;
         Self { name, kind, schema }
     }
 }
@@ -151,8 +161,8 @@ const WHO: [Alternative; 4] = [
 const TREE: [Alternative; 2] = [
     Alternative {
         name: "tree",
-        kind: Kind::Json(schema::tree),
-        schema: schema::tree,
+        kind: ParameterKind::Json(json::tree),
+        schema: json::tree,
     },
     Alternative::text(
         "yaml",
@@ -160,11 +170,11 @@ const TREE: [Alternative; 2] = [
     ),
 ];
 
-impl Kind {
+impl ParameterKind {
     /// The fields one of which stands for it, if it is not a field of its own name.
     pub(crate) const fn alternatives(self) -> &'static [Alternative] {
         match self {
-            Self::Who => &WHO,
+            Self::SessionSelector => &WHO,
             Self::Tree => &TREE,
             _ => &[],
         }
@@ -173,17 +183,17 @@ impl Kind {
     /// What JSON Schema says of it.
     pub(crate) fn schema(self) -> Value {
         match self {
-            Self::Text => schema::text(),
-            Self::Path => schema::path(),
-            Self::Flag => schema::boolean(),
-            Self::Name => schema::name(),
+            Self::Text => json::text(),
+            Self::Path => json::path(),
+            Self::Flag => json::boolean(),
+            Self::Name => json::name(),
             Self::DurationMs => {
                 json!({"type": "integer", "minimum": 0, "maximum": DURATION_MS_MAX})
             }
-            Self::DurationMsOrNull => schema::or_null(Self::DurationMs.schema()),
+            Self::DurationMsOrNull => json::or_null(Self::DurationMs.schema()),
             Self::Count(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
             Self::OneOf(words) => json!({"type": "string", "enum": words}),
-            Self::Who | Self::Tree => json!({}),
+            Self::SessionSelector | Self::Tree => json!({}),
             Self::Json(schema) => schema(),
         }
     }
@@ -210,7 +220,12 @@ impl Kind {
             Self::Json(_) => {
                 serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
             }
-            Self::Text | Self::Path | Self::Name | Self::OneOf(_) | Self::Who | Self::Tree => {
+            Self::Text
+            | Self::Path
+            | Self::Name
+            | Self::OneOf(_)
+            | Self::SessionSelector
+            | Self::Tree => {
                 json!(text)
             }
         };
@@ -234,8 +249,8 @@ impl Kind {
                 // What is no path would name nothing, for ever.
                 path::validate(path.as_bytes()).map_err(|error| error.to_string())
             }
-            Self::Text | Self::Name | Self::Who if value.is_string() => Ok(()),
-            Self::Text | Self::Name | Self::Who => Err(format!("{value} is no text")),
+            Self::Text | Self::Name | Self::SessionSelector if value.is_string() => Ok(()),
+            Self::Text | Self::Name | Self::SessionSelector => Err(format!("{value} is no text")),
             Self::Flag if value.is_boolean() => Ok(()),
             Self::Flag => Err(format!("{value} is neither true nor false")),
             Self::DurationMsOrNull if value.is_null() => Ok(()),
@@ -297,4 +312,146 @@ pub(crate) fn body_schema(parameters: &[Parameter]) -> Value {
         schema["allOf"] = choices.into();
     }
     schema
+}
+
+/// What was given: nothing that the verb does not know, everything of the kind it should be,
+/// defaults filled in. Null stands for nothing, save where it means something.
+#[derive(Debug)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Reads a query.
+    pub(crate) fn from_query(text: &str, parameters: &[Parameter]) -> Result<Self, ControlError> {
+        let mut given = Map::new();
+        for (name, text) in routing::pairs(text)? {
+            let kind = kind_of(parameters, &name)?;
+            let value = kind.parse(&text).map_err(|what| wrong(&name, &what))?;
+            if given.insert(name.clone(), value).is_some() {
+                return Err(wrong(&name, "there twice"));
+            }
+        }
+        Self::complete(given, parameters)
+    }
+
+    /// Reads a body; an empty one stands for `{}`.
+    pub(crate) fn from_body(body: &[u8], parameters: &[Parameter]) -> Result<Self, ControlError> {
+        let body = if body.is_empty() { b"{}" } else { body };
+        let value = serde_json::from_slice(body)
+            .map_err(|error| ControlError::bad_input(format!("the body is no JSON: {error}")))?;
+        let Value::Object(mut given) = value else {
+            return Err(ControlError::bad_input("the body is no JSON object"));
+        };
+        let mut checked = Map::new();
+        for (name, value) in std::mem::take(&mut given) {
+            let kind = kind_of(parameters, &name)?;
+            kind.check(&value).map_err(|what| wrong(&name, &what))?;
+            checked.insert(name, value);
+        }
+        Self::complete(checked, parameters)
+    }
+
+    fn complete(
+        mut given: Map<String, Value>,
+        parameters: &[Parameter],
+    ) -> Result<Self, ControlError> {
+        for parameter in parameters {
+            let fields = parameter.kind.alternatives();
+            if !fields.is_empty() {
+                let is_given = |name: &&str| given.contains_key(*name);
+                let names = || fields.iter().map(|field| field.name);
+                if names().filter(is_given).count() != 1 {
+                    let names = names().collect::<Vec<_>>().join(", ");
+                    return Err(ControlError::bad_input(format!(
+                        "give exactly one of {names}"
+                    )));
+                }
+                continue;
+            }
+            if given.contains_key(parameter.name) {
+                continue;
+            }
+            if parameter.is_required {
+                return Err(wrong(parameter.name, "missing"));
+            }
+            if let Some(Ok(value)) = parameter.default.map(|text| parameter.kind.parse(text)) {
+                given.insert(parameter.name.to_owned(), value);
+            }
+        }
+        Ok(Self(given))
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, name: &str) -> Result<&str, ControlError> {
+        let text = self.value(name)?.as_str();
+        text.ok_or_else(|| wrong(name, "no text"))
+    }
+
+    /// A whole number.
+    pub(crate) fn count(&self, name: &str) -> Result<u64, ControlError> {
+        whole(self.value(name)?).ok_or_else(|| wrong(name, "no whole number"))
+    }
+
+    /// Yes or no; no if nothing was given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.given(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// A time.
+    pub(crate) fn duration(&self, name: &str) -> Result<Duration, ControlError> {
+        self.count(name).map(Duration::from_millis)
+    }
+
+    /// Which field of those that stand for a kind was given, and what is there.
+    pub(crate) fn alternative(
+        &self,
+        kind: ParameterKind,
+    ) -> Result<(&'static str, &Value), ControlError> {
+        let mut fields = kind.alternatives().iter();
+        fields
+            .find_map(|field| Some((field.name, self.0.get(field.name)?)))
+            .ok_or_else(|| ControlError::bad_input("nothing was given"))
+    }
+
+    /// How sessions were named: which field, and what was there.
+    pub(crate) fn who(&self) -> Result<(&'static str, &str), ControlError> {
+        let (field, value) = self.alternative(ParameterKind::SessionSelector)?;
+        let text = value.as_str().ok_or_else(|| wrong(field, "no text"))?;
+        Ok((field, text))
+    }
+
+    /// What was given, if anything was.
+    pub(crate) fn given(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whatever was given; there is something where it is required.
+    pub(crate) fn value(&self, name: &str) -> Result<&Value, ControlError> {
+        self.0.get(name).ok_or_else(|| wrong(name, "missing"))
+    }
+}
+
+/// What stands in the field of this name.
+fn kind_of(parameters: &[Parameter], name: &str) -> Result<ParameterKind, ControlError> {
+    let fields = || {
+        parameters.iter().flat_map(|parameter| {
+            let alternatives = parameter.kind.alternatives();
+            let own = (alternatives.is_empty()).then_some((parameter.name, parameter.kind));
+            let fields = alternatives.iter().map(|field| (field.name, field.kind));
+            own.into_iter().chain(fields)
+        })
+    };
+    let known = fields().find(|(known, _)| *known == name);
+    known.map(|(_, kind)| kind).ok_or_else(|| {
+        let names: Vec<_> = fields().map(|(name, _)| name).collect();
+        let there_are = if names.is_empty() {
+            "there is none".to_owned()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
+        ControlError::bad_input(format!("no parameter {name:?}; {there_are}"))
+    })
+}
+
+fn wrong(name: &str, what: &str) -> ControlError {
+    ControlError::bad_input(format!("parameter {name}: {what}"))
 }

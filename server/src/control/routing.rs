@@ -6,10 +6,10 @@ use hyper::{Method as HttpMethod, StatusCode, Uri};
 use serde_json::Value;
 
 use crate::control::{
-    arguments::Arguments,
     controls::Controls,
-    fault::Fault,
-    openapi, query,
+    error::ControlError,
+    openapi,
+    parameter::Arguments,
     verb::{Call, Method, Verb},
     verbs,
 };
@@ -26,13 +26,13 @@ pub(crate) enum Route {
 
 impl Route {
     /// What the path leads to.
-    pub(crate) fn of(uri: &Uri) -> Result<Self, Fault> {
+    pub(crate) fn of(uri: &Uri) -> Result<Self, ControlError> {
         let below = uri.path().strip_prefix("/v1/").unwrap_or_default();
         let (universe, name) = match below.strip_prefix("universes/") {
             None => (None, below),
             Some(rest) => {
                 let (universe, name) = rest.split_once('/').unwrap_or((rest, ""));
-                (Some(query::decoded(universe, false)?), name)
+                (Some(decoded(universe, false)?), name)
             }
         };
         if below == "openapi.json" {
@@ -44,13 +44,13 @@ impl Route {
         };
         let verb = verb.ok_or_else(|| {
             if let (Some(universe), Some(verb)) = (&universe, verbs::find(name)) {
-                return Fault::bad_input(format!(
+                return ControlError::bad_input(format!(
                     "{name} is about the whole server, not about universe {universe:?} alone: ask \
                      the server itself, without a universe, at /v1/{}",
                     verb.name
                 ));
             }
-            Fault::not_found(format!(
+            ControlError::not_found(format!(
                 "nothing at {:?}; GET /v1/openapi.json tells what there is",
                 uri.path()
             ))
@@ -81,7 +81,7 @@ impl Route {
         asked_at: SocketAddr,
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Value, Fault> {
+    ) -> Result<Value, ControlError> {
         let Self::Verb { verb, universe } = self else {
             return Ok(openapi::description());
         };
@@ -99,7 +99,7 @@ impl Route {
         if is_over {
             let sentence =
                 "the server has stopped: over a bug in it, or since a change cannot be kept";
-            return Err(Fault::new(StatusCode::CONFLICT, sentence));
+            return Err(ControlError::new(StatusCode::CONFLICT, sentence));
         }
         let answer = verb.handler.serve(&call).await;
         if matches!(verb.method, Method::Post) {
@@ -109,5 +109,67 @@ impl Route {
             tokio::task::yield_now().await;
         }
         answer
+    }
+}
+
+/// Names and values of a query, decoded.
+pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, ControlError> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decoded(name, true)?, decoded(value, true)?))
+        })
+        .collect()
+}
+
+/// A text with its percent signs followed; in queries a plus stands for a space.
+pub(crate) fn decoded(text: &str, plus_is_space: bool) -> Result<String, ControlError> {
+    let wrong = || ControlError::bad_input(format!("{text:?} is no UTF-8 with percent signs"));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match byte {
+            b'%' => {
+                let [high, low, behind @ ..] = rest else {
+                    return Err(wrong());
+                };
+                bytes.push(digit(*high).ok_or_else(wrong)? << 4 | digit(*low).ok_or_else(wrong)?);
+                rest = behind;
+            }
+            b'+' if plus_is_space => bytes.push(b' '),
+            byte => bytes.push(*byte),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_decoded() {
+        let pairs = pairs("path=%2Fa+b%C3%A4&&x&y=1=2").unwrap();
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(pairs, [("path", "/a bä"), ("x", ""), ("y", "1=2")]);
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_refused() {
+        for text in ["a=%", "a=%4", "a=%zz", "a=%ff", "%C3=b"] {
+            assert!(pairs(text).is_err(), "{text}");
+        }
+        assert_eq!(decoded("a+b", false).unwrap(), "a+b");
     }
 }

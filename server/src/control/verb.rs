@@ -5,7 +5,11 @@ use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    control::{arguments::Arguments, controls::Controls, fault::Fault, parameter::Parameter},
+    control::{
+        controls::Controls,
+        error::ControlError,
+        parameter::{Arguments, Parameter},
+    },
     universe::Universe,
 };
 
@@ -42,13 +46,13 @@ pub(crate) enum Handler {
     /// Done when it returns.
     AtOnce(fn(&Call) -> Outcome),
     /// Waits for something. Dropped when the client goes away or the server stops.
-    Waits(for<'a> fn(&'a Call) -> Waiting<'a>),
+    Waits(for<'a> fn(&'a Call) -> HandlerFuture<'a>),
 }
 
 /// The fields of the answer, as an object.
-pub(crate) type Outcome = Result<Value, Fault>;
+pub(crate) type Outcome = Result<Value, ControlError>;
 
-pub(crate) type Waiting<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// A request for a verb.
 #[derive(Debug)]

@@ -1,16 +1,24 @@
 //! A data directory to start from, and to leave as it is.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::Zxid;
 
-use crate::data::{
-    FOLDER,
-    error::DataDirError,
-    load::{Files, Trust, list},
-    lock::Note,
-    state::State,
+use crate::{
+    data::{
+        FOLDER, UNFINISHED,
+        error::{DataDirError, ExportError},
+        load::{self, Files, Trust, list},
+        lock::Note,
+        state::SavedState,
+        sync_folder,
+    },
+    files,
 };
 
 /// A data directory of a ZooKeeper server, version 3.4 to 3.9, to start from: its newest snapshot,
@@ -67,7 +75,7 @@ impl DataSource {
     }
 
     /// Reads it all, for servers to [start with](crate::Builder::state), or to be
-    /// [written](State::export_data) as one snapshot.
+    /// [written](SavedState::export_data) as one snapshot.
     ///
     /// Ephemerals whose session is not there are left out, as every server that starts does.
     ///
@@ -90,7 +98,7 @@ impl DataSource {
     /// # std::fs::remove_dir_all(&dir)?;
     /// # Ok(()) }
     /// ```
-    pub fn read(&self) -> Result<State, DataDirError> {
+    pub fn read(&self) -> Result<SavedState, DataDirError> {
         let settings = Settings {
             sessions_max: usize::MAX,
             tree_bytes_max: usize::MAX,
@@ -98,7 +106,7 @@ impl DataSource {
             hash_seed: crate::start::hash_seed(),
             ..Settings::default()
         };
-        Ok(State::of(&self.load(settings)?))
+        Ok(SavedState::of(&self.load(settings)?))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -145,4 +153,34 @@ impl<P: Into<PathBuf>> From<P> for DataSource {
     fn from(dir: P) -> Self {
         Self::new(dir)
     }
+}
+
+/// Writes a snapshot into a directory that has none. Gives the zxid in its name.
+pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, ExportError> {
+    let folder = dir.join(FOLDER);
+    files::create_private_dir(&folder).map_err(refused("create", &folder))?;
+    let mut entries = fs::read_dir(&folder).map_err(refused("list", &folder))?;
+    if let Some(entry) = entries.next() {
+        let path = entry.map_err(refused("list", &folder))?.path();
+        return Err(ExportError::NotEmpty { path });
+    }
+    // A zxid below zero has no name that could be found again.
+    let zxid = zxid.max(Zxid(0));
+    let path = folder.join(load::snapshot_name(zxid));
+    write(&folder, &path, snapshot).map_err(refused("write", &path))?;
+    Ok(zxid)
+}
+
+fn write(folder: &Path, path: &Path, snapshot: &[u8]) -> io::Result<()> {
+    let unfinished = folder.join(UNFINISHED);
+    let mut file = files::create_private(&unfinished)?;
+    file.write_all(snapshot)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    sync_folder(folder)
+}
+
+fn refused(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> ExportError {
+    let path = path.into();
+    move |source| ExportError::Io { what, path, source }
 }

@@ -19,11 +19,11 @@ use minikeeper_protocol::Zxid;
 
 use crate::{
     data::{
-        BUFFER_BYTES, decode,
+        BUFFER_BYTES,
         error::{DataDirError, SnapshotFault},
         log,
-        name::{self, Kind},
         snappy::Snappy,
+        snapshot_file,
     },
     files,
 };
@@ -33,7 +33,7 @@ use crate::{
 pub(crate) struct Files {
     folder: PathBuf,
     /// Newest first.
-    snapshots: Vec<(Kind, Zxid, PathBuf)>,
+    snapshots: Vec<(FileKind, Zxid, PathBuf)>,
     /// Oldest first.
     logs: Vec<(Zxid, PathBuf)>,
 }
@@ -70,8 +70,8 @@ impl Files {
         } else {
             list(log_folder)?
         };
-        all.retain(|(kind, ..)| *kind != Kind::Log);
-        logs.retain(|(kind, ..)| *kind == Kind::Log);
+        all.retain(|(kind, ..)| *kind != FileKind::Log);
+        logs.retain(|(kind, ..)| *kind == FileKind::Log);
         logs.reverse();
         Ok(Self {
             folder: folder.to_owned(),
@@ -219,7 +219,7 @@ impl Files {
 }
 
 fn read(
-    kind: Kind,
+    kind: FileKind,
     zxid: Zxid,
     path: &Path,
     settings: Settings,
@@ -227,11 +227,11 @@ fn read(
     let file = files::open_regular(path).map_err(DataDirError::io("open", path))?;
     let file = BufReader::with_capacity(BUFFER_BYTES, file);
     let input: Box<dyn Read> = match kind {
-        Kind::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-        Kind::Snappy => Box::new(BufReader::new(Snappy::new(file))),
-        Kind::Snapshot | Kind::Log => Box::new(file),
+        FileKind::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        FileKind::Snappy => Box::new(BufReader::new(Snappy::new(file))),
+        FileKind::Snapshot | FileKind::Log => Box::new(file),
     };
-    decode::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
+    snapshot_file::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
         // Compressed bytes that make no sense are damage, a disk that fails is not.
         SnapshotFault::Io(source) if !is_damage(&source) => DataDirError::Io {
             what: "read",
@@ -252,14 +252,81 @@ fn is_damage(error: &io::Error) -> bool {
 }
 
 /// The original's files in a folder, newest first.
-pub(crate) fn list(folder: &Path) -> io::Result<Vec<(Kind, Zxid, PathBuf)>> {
+pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if let Some((kind, zxid)) = entry.file_name().to_str().and_then(name::parse) {
+        if let Some((kind, zxid)) = entry.file_name().to_str().and_then(parse_name) {
             files.push((kind, zxid, entry.path()));
         }
     }
     files.sort_by(|(_, a, a_path), (_, b, b_path)| (b, b_path).cmp(&(a, a_path)));
     Ok(files)
+}
+
+/// What a file of the original's data directory is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FileKind {
+    Snapshot,
+    /// A snapshot, compressed.
+    Gzip,
+    /// A snapshot, compressed.
+    Snappy,
+    Log,
+}
+
+/// What a file is, and the zxid in its name; `None` if it is none of the original's.
+pub(crate) fn parse_name(name: &str) -> Option<(FileKind, Zxid)> {
+    let (kind, rest) = name.split_once('.')?;
+    let (zxid, kind) = match (kind, rest.split_once('.')) {
+        ("snapshot", None) => (rest, FileKind::Snapshot),
+        ("snapshot", Some((zxid, "gz"))) => (zxid, FileKind::Gzip),
+        ("snapshot", Some((zxid, "snappy"))) => (zxid, FileKind::Snappy),
+        ("log", None) => (rest, FileKind::Log),
+        _ => return None,
+    };
+    if !zxid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    i64::from_str_radix(zxid, 16)
+        .ok()
+        .map(|zxid| (kind, Zxid(zxid)))
+}
+
+/// The name of a snapshot; its zxid is not below zero, or the name could not be read again.
+pub(crate) fn snapshot_name(zxid: Zxid) -> String {
+    format!("snapshot.{:x}", zxid.0)
+}
+
+/// The name of the log that begins with this change.
+pub(crate) fn log_name(zxid: Zxid) -> String {
+    format!("log.{:x}", zxid.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_original_are_known() {
+        for (name, expected) in [
+            ("snapshot.0", Some((FileKind::Snapshot, Zxid(0)))),
+            ("snapshot.1a2B", Some((FileKind::Snapshot, Zxid(0x1a2b)))),
+            ("snapshot.5.gz", Some((FileKind::Gzip, Zxid(5)))),
+            ("snapshot.5.snappy", Some((FileKind::Snappy, Zxid(5)))),
+            ("log.7", Some((FileKind::Log, Zxid(7)))),
+            ("snapshot.", None),
+            ("snapshot.+5", None),
+            ("snapshot.-5", None),
+            ("snapshot.5.new", None),
+            ("snapshot.ffffffffffffffff", None),
+            ("snapshot", None),
+            ("log.7.gz", None),
+            ("acceptedEpoch", None),
+        ] {
+            assert_eq!(parse_name(name), expected, "{name}");
+        }
+        assert_eq!(snapshot_name(Zxid(0x1a2b)), "snapshot.1a2b");
+        assert_eq!(log_name(Zxid(0x1a2b)), "log.1a2b");
+    }
 }

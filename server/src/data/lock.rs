@@ -131,7 +131,7 @@ fn boot() -> String {
     text.trim().to_owned()
 }
 
-/// Held until dropped.
+/// NoteFile until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
@@ -144,12 +144,12 @@ pub(crate) struct Lock {
     _folder: File,
     /// What the last server has noted.
     found: Note,
-    held: Mutex<Held>,
+    held: Mutex<NoteFile>,
 }
 
 /// The file and what stands in it.
 #[derive(Debug)]
-struct Held {
+struct NoteFile {
     /// `None` until there is something to note: looking at a directory changes nothing in it.
     file: Option<File>,
     note: Note,
@@ -173,7 +173,7 @@ impl Lock {
             _dir: opened,
             place: files::Identity::of(folder).ok(),
             _folder: File::open(folder).map_err(DataDirError::io("open", folder))?,
-            held: Mutex::new(Held {
+            held: Mutex::new(NoteFile {
                 file: None,
                 note: found.clone(),
                 state: SAVED,
@@ -187,7 +187,7 @@ impl Lock {
     }
 
     /// Opens and locks the file.
-    fn hold(&self, held: &mut Held) -> Result<(), DataDirError> {
+    fn hold(&self, held: &mut NoteFile) -> Result<(), DataDirError> {
         let path = &self.path;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -292,7 +292,7 @@ impl Lock {
     }
 }
 
-impl Held {
+impl NoteFile {
     /// Writes the whole note over the one before it, which has the same length.
     fn write(&self) -> io::Result<()> {
         let Some(file) = &self.file else {

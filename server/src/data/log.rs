@@ -27,7 +27,7 @@ use crate::{
     data::{
         BUFFER_BYTES,
         error::{DataDirError, SnapshotFault as Fault},
-        format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+        snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
         source::{Damage, Decoded, Source},
         txn::{self, TxnHead},
     },

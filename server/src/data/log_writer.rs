@@ -20,10 +20,11 @@ use tokio::sync::Notify;
 use crate::{
     data::{
         error::SaveError,
-        format::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+        load,
         lock::Lock,
-        name, sync_folder,
-        txn_encode::Entry,
+        snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
+        sync_folder,
+        txn::TxnEntry,
     },
     files,
 };
@@ -61,7 +62,7 @@ pub(crate) struct LogWriter {
     /// Made with the first change.
     file: Option<(File, PathBuf)>,
     /// The changes of the newest zxid, of which there may be more.
-    entry: Entry,
+    entry: TxnEntry,
     /// Whole entries that are to be written.
     out: Vec<u8>,
     /// The first of them.
@@ -94,7 +95,7 @@ impl LogWriter {
             looked_ms: 0,
             written: 0,
             file: None,
-            entry: Entry::default(),
+            entry: TxnEntry::default(),
             out: Vec::new(),
             first: None,
             last,
@@ -207,7 +208,7 @@ impl LogWriter {
         let (file, path) = match &mut self.file {
             Some(open) => open,
             file => {
-                let path = self.folder.join(name::of_log(first));
+                let path = self.folder.join(load::log_name(first));
                 let made = create(&path, self.settings.syncs.then_some(&self.folder));
                 let made = made.map_err(|source| SaveError::Log {
                     path: path.clone(),

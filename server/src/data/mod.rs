@@ -7,25 +7,19 @@
 //! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog`.
 
 mod data_source;
-mod decode;
-mod encode;
 mod error;
-mod export;
-mod format;
 mod load;
 mod lock;
 mod log;
 mod log_writer;
-mod name;
 pub(crate) mod saves;
-pub(crate) mod saving;
 mod snappy;
+mod snapshot_file;
 mod source;
 mod state;
 #[cfg(test)]
 mod tests;
 mod txn;
-mod txn_encode;
 
 use std::{
     fs::{self, File},
@@ -39,15 +33,14 @@ use minikeeper_protocol::Zxid;
 use tokio::sync::Notify;
 
 pub use self::data_source::DataSource;
+pub(crate) use self::data_source::export;
 pub(crate) use self::error::BeginError;
 pub use self::error::{DataDirError, ExportError, SaveError, SnapshotFault};
-pub(crate) use self::export::export;
 pub(crate) use self::log_writer::{LogSettings, LogWriter};
-pub use self::state::State;
+pub use self::state::SavedState;
 use self::{
-    load::{Files, Trust, list},
+    load::{FileKind, Files, Trust, list},
     lock::Lock,
-    name::Kind,
 };
 use crate::files;
 
@@ -199,7 +192,7 @@ impl DataDir {
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<u64, SaveError> {
         self.check_place()?;
-        let path = self.folder.join(name::of_snapshot(zxid));
+        let path = self.folder.join(load::snapshot_name(zxid));
         let failed = |source| SaveError::Io {
             path: path.clone(),
             source,
@@ -257,9 +250,9 @@ impl DataDir {
         let (logs, snapshots): (Vec<_>, Vec<_>) = files
             .into_iter()
             .filter(|(kind, _, path)| {
-                matches!(kind, Kind::Snapshot | Kind::Log) && log::is_ours(path)
+                matches!(kind, FileKind::Snapshot | FileKind::Log) && log::is_ours(path)
             })
-            .partition(|(kind, ..)| *kind == Kind::Log);
+            .partition(|(kind, ..)| *kind == FileKind::Log);
         let Some((_, oldest, _)) = snapshots.iter().take(KEPT).next_back().cloned() else {
             return;
         };
@@ -288,7 +281,7 @@ pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
 
 /// Writes a state as it is looked at.
 pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
-    encode::encode(image, out)
+    snapshot_file::encode(image, out)
 }
 
 /// A rename is durable once its folder is.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 
 use adler2::Adler32;
 
-use crate::data::{error::SnapshotFault as Fault, format::END};
+use crate::data::{error::SnapshotFault as Fault, snapshot_file::END};
 
 /// How much of a claimed length is believed before the bytes are there.
 const BELIEVED: usize = 1 << 16;

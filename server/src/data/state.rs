@@ -6,8 +6,9 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::Zxid;
 
 use crate::data::{
-    self, decode,
+    self,
     error::{ExportError, SnapshotFault},
+    snapshot_file,
 };
 
 /// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state) and
@@ -30,12 +31,12 @@ use crate::data::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct State {
+pub struct SavedState {
     zxid: Zxid,
     snapshot: Arc<[u8]>,
 }
 
-impl State {
+impl SavedState {
     pub(crate) fn of(engine: &Engine) -> Self {
         Self {
             zxid: engine.zxid(),
@@ -59,14 +60,14 @@ impl State {
     }
 
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, SnapshotFault> {
-        let engine = decode::decode(&*self.snapshot, settings, self.zxid);
+        let engine = snapshot_file::decode(&*self.snapshot, settings, self.zxid);
         engine.map_err(|damage| damage.fault)
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State")
+        f.debug_struct("SavedState")
             .field("zxid", &self.zxid)
             .field("bytes", &self.snapshot.len())
             .finish()

@@ -6,11 +6,11 @@ pub(crate) const GLOB_BYTES_MAX: usize = 1_024;
 /// A pattern, taken apart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glob {
-    tokens: Vec<Token>,
+    tokens: Vec<GlobToken>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Token {
+enum GlobToken {
     Byte(u8),
     /// Any number of bytes but no slash.
     Name,
@@ -35,9 +35,9 @@ impl Glob {
         let mut rest = pattern.as_bytes();
         while let Some((&first, behind)) = rest.split_first() {
             let (token, behind) = match (first, behind.split_first()) {
-                (b'*', Some((b'*', behind))) => (Token::Any, behind),
-                (b'*', _) => (Token::Name, behind),
-                (byte, _) => (Token::Byte(byte), behind),
+                (b'*', Some((b'*', behind))) => (GlobToken::Any, behind),
+                (b'*', _) => (GlobToken::Name, behind),
+                (byte, _) => (GlobToken::Byte(byte), behind),
             };
             tokens.push(token);
             rest = behind;
@@ -61,10 +61,10 @@ impl Glob {
                     continue;
                 }
                 match token {
-                    Token::Byte(wanted) if *wanted == byte => next[index + 1] = true,
-                    Token::Name if byte != b'/' => next[index] = true,
-                    Token::Any => next[index] = true,
-                    Token::Byte(_) | Token::Name => {}
+                    GlobToken::Byte(wanted) if *wanted == byte => next[index + 1] = true,
+                    GlobToken::Name if byte != b'/' => next[index] = true,
+                    GlobToken::Any => next[index] = true,
+                    GlobToken::Byte(_) | GlobToken::Name => {}
                 }
             }
             self.pass_stars(&mut next);
@@ -76,7 +76,7 @@ impl Glob {
     /// A star may stand for nothing.
     fn pass_stars(&self, at: &mut [bool]) {
         for (index, token) in self.tokens.iter().enumerate() {
-            if at[index] && !matches!(token, Token::Byte(_)) {
+            if at[index] && !matches!(token, GlobToken::Byte(_)) {
                 at[index + 1] = true;
             }
         }

@@ -5,9 +5,7 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 2.1, 2.2, 6.2 and 6.5.
 
-mod faulty;
-
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc, task::Waker, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use minikeeper_engine::{ConnId, Input};
@@ -15,22 +13,24 @@ use minikeeper_protocol::{
     ConnectRequest, DecodeError, FrameError, OpCode, Reader, Request, RequestHeader, frame,
 };
 
-#[cfg(feature = "control")]
-use crate::control::first_bytes;
 use crate::{
     admin::four_letter::words,
+    faults::{Verdict, action::FaultAction, delayed::Delayed},
     net::{
-        limits::{self, Breach},
-        pending_input::Rest,
+        limits::{self, Breach, Held},
         scratch::{READ_BYTES, Scratch},
     },
     turn::{
-        batch::Batch,
+        fault_turn::{self, FaultedRequest},
         outbox::{Close, Outbox},
         stats::Peer,
+        turns::Batch,
     },
     universe::state::Shared,
 };
+
+#[cfg(feature = "control")]
+use crate::control::handover;
 
 /// The longest handshake: one has 45 bytes, of which a password takes 16, and nothing in it has a
 /// reason to be longer. Whoever has said nothing else yet can have no more kept. Unit: bytes.
@@ -38,7 +38,7 @@ const HANDSHAKE_BYTES_MAX: usize = 8 << 10;
 
 /// Why the connection itself wants to close.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum CloseCause {
     /// The length in front of a frame cannot be followed.
     Frame(FrameError),
     /// The length in front of a handshake cannot be followed.
@@ -56,7 +56,7 @@ pub(crate) enum Fault {
     Http,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for CloseCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Frame(error @ FrameError::TooLong { .. }) => {
@@ -84,7 +84,7 @@ pub(crate) enum Flow {
     /// A fault delays a request; nothing is read or served until then. Events may come.
     Delayed,
     /// Write what there is, then close.
-    Close(Fault),
+    Close(CloseCause),
 }
 
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(crate) struct Connection {
     /// Whether it was told a zxid of the server's own universe.
     pub(crate) has_seen_root: bool,
     /// Input that has not been served. Behind a pointer, as few connections have some.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<PendingInput>>,
 }
 
 impl Connection {
@@ -140,12 +140,12 @@ impl Connection {
         let read_ms = self.read_ms();
         let (mut flow, served) = self.serve(&batch, read_ms, scratch);
         #[cfg(feature = "control")]
-        if matches!(flow, Flow::Close(Fault::Http)) {
+        if matches!(flow, Flow::Close(CloseCause::Http)) {
             self.keep_http(&batch);
         }
         let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
         if has_more && !matches!(flow, Flow::Close(_)) {
-            let mut rest = Box::<Rest>::default();
+            let mut rest = Box::<PendingInput>::default();
             rest.bytes.extend_from_slice(&batch[served..]);
             rest.read_ms = read_ms;
             flow = self.keep(rest, flow);
@@ -188,7 +188,7 @@ impl Connection {
         rest.read_ms = rest.read_ms.or_else(|| self.read_ms());
         let (flow, served) = self.serve(&batch, rest.read_ms, scratch);
         #[cfg(feature = "control")]
-        if matches!(flow, Flow::Close(Fault::Http)) {
+        if matches!(flow, Flow::Close(CloseCause::Http)) {
             self.keep_http(&batch);
         }
         let has_more = served < batch.len() || matches!(flow, Flow::Delayed);
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Keeps what could not be served, if the limits allow it.
-    fn keep(&mut self, mut rest: Box<Rest>, flow: Flow) -> Flow {
+    fn keep(&mut self, mut rest: Box<PendingInput>, flow: Flow) -> Flow {
         if flow == Flow::Continue {
             // Part of a frame: it comes when its last byte does.
             rest.read_ms = None;
@@ -226,7 +226,7 @@ impl Connection {
                 self.rest = Some(rest);
                 flow
             }
-            Err(breach) => Flow::Close(Fault::Limit(breach)),
+            Err(breach) => Flow::Close(CloseCause::Limit(breach)),
         }
     }
 
@@ -234,12 +234,12 @@ impl Connection {
     #[cfg(feature = "control")]
     #[cold]
     fn keep_http(&mut self, batch: &Bytes) {
-        let mut rest = Box::<Rest>::default();
+        let mut rest = Box::<PendingInput>::default();
         rest.bytes.extend_from_slice(batch);
         self.rest = Some(rest);
     }
 
-    /// What was read, after [`Fault::Http`].
+    /// What was read, after [`CloseCause::Http`].
     #[cfg(feature = "control")]
     pub(crate) fn take_read(&mut self) -> BytesMut {
         self.rest.take().map(|rest| rest.bytes).unwrap_or_default()
@@ -349,7 +349,7 @@ impl Connection {
                 served = scratch.ends[leftover.applied - 1];
             }
             if let Some(why) = leftover.close {
-                return (Flow::Close(Fault::Told(why)), served);
+                return (Flow::Close(CloseCause::Told(why)), served);
             }
             if !all_applied {
                 return (Flow::Full, served);
@@ -372,42 +372,44 @@ impl Connection {
         batch: &Bytes,
         start: usize,
         scratch: &mut Scratch,
-    ) -> Result<Option<usize>, Fault> {
+    ) -> Result<Option<usize>, CloseCause> {
         if !self.is_open
             && let Some(word) = words::find(&batch[start..])
         {
             let answer = words::answer(word, &batch[start..], &self.shared, self.id);
             scratch.out.extend_from_slice(answer.as_bytes());
-            return Err(Fault::FourLetterWord);
+            return Err(CloseCause::FourLetterWord);
         }
         #[cfg(feature = "control")]
         if !self.is_open
             && self.shared.config.control.is_enabled
-            && first_bytes::are_http(&batch[start..])
+            && handover::are_http(&batch[start..])
         {
-            return Err(Fault::Http);
+            return Err(CloseCause::Http);
         }
         let bytes_max = self.shared.config.frame_bytes_max;
         let found = if self.is_open {
-            frame::next(&batch[start..], bytes_max).map_err(Fault::Frame)
+            frame::next(&batch[start..], bytes_max).map_err(CloseCause::Frame)
         } else {
             let bytes_max = bytes_max.min(HANDSHAKE_BYTES_MAX);
-            frame::next(&batch[start..], bytes_max).map_err(Fault::Handshake)
+            frame::next(&batch[start..], bytes_max).map_err(CloseCause::Handshake)
         };
         let Some(body) = found? else {
             return Ok(None);
         };
         let Shared { limits, config, .. } = &*self.shared;
         let length = body.len();
-        limits.admit_request(config, length).map_err(Fault::Limit)?;
+        limits
+            .admit_request(config, length)
+            .map_err(CloseCause::Limit)?;
         let (body_start, end) = (start + body.start, start + body.end);
         let mut reader = Reader::window(batch, body_start..end);
         if self.is_open {
-            decode(self.id, &mut reader, &mut scratch.inputs).map_err(Fault::Message)?;
+            decode(self.id, &mut reader, &mut scratch.inputs).map_err(CloseCause::Message)?;
         } else {
-            let hello = ConnectRequest::decode(&mut reader).map_err(Fault::Message)?;
+            let hello = ConnectRequest::decode(&mut reader).map_err(CloseCause::Message)?;
             let now_ms = || self.shared.turns.clock().elapsed_ms();
-            limits.admit(config, now_ms).map_err(Fault::Limit)?;
+            limits.admit(config, now_ms).map_err(CloseCause::Limit)?;
             self.is_open = true;
             self.outbox.set_open();
             scratch.inputs.push(Input::Connect {
@@ -465,5 +467,138 @@ impl Drop for Connection {
             }
         }
         self.shared.turns.unregister(self.id, self.is_left);
+    }
+}
+
+/// Part of a frame, or frames that wait for the writer. Exists only while there is some.
+#[derive(Debug, Default)]
+pub(crate) struct PendingInput {
+    pub(crate) bytes: BytesMut,
+    /// When the whole frames in it were read, in milliseconds since the start; `None` if there are
+    /// none, or if nobody asks.
+    pub(crate) read_ms: Option<u64>,
+    /// Whether it waits for a request in front of it that a fault delays.
+    pub(crate) is_delayed: bool,
+    /// What it counts against the limits.
+    pub(crate) held: Held,
+}
+
+impl Connection {
+    /// Serves the one request that was taken, from this frame, as faults will have it.
+    ///
+    /// Out of the way of [`Connection::serve`], which stays as short as it is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn serve_with_faults(
+        &mut self,
+        batch: &Bytes,
+        frame: Range<usize>,
+        read_ms: Option<u64>,
+        arrived_ms: &mut Option<u64>,
+        scratch: &mut Scratch,
+    ) -> Flow {
+        let mut input = scratch.inputs.pop().expect("a frame is an input");
+        let mut verdict = fault_turn::judge(&self.shared, self.id, &input, 0);
+        while let Some(Verdict {
+            rule,
+            action: FaultAction::Delay(by),
+            hits,
+        }) = verdict
+        {
+            match self.delay(input, batch, frame.clone(), rule, by) {
+                Ok(None) => {
+                    hits.hit();
+                    return Flow::Delayed;
+                }
+                // Removed this very moment.
+                Ok(Some(back)) => input = back,
+                Err(why) => return Flow::Close(why),
+            }
+            verdict = fault_turn::judge(&self.shared, self.id, &input, rule);
+        }
+        if verdict.is_none() && self.is_too_late(read_ms) {
+            limits::throttle(std::slice::from_mut(&mut input));
+            let Shared { limits, config, .. } = &*self.shared;
+            limits.throttled(config, std::slice::from_ref(&input));
+        }
+        let request = FaultedRequest {
+            conn: self.id,
+            input,
+            length: frame.len(),
+            arrived_ms: *arrived_ms,
+            late: None,
+        };
+        let Scratch { out, wakes, .. } = scratch;
+        let leftover = fault_turn::serve(&self.shared, verdict, request, out, wakes);
+        arrived_ms.get_or_insert(leftover.began_ms);
+        match leftover.close {
+            Some(why) => Flow::Close(CloseCause::Told(why)),
+            None if out.len() > self.shared.config.write_backlog_bytes_max => Flow::Full,
+            None => Flow::Continue,
+        }
+    }
+
+    /// Has a request served later; gives it back if it will not be.
+    ///
+    /// Its slices keep all that came with the same read in memory, which is counted.
+    fn delay(
+        &self,
+        input: Input,
+        batch: &Bytes,
+        frame: Range<usize>,
+        rule: u64,
+        by: Duration,
+    ) -> Result<Option<Input>, CloseCause> {
+        let mut held = Held::default();
+        let Shared { limits, config, .. } = &*self.shared;
+        let memory_bytes = batch.len().max(READ_BYTES);
+        limits
+            .hold(config, &mut held, memory_bytes, &batch[frame.clone()])
+            .map_err(CloseCause::Limit)?;
+        let delayed = Delayed {
+            conn: self.id,
+            outbox: self.outbox.clone(),
+            input,
+            length: frame.len(),
+            rule,
+            held,
+            kept: None,
+            writer: None,
+        };
+        Ok(match fault_turn::delay(&self.shared, by, delayed) {
+            Ok(()) => None,
+            Err(mut delayed) => {
+                limits.release(&mut delayed.held);
+                Some(delayed.input)
+            }
+        })
+    }
+
+    /// Whether nothing is read or served until a request has been.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && self.outbox.is_delayed()
+    }
+
+    /// Whether it has been served since that was looked at.
+    pub(crate) fn is_delay_over(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && !self.outbox.is_delayed()
+    }
+
+    /// Whether a client inside the process has to wait before it writes more: as much waits
+    /// behind a delayed request as one read would take. It is woken when that is served.
+    #[cold]
+    pub(crate) fn is_write_delayed(&self, waker: &Waker) -> bool {
+        let waiting = self.rest.as_ref().map_or(0, |rest| rest.bytes.len());
+        self.is_delayed()
+            && waiting >= READ_BYTES
+            && self.shared.turns.faults.wait_to_write(&self.outbox, waker)
+    }
+
+    /// The client is gone; what it has sent and what is delayed is still served.
+    pub(crate) fn finish(self) {
+        if self.is_delayed() {
+            let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+            drop(shared.turns.faults.keep_until_served(&outbox, self));
+        }
     }
 }

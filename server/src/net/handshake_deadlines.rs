@@ -16,13 +16,13 @@ use crate::turn::{
 
 /// Connections that still owe their handshake, oldest first: all have the same time to do it.
 #[derive(Debug)]
-pub(crate) struct Fresh {
+pub(crate) struct HandshakeDeadlines {
     timeout_ms: u64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingHandshake>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingHandshake {
     /// Deadline and connection.
     queue: VecDeque<(u64, Weak<Outbox>)>,
     /// The length at which those that are done or gone are looked for in the middle too.
@@ -32,11 +32,11 @@ struct Waiting {
 /// The first length worth a sweep.
 const SWEEP_MIN: usize = 1_024;
 
-impl Fresh {
+impl HandshakeDeadlines {
     pub(crate) fn new(timeout_ms: u64) -> Self {
         Self {
             timeout_ms,
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(PendingHandshake {
                 queue: VecDeque::new(),
                 sweep_at: SWEEP_MIN,
             }),
@@ -46,7 +46,7 @@ impl Fresh {
     pub(crate) fn add(&self, outbox: &Arc<Outbox>, turns: &Turns) {
         let deadline_ms = turns.clock().elapsed_ms().saturating_add(self.timeout_ms);
         let mut waiting = self.waiting.lock();
-        let Waiting { queue, sweep_at } = &mut *waiting;
+        let PendingHandshake { queue, sweep_at } = &mut *waiting;
         // Those at the front that are done or gone need not wait for their time; the others
         // must not pile up behind one that is slow, on a clock that may not move.
         while queue

@@ -46,7 +46,7 @@ impl LocalStream {
         let is_refused = shared.turns.faults.are_set() && shared.turns.faults.refuse(&Peer::Local);
         let connection = (!is_refused).then(|| {
             let connection = Connection::new(Arc::clone(shared), Peer::Local);
-            shared.fresh.add(&connection.outbox, &shared.turns);
+            shared.handshakes.add(&connection.outbox, &shared.turns);
             connection
         });
         Self {

@@ -1,11 +1,21 @@
 //! Whether a server can be reached: its listening tasks, and how there come to be some again.
 
-use std::{fmt, net::SocketAddr, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::start::StartError;
+use crate::{
+    config::Config,
+    net::{listener, socket::SocketTask, stream::Stream},
+    start::StartError,
+    turn::time_control,
+    universe::state::Shared,
+};
 
 /// What listens already; called, it accepts.
 pub(crate) type Serve = Box<dyn FnOnce() -> Vec<JoinHandle<()>> + Send>;
@@ -14,7 +24,7 @@ type Bind = Arc<dyn Fn() -> Result<Serve, StartError> + Send + Sync>;
 
 /// What runs while a server is up.
 #[derive(Default)]
-pub(crate) struct Door {
+pub(crate) struct Reachability {
     inner: Mutex<Inner>,
 }
 
@@ -59,7 +69,7 @@ pub(crate) enum Found {
     Stopped,
 }
 
-impl Door {
+impl Reachability {
     /// Says how the server listens again once it is down.
     pub(crate) fn hang(
         &self,
@@ -138,14 +148,14 @@ impl State {
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Reachability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.inner.lock().state {
             State::Up(_) => "up",
             State::Down(_) => "down",
             State::Stopped => "stopped",
         };
-        f.debug_tuple("Door").field(&state).finish()
+        f.debug_tuple("Reachability").field(&state).finish()
     }
 }
 
@@ -153,4 +163,86 @@ fn abort(tasks: &[JoinHandle<()>]) {
     for task in tasks {
         task.abort();
     }
+}
+
+/// Sockets that listen, before anybody accepts.
+pub(crate) struct Listeners {
+    plain: Option<TcpListener>,
+    #[cfg(feature = "tls")]
+    secure: Option<(TcpListener, tokio_rustls::TlsAcceptor)>,
+}
+
+impl Listeners {
+    /// Listens where the settings say, and writes the real ports there.
+    pub(crate) fn bind(config: &mut Config) -> Result<Self, StartError> {
+        let plain = if config.has_plain_port() {
+            let (listener, address) = bind(config.listen, config)?;
+            config.listen = address;
+            Some(listener)
+        } else {
+            None
+        };
+        #[cfg(feature = "tls")]
+        let secure = match config.secure_listen {
+            None => None,
+            Some(wanted) => {
+                let acceptor = crate::net::tls::acceptor(config)?;
+                let (listener, address) = bind(wanted, config)?;
+                config.secure_listen = Some(address);
+                tracing::info!(%address, "listening for TLS");
+                Some((listener, acceptor))
+            }
+        };
+        Ok(Self {
+            plain,
+            #[cfg(feature = "tls")]
+            secure,
+        })
+    }
+
+    /// Accepts from here on, on the calling runtime; time passes too.
+    /// `spawn` starts the task of a connection.
+    pub(crate) fn serve(
+        self,
+        shared: &Arc<Shared>,
+        spawn: &(impl Fn(SocketTask, IpAddr) + Clone + Send + 'static),
+    ) -> Vec<JoinHandle<()>> {
+        let mut tasks = Vec::new();
+        if let Some(listener) = self.plain {
+            tracing::info!(address = %shared.config.listen, "listening");
+            tasks.push(tokio::spawn(listener::accept(
+                listener,
+                Arc::clone(shared),
+                Stream::Plain,
+                spawn.clone(),
+            )));
+        }
+        #[cfg(feature = "tls")]
+        if let Some((listener, acceptor)) = self.secure {
+            let wrap = move |stream| {
+                Stream::Tls(Box::new(crate::net::tls::TlsStream::accept(
+                    &acceptor, stream,
+                )))
+            };
+            tasks.push(tokio::spawn(listener::accept(
+                listener,
+                Arc::clone(shared),
+                wrap,
+                spawn.clone(),
+            )));
+        }
+        tasks.push(tokio::spawn(time_control::run(Arc::clone(shared))));
+        tasks
+    }
+}
+
+/// Listens; says where, the real port included.
+pub(crate) fn bind(
+    address: SocketAddr,
+    config: &Config,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |source| StartError::Listen { address, source };
+    let listener = listener::bind(address, config.listen_backlog).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
 }

@@ -15,8 +15,8 @@ use std::{
 
 use crate::{
     net::{
-        connection::{Connection, Fault, Flow},
-        open_connections::Slot,
+        connection::{CloseCause, Connection, Flow},
+        listener::Slot,
         scratch::Scratch,
         stream::Stream,
     },
@@ -56,7 +56,7 @@ struct Unsent {
 /// How the connection ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    Fault(Fault),
+    CloseCause(CloseCause),
     /// The client closed its side.
     Eof,
     /// The socket failed.
@@ -68,7 +68,7 @@ impl End {
     /// Whether somebody else has to go on with the socket.
     pub(crate) const fn is_http(&self) -> bool {
         #[cfg(feature = "control")]
-        if matches!(self, Self::Fault(Fault::Http)) {
+        if matches!(self, Self::CloseCause(CloseCause::Http)) {
             return true;
         }
         false
@@ -78,7 +78,7 @@ impl End {
 impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Fault(fault) => fault.fmt(f),
+            Self::CloseCause(fault) => fault.fmt(f),
             Self::Eof => f.write_str("closed by the client"),
             Self::Lost(kind) => kind.fmt(f),
         }
@@ -88,7 +88,7 @@ impl std::fmt::Display for End {
 impl SocketTask {
     pub(crate) fn new(shared: &Arc<Shared>, stream: Stream, peer: Peer, slot: Slot) -> Self {
         let connection = Connection::new(Arc::clone(shared), peer);
-        shared.fresh.add(&connection.outbox, &shared.turns);
+        shared.handshakes.add(&connection.outbox, &shared.turns);
         Self {
             connection,
             stream,
@@ -121,7 +121,7 @@ impl SocketTask {
                 Poll::Pending => {
                     return match self.connection.outbox.register_close(cx.waker()) {
                         None => Poll::Pending,
-                        Some(why) => Poll::Ready(End::Fault(Fault::Told(why))),
+                        Some(why) => Poll::Ready(End::CloseCause(CloseCause::Told(why))),
                     };
                 }
             }
@@ -208,14 +208,14 @@ impl SocketTask {
             }
             Poll::Pending => match outbox.register_close(cx.waker()) {
                 None => Poll::Pending,
-                Some(why) => Poll::Ready(Err(End::Fault(Fault::Told(why)))),
+                Some(why) => Poll::Ready(Err(End::CloseCause(CloseCause::Told(why)))),
             },
         }
     }
 
     /// To those who wait until clients have been told.
     fn tell_written(&self) {
-        let heed = &self.connection.shared.turns.heed;
+        let heed = &self.connection.shared.turns.activity;
         if heed.is_wanted() {
             heed.tell_written();
         }
@@ -247,13 +247,13 @@ impl SocketTask {
         if self.unsent.is_none()
             && let Some(why) = self.connection.outbox.drain(&mut scratch.out)
         {
-            self.closing = Some(Box::new(End::Fault(Fault::Told(why))));
+            self.closing = Some(Box::new(End::CloseCause(CloseCause::Told(why))));
         }
     }
 
     fn follow(&mut self, flow: Flow) {
         if let Flow::Close(fault) = flow {
-            self.closing = Some(Box::new(End::Fault(fault)));
+            self.closing = Some(Box::new(End::CloseCause(fault)));
         }
     }
 

@@ -8,10 +8,10 @@ use crate::config::Config;
 
 /// The tokens that are there. Asked only while the limit is on.
 #[derive(Debug, Default)]
-pub(crate) struct Throttle(Mutex<Option<Bucket>>);
+pub(crate) struct Throttle(Mutex<Option<TokenBucket>>);
 
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     tokens: u64,
     /// When it was filled last, in milliseconds since the start.
     filled_ms: u64,
@@ -31,7 +31,7 @@ impl Throttle {
         let fill_ms = fill_ms.unwrap_or(u64::MAX).max(1);
         let fill_count = u64::from(config.connection_throttle_fill_count);
         let mut bucket = self.0.lock();
-        let bucket = bucket.get_or_insert(Bucket {
+        let bucket = bucket.get_or_insert(TokenBucket {
             tokens: tokens_max,
             filled_ms: 0,
         });

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, futures::Notified};
 
 /// While nobody waits, a turn pays one relaxed load for it.
 #[derive(Debug, Default)]
-pub(crate) struct Heed {
+pub(crate) struct Activity {
     waiting: AtomicUsize,
     /// A turn that was more than pings is over.
     turned: Notify,
@@ -18,14 +18,14 @@ pub(crate) struct Heed {
 
 /// Somebody waits, until dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a>(&'a Heed);
+pub(crate) struct ActivityWaiter<'a>(&'a Activity);
 
-impl Heed {
+impl Activity {
     /// Begins to wait. Whoever looks at the state after this, under the engine lock, misses no
     /// turn that comes after the look.
-    pub(crate) fn wait(&self) -> Waiting<'_> {
+    pub(crate) fn wait(&self) -> ActivityWaiter<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(self)
+        ActivityWaiter(self)
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
@@ -61,7 +61,7 @@ impl Heed {
     }
 }
 
-impl Waiting<'_> {
+impl ActivityWaiter<'_> {
     /// Resolves at the end of the first turn from now on, pings apart.
     pub(crate) fn turned(&self) -> Notified<'_> {
         self.0.turned.notified()
@@ -73,7 +73,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ActivityWaiter<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

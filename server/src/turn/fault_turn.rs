@@ -13,17 +13,16 @@ use crate::{
         rule::{HeldEvent, Subject},
     },
     turn::{
-        batch::{Batch, Leftover},
         effects::TurnEffects,
         outbox::{Close, Outbox},
-        turns::Turns,
+        turns::{Batch, Leftover, Turns},
     },
     universe::state::Shared,
 };
 
 /// One request on its way.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct FaultedRequest {
     pub(crate) conn: ConnId,
     pub(crate) input: Input,
     /// The length of its frame. Unit: bytes.
@@ -56,7 +55,7 @@ pub(crate) fn judge(shared: &Shared, conn: ConnId, input: &Input, after: u64) ->
 pub(crate) fn serve(
     shared: &Shared,
     verdict: Option<Verdict>,
-    request: Request,
+    request: FaultedRequest,
     out: &mut Vec<u8>,
     wakes: &mut Vec<Waker>,
 ) -> Leftover {
@@ -71,11 +70,11 @@ pub(crate) fn serve(
 fn carry_out(
     shared: &Shared,
     action: Option<FaultAction>,
-    request: Request,
+    request: FaultedRequest,
     out: &mut Vec<u8>,
     wakes: &mut Vec<Waker>,
 ) -> Leftover {
-    let Request {
+    let FaultedRequest {
         conn,
         mut input,
         length,
@@ -188,7 +187,7 @@ fn serve_late(shared: &Shared, mut delayed: Delayed) {
         writer,
         ..
     } = delayed;
-    let request = Request {
+    let request = FaultedRequest {
         conn,
         input,
         length,

@@ -22,18 +22,18 @@ pub enum Failure {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct Health {
     /// Set once, by what stops the server.
     broken: AtomicBool,
     /// The first reason for that.
     failure: OnceLock<Failure>,
     /// Set while the server is down, for now or for ever.
     stopped: AtomicBool,
-    /// Wakes who waits in [`Standing::broke`].
+    /// Wakes who waits in [`Health::broke`].
     broke: Notify,
 }
 
-impl Standing {
+impl Health {
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
     }
@@ -64,5 +64,30 @@ impl Standing {
 
     pub(crate) fn set_stopped(&self, is_stopped: bool) {
         self.stopped.store(is_stopped, Ordering::Release);
+    }
+}
+
+/// Calls `stop` when it is dropped by a panic.
+pub(crate) struct FailStop<F: Fn()> {
+    stop: F,
+    /// Whether the thread was unwinding already when the turn began: an in-process connection is
+    /// dropped by its owner's panic, which is none of ours.
+    was_panicking: bool,
+}
+
+impl<F: Fn()> FailStop<F> {
+    pub(crate) fn watch(stop: F) -> Self {
+        Self {
+            stop,
+            was_panicking: std::thread::panicking(),
+        }
+    }
+}
+
+impl<F: Fn()> Drop for FailStop<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.was_panicking {
+            (self.stop)();
+        }
     }
 }

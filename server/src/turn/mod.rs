@@ -1,11 +1,8 @@
 //! Turns: each holds the engine's lock once, for everything that one connection has sent.
 
 pub(crate) mod activity;
-pub(crate) mod alarm;
-pub(crate) mod batch;
 pub(crate) mod core;
 pub(crate) mod effects;
-pub(crate) mod fail_stop;
 pub(crate) mod fault_turn;
 pub(crate) mod health;
 pub(crate) mod latency;
@@ -13,7 +10,5 @@ pub(crate) mod outbox;
 pub(crate) mod prefix_replies;
 pub(crate) mod stats;
 pub(crate) mod time_control;
-pub(crate) mod timekeeper;
 pub(crate) mod timers;
-pub(crate) mod trace;
 pub(crate) mod turns;

@@ -56,7 +56,7 @@ impl std::fmt::Display for Close {
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<OutboxState>,
     /// Whether there is something inside, so that a turn need not take the inner lock to find
     /// nothing. Changed under the inner lock only; frames are put in under the engine lock, so
     /// a turn, which holds that, sees every one of them.
@@ -77,7 +77,7 @@ pub(crate) struct Outbox {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct OutboxState {
     /// Whole frames, in the order they are to be sent. Freed when emptied.
     frames: Vec<u8>,
     /// Why the connection must close once the frames are sent.
@@ -96,7 +96,7 @@ struct Inner {
     is_stuck: bool,
 }
 
-impl Inner {
+impl OutboxState {
     /// Who is to be woken because a frame was added.
     const fn reader(&mut self) -> Option<Waker> {
         if self.is_writing {

@@ -1,12 +1,14 @@
 //! Who moves time ahead: callers by hand, one at a time, and the server itself when all are idle.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::{turn::timers, universe::state::Shared};
+
 #[derive(Debug, Default)]
-pub(crate) struct Movers {
+pub(crate) struct TimeControl {
     moving: Mutex<()>,
     /// How long all clients must have been idle, in real time, before the server moves time by
     /// itself; `None` is never.
@@ -14,7 +16,7 @@ pub(crate) struct Movers {
     changed: Notify,
 }
 
-impl Movers {
+impl TimeControl {
     /// Held by whoever moves time from deadline to deadline.
     pub(crate) fn enter(&self) -> MutexGuard<'_, ()> {
         self.moving.lock()
@@ -29,8 +31,66 @@ impl Movers {
         *self.quiet.lock()
     }
 
-    /// Waits until [`Movers::set_quiet`] is called. One task may do so.
+    /// Waits until [`TimeControl::set_quiet`] is called. One task may do so.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
+    }
+}
+
+/// How long the first word of a connection is waited for before time moves on without it.
+const GREETING: Duration = Duration::from_secs(1);
+
+/// Runs until dropped.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    tokio::join!(timers::run(&shared), auto_advance(&shared));
+}
+
+async fn auto_advance(shared: &Shared) {
+    let movers = &shared.time_control;
+    loop {
+        match movers.quiet() {
+            None => movers.changed().await,
+            Some(quiet) => {
+                tokio::select! {
+                    biased;
+                    () = movers.changed() => {}
+                    () = advance_when_idle(shared, quiet) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Waits until nobody has asked for anything for so long, moves on to the next deadline, and so
+/// on, until dropped.
+async fn advance_when_idle(shared: &Shared, quiet: Duration) {
+    let waiting = shared.turns.activity.wait();
+    loop {
+        let turned = waiting.turned();
+        tokio::select! {
+            biased;
+            () = turned => continue,
+            () = tokio::time::sleep(quiet) => {}
+        }
+        // Who has just connected is about to ask for something.
+        if shared.handshakes.is_any() {
+            let turned = waiting.turned();
+            if tokio::time::timeout(GREETING, turned).await.is_ok() {
+                continue;
+            }
+        }
+        let (turned, clock) = (waiting.turned(), shared.turns.clock());
+        let changed = clock.changed();
+        if clock.is_frozen() {
+            let _mover = shared.time_control.enter();
+            if timers::advance_to_next(shared) {
+                continue;
+            }
+        }
+        // Nothing to move on to, until something happens.
+        tokio::select! {
+            () = turned => {}
+            () = changed => {}
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! Sleeps until something is due, then takes a turn: sessions that expire, handshakes that were
 //! never finished, requests that a fault delays.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
 use crate::{
     turn::{fault_turn, turns::Jump},
     universe::state::Shared,
@@ -10,7 +14,7 @@ use crate::{
 /// server that is broken or down.
 fn next_deadline_ms(shared: &Shared, jump: Jump) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms(jump)?;
-    let handshakes = shared.fresh.next_deadline_ms();
+    let handshakes = shared.handshakes.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
     [in_engine, handshakes, delayed].into_iter().flatten().min()
 }
@@ -23,7 +27,7 @@ fn next_tick_ms(shared: &Shared) -> Option<u64> {
     let in_engine = shared
         .turns
         .inspect(minikeeper_engine::Engine::next_tick_ms);
-    let handshakes = shared.fresh.next_deadline_ms();
+    let handshakes = shared.handshakes.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
     [in_engine, handshakes, delayed].into_iter().flatten().min()
 }
@@ -31,7 +35,9 @@ fn next_tick_ms(shared: &Shared) -> Option<u64> {
 /// Does everything that is due now.
 fn tick(shared: &Shared) {
     shared.turns.tick();
-    let closed = shared.fresh.close_due(shared.turns.clock().elapsed_ms());
+    let closed = shared
+        .handshakes
+        .close_due(shared.turns.clock().elapsed_ms());
     shared.limits.expired(&shared.config, closed);
     fault_turn::serve_due(shared);
 }
@@ -84,5 +90,28 @@ pub(crate) async fn run(shared: &Shared) {
             () = rearm.notified() => {}
             () = shared.turns.clock().wait_until(deadline_ms) => tick(shared),
         }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Alarm {
+    /// What the expiry task sleeps until, in milliseconds since the start.
+    armed_ms: AtomicU64,
+    /// Wakes the expiry task when something is due earlier.
+    rearm: Notify,
+}
+
+impl Alarm {
+    /// Something is due then.
+    pub(crate) fn rearm_for(&self, deadline_ms: Option<u64>) {
+        if deadline_ms.is_some_and(|deadline| deadline < self.armed_ms.load(Ordering::Acquire)) {
+            self.rearm.notify_one();
+        }
+    }
+
+    /// Notes what the expiry task will sleep until, and gives what may wake it earlier.
+    pub(crate) fn arm(&self, deadline_ms: u64) -> &Notify {
+        self.armed_ms.store(deadline_ms, Ordering::Release);
+        &self.rearm
     }
 }

@@ -5,14 +5,10 @@
 //! The one rule behind every ordering promise: something for a connection is appended only while
 //! the engine lock is held, and a turn empties its own outbox before it applies anything.
 
-mod failing;
-mod planting;
-mod unasked;
-
 use std::{net::IpAddr, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
-use minikeeper_protocol::SessionId;
+use minikeeper_protocol::{SessionId, Zxid};
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -20,18 +16,15 @@ use crate::{
     clock::Clock,
     config::Config,
     data::{LogWriter, SaveError},
-    faults::Faults,
+    faults::{Faults, aftermath::Aftermath},
     turn::{
-        activity::Heed,
-        alarm::Alarm,
-        batch::{Batch, Leftover},
+        activity::Activity,
         core::{Core, Found, Look},
         effects::{Member, Timed, TurnEffects},
-        fail_stop::FailStop,
-        health::Standing,
+        health::{FailStop, Failure, Health},
         outbox::{self, Close, Outbox, UnsentTotal},
         stats::{ConnStats, Counters, Peer, Served},
-        trace,
+        timers::Alarm,
     },
 };
 
@@ -60,11 +53,11 @@ pub(crate) struct Turns {
     unsent: UnsentTotal,
     /// What the paths of clients begin with; empty for the server's own universe.
     prefix: String,
-    standing: Standing,
+    health: Health,
     /// For the expiry task.
     pub(crate) alarm: Alarm,
     /// For whoever waits for something to happen.
-    pub(crate) heed: Heed,
+    pub(crate) activity: Activity,
     #[cfg(feature = "planted")]
     planted: Option<crate::planted::Planted>,
 }
@@ -79,9 +72,9 @@ impl Turns {
             reply_bytes_max: config.reply_bytes_max(),
             unsent: UnsentTotal::new(config.unsent_bytes_max),
             prefix: String::new(),
-            standing: Standing::default(),
+            health: Health::default(),
             alarm: Alarm::default(),
-            heed: Heed::default(),
+            activity: Activity::default(),
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -130,7 +123,7 @@ impl Turns {
             outbox.close(Close::Broken);
             return conn;
         }
-        if self.standing.is_stopped() {
+        if self.health.is_stopped() {
             outbox.close(Close::Shutdown);
         }
         drop(core);
@@ -239,7 +232,7 @@ impl Turns {
             if leftover.close.is_some() || effects.out.len() > out_bytes_max {
                 break;
             }
-            trace::request(input, engine.zxid());
+            trace_request(input, engine.zxid());
             engine.apply(now, input, &mut effects);
             leftover.applied += 1;
             leftover.close = effects.close;
@@ -300,8 +293,8 @@ impl Turns {
         if !is_logged {
             self.stop_unlogged();
         }
-        if self.heed.is_wanted() {
-            self.heed.tell_served(batch.inputs);
+        if self.activity.is_wanted() {
+            self.activity.tell_served(batch.inputs);
         }
         leftover
     }
@@ -322,8 +315,8 @@ impl Turns {
             self.stop_unlogged();
         }
         wakes.into_iter().for_each(Waker::wake);
-        if self.heed.is_wanted() {
-            self.heed.tell_turned();
+        if self.activity.is_wanted() {
+            self.activity.tell_turned();
         }
         is_logged
     }
@@ -456,7 +449,7 @@ impl Turns {
 
     /// Closes every connection, those that come later included.
     pub(crate) fn stop(&self) {
-        self.standing.set_stopped(true);
+        self.health.set_stopped(true);
         // What they hold back is lost, and so are connections that wait for that alone.
         drop(self.faults.remove(None));
         self.close_all(Close::Shutdown);
@@ -464,7 +457,7 @@ impl Turns {
 
     /// Serves again after a stop.
     pub(crate) fn resume(&self) {
-        self.standing.set_stopped(false);
+        self.health.set_stopped(false);
         // Nothing was due meanwhile.
         self.alarm.rearm_for(Some(0));
     }
@@ -489,7 +482,7 @@ impl Turns {
 
     /// Whether nothing more is served.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.standing.is_stopped()
+        self.health.is_stopped()
     }
 
     /// Looks at the engine between two turns.
@@ -573,6 +566,193 @@ impl Turns {
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        self.standing.is_broken()
+        self.health.is_broken()
+    }
+}
+
+/// What a connection has read and wants served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) inputs: &'a [Input],
+    /// Where each of them ends among the bytes read.
+    pub(crate) ends: &'a [usize],
+    /// Where the first begins.
+    pub(crate) start: usize,
+    /// When an earlier turn began to serve what came with the same read, in milliseconds since
+    /// the start.
+    pub(crate) arrived_ms: Option<u64>,
+    /// What becomes of the output, where that is not the connection's own business.
+    pub(crate) aftermath: Option<&'a Aftermath>,
+}
+
+/// What a turn leaves behind for its connection.
+#[derive(Debug, Default)]
+pub(crate) struct Leftover {
+    /// How many of the inputs were applied; fewer than given if there was too much to write.
+    pub(crate) applied: usize,
+    /// Why the connection must close once everything is written.
+    pub(crate) close: Option<Close>,
+    /// When the turn began, in milliseconds since the start.
+    pub(crate) began_ms: u64,
+}
+
+impl Turns {
+    /// Lets time pass: expires what is due.
+    pub(crate) fn tick(&self) {
+        self.apply_unasked(&Input::Tick);
+    }
+
+    /// Ends sessions as if their time were up; how many. Found and ended under one lock.
+    pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
+        let mut count = 0;
+        let is_told = self.turn(|core, now| {
+            let found = find(&core.look());
+            count = found.len();
+            self.alter_core(core, now, |engine, now, effects| {
+                for (session, _) in found {
+                    engine.apply(now, &Input::Expire { session }, effects);
+                }
+            })
+            .1
+        });
+        if is_told { count } else { 0 }
+    }
+
+    pub(crate) fn apply_unasked(&self, input: &Input) {
+        self.alter(|engine, now, effects| engine.apply(now, input, effects));
+    }
+
+    /// A turn of nobody's connection; `None` on a broken server.
+    pub(crate) fn alter<T>(
+        &self,
+        change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        let is_told = self.turn(|core, now| {
+            let (changed, wakes) = self.alter_core(core, now, change);
+            result = Some(changed);
+            wakes
+        });
+        result.filter(|_| is_told)
+    }
+
+    pub(super) fn alter_core<T>(
+        &self,
+        core: &mut Core,
+        now: Now,
+        change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
+    ) -> (T, Vec<Waker>) {
+        let mut out = Vec::new();
+        let Core {
+            engine,
+            members,
+            counters,
+            log,
+        } = core;
+        let mut effects = self.effects(members, counters, log, None, &mut out);
+        let changed = change(engine, now, &mut effects);
+        let wakes = effects.wakes;
+        if engine.deadline_moved() {
+            self.alarm.rearm_for(engine.next_tick_ms());
+        }
+        (changed, wakes)
+    }
+}
+
+impl Turns {
+    pub(super) fn stop_broken(&self) {
+        tracing::error!("the engine panicked: every connection is closed");
+        self.stop_for(Failure::Bug);
+    }
+
+    /// Changes were made that are in no log, and nobody may hear of them.
+    pub(super) fn stop_unlogged(&self) {
+        if let Some(error) = self.take_log_failure() {
+            self.stop_unsaved(error);
+        }
+    }
+
+    /// What was done could not be kept, and nobody may hear of it.
+    pub(crate) fn stop_unsaved(&self, error: SaveError) {
+        tracing::error!(err = %error, "every connection is closed");
+        self.stop_for(Failure::Log(Arc::new(error)));
+    }
+
+    fn stop_for(&self, failure: Failure) {
+        self.health.set_broken(failure);
+        self.close_all(Close::Broken);
+        self.health.tell_broken();
+    }
+
+    /// Waits until the server has stopped by itself.
+    pub(crate) async fn broke(&self) -> Failure {
+        self.health.broke().await
+    }
+}
+
+impl Turns {
+    #[cfg(not(feature = "planted"))]
+    #[expect(clippy::unused_self, reason = "the planted twin looks at it")]
+    pub(super) const fn is_drain_left_out(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "planted")]
+    pub(super) fn is_drain_left_out(&self) -> bool {
+        self.is_planted(crate::planted::Planted::DrainLeftOut)
+    }
+
+    #[cfg(feature = "planted")]
+    pub(crate) fn is_planted(&self, bug: crate::planted::Planted) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// The planted bug: what a turn has to say is put into the outbox after unlocking, where
+    /// another turn's events may have overtaken it.
+    #[cfg(feature = "planted")]
+    pub(super) fn append_after_unlocking(
+        &self,
+        core: parking_lot::MutexGuard<'_, Core>,
+        conn: ConnId,
+        late: Vec<u8>,
+        wakes: &mut Vec<Waker>,
+    ) {
+        let outbox = Arc::clone(&core.members[conn.0 as usize].outbox);
+        drop(core);
+        if !late.is_empty() {
+            std::thread::yield_now();
+            wakes.extend(
+                outbox
+                    .push(usize::MAX, |out| out.extend(late))
+                    .ok()
+                    .and_then(|pushed| pushed.waker),
+            );
+        }
+    }
+}
+
+/// One debug event a request, built only when somebody listens. Data is never logged.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "part of every turn, which has two callers"
+)]
+pub(crate) fn trace_request(input: &Input, zxid: Zxid) {
+    match input {
+        Input::Request { conn, xid, request } => tracing::debug!(
+            conn = conn.0,
+            xid = xid.0,
+            op = request.op().name(),
+            path = request.path().map(tracing::field::display),
+            %zxid,
+            "request"
+        ),
+        Input::Connect { conn, hello } => tracing::debug!(
+            conn = conn.0,
+            session = %hello.session_id,
+            timeout_ms = hello.timeout_ms,
+            "handshake"
+        ),
+        other => tracing::debug!(?other, "input"),
     }
 }

@@ -21,7 +21,7 @@ struct Owing {
 /// A client whose socket is full, because it does not read, is not waited for, nor one that is
 /// gone. Inside the process a client's events are where it reads them as soon as the turn is over.
 pub(crate) async fn told(shared: &Shared, within: Duration) -> bool {
-    let waiting = shared.turns.heed.wait();
+    let waiting = shared.turns.activity.wait();
     let mut owing: Vec<Owing> = shared.turns.look(|look| {
         let sockets = look.members.iter();
         let sockets = sockets.filter(|(_, member)| member.stats.peer != Peer::Local);

@@ -3,7 +3,7 @@
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::Stat;
 
-use crate::{data::State, tree::dump, universe::Universe};
+use crate::{data::SavedState, tree::dump, universe::Universe};
 
 impl Universe {
     /// The data and stat of a znode; null data reads as `None`.
@@ -64,8 +64,8 @@ impl Universe {
 
     /// A copy of the state, to start another server with: [`crate::Builder::state`].
     #[must_use]
-    pub fn state(&self) -> State {
-        self.shared.turns.inspect(State::of)
+    pub fn state(&self) -> SavedState {
+        self.shared.turns.inspect(SavedState::of)
     }
 
     /// Verifies every invariant of the whole state.

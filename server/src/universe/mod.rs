@@ -8,16 +8,13 @@ mod import_export;
 mod inspect;
 mod registry;
 mod restarting;
-pub(crate) mod seed_plan;
-mod seeding;
+pub(crate) mod seeding;
 pub(crate) mod session_info;
 pub(crate) mod session_selector;
 mod sessions;
-mod silencing;
 mod snapshots;
 pub(crate) mod state;
 mod time;
-pub(crate) mod universes;
 mod waiting;
 
 use std::{

@@ -53,7 +53,7 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, root) {
             return self.shared.turns.stop();
         }
-        let tasks = root.door.close(false);
+        let tasks = root.reachability.close(false);
         root.turns.stop();
         for universe in root.universes.all() {
             universe.turns.stop();
@@ -62,7 +62,7 @@ impl Universe {
             // Waiting makes sure that the port is free.
             let _ = task.await;
         }
-        let gone = root.live.wait_no_clients();
+        let gone = root.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
         }
@@ -94,7 +94,7 @@ impl Universe {
             }
             return Ok(());
         }
-        let bind = match root.door.look() {
+        let bind = match root.reachability.look() {
             Found::Up => return Ok(()),
             Found::Stopped => return Err(RestartError::Stopped),
             Found::Down(bind) => bind,
@@ -106,7 +106,7 @@ impl Universe {
                 renew(&universe, keep);
             }
             renew(root, keep);
-            root.door.set_up(serve())
+            root.reachability.set_up(serve())
         };
         for task in ended {
             // Waiting makes sure that the port it had meanwhile is closed.

@@ -1,11 +1,13 @@
 //! The tree as a whole: put there, taken out, compared.
 
+use minikeeper_engine::{Engine, Image, Life, ZnodeImage};
+use minikeeper_protocol::{
+    AclList, Create, CreateMode, CreateOp, ErrorCode, PathError, Request, ZnodePath,
+};
+
 use crate::{
-    tree::{Tree, TreeDiff},
-    universe::{
-        Universe,
-        seed_plan::{self, SeedError},
-    },
+    tree::{self, Lifetime, Tree, TreeDiff, Znode},
+    universe::Universe,
 };
 
 /// What [`Universe::seed`] has done.
@@ -45,11 +47,11 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn seed(&self, tree: &Tree) -> Result<Seeded, SeedError> {
-        seed_plan::check(tree, self.shared.config.frame_bytes_max)?;
+        check(tree, self.shared.config.frame_bytes_max)?;
         let seed = self.shared.turns.alter(|engine, now, effects| {
             let mut seeded = Seeded::default();
-            for (path, change) in seed_plan::plan(engine, tree)? {
-                let is_create = matches!(change, minikeeper_protocol::Request::Create(_));
+            for (path, change) in plan(engine, tree)? {
+                let is_create = matches!(change, Request::Create(_));
                 let outcome = engine.administer(now, &change, effects);
                 outcome.map_err(|error| SeedError::Refused { path, error })?;
                 if is_create {
@@ -82,7 +84,7 @@ impl Universe {
     #[must_use]
     pub fn export_tree(&self) -> Tree {
         let turns = &self.shared.turns;
-        turns.inspect(|engine| seed_plan::export(engine, false))
+        turns.inspect(|engine| export(engine, false))
     }
 
     /// What is not as this tree says, ephemerals looked at too; `None` if everything is.
@@ -92,17 +94,14 @@ impl Universe {
     /// [`assert_tree!`](crate::assert_tree!) is this with a panic.
     #[must_use]
     pub fn diff_tree(&self, expected: &Tree) -> Option<TreeDiff> {
-        let found = self
-            .shared
-            .turns
-            .inspect(|engine| seed_plan::export(engine, true));
+        let found = self.shared.turns.inspect(|engine| export(engine, true));
         TreeDiff::of(expected, &found)
     }
 
     /// The paths of all ephemerals, for whoever is told of the tree without them.
     #[cfg(feature = "control")]
     pub(crate) fn ephemerals(&self) -> Vec<String> {
-        self.shared.turns.inspect(seed_plan::ephemerals)
+        self.shared.turns.inspect(ephemerals)
     }
 }
 
@@ -136,4 +135,322 @@ macro_rules! assert_tree {
             ::core::panic!("{differences}");
         }
     };
+}
+
+/// Everything from here on is the server's own.
+const SYSTEM: &str = "/zookeeper";
+
+/// What a znode counts against the limit on the tree's memory, besides path and data. Unit: bytes.
+const ZNODE_BYTES: usize = 128;
+
+/// Why a tree cannot be put there.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SeedError {
+    /// A path breaks a rule.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A path is the server's own.
+    #[error("path {path:?}: /zookeeper and what is below it is the server's own")]
+    System {
+        /// Which.
+        path: String,
+    },
+    /// Only a client's session makes ephemerals.
+    #[error("path {path:?}: an ephemeral belongs to a session; let a client create it")]
+    Ephemeral {
+        /// Which.
+        path: String,
+    },
+    /// An entry of an access list cannot be read, or there is none.
+    #[error(
+        "path {path:?}: access list entry {entry:?} is not SCHEME:ID:PERMISSIONS, as in \
+         world:anyone:cdrwa"
+    )]
+    Access {
+        /// Of which znode.
+        path: String,
+        /// What was there.
+        entry: String,
+    },
+    /// A time to live cannot be kept.
+    #[error("path {path:?}: time to live of {ttl_ms} ms; it must be 1 ms to {TTL_MS_MAX} ms")]
+    TimeToLive {
+        /// Of which znode.
+        path: String,
+        /// What was asked for.
+        ttl_ms: u128,
+    },
+    /// Data is longer than any client could have sent.
+    #[error(
+        "path {path:?}: data of {bytes} bytes exceeds the limit of {max} bytes (frame_bytes_max)"
+    )]
+    DataTooLong {
+        /// Of which znode.
+        path: String,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// A znode that is there lives in another way, which cannot be changed.
+    #[error("path {path:?}: it is there as {found}; delete it first to make it {wanted}")]
+    Lifetime {
+        /// Which.
+        path: String,
+        /// What it should be.
+        wanted: Lifetime,
+        /// What it is.
+        found: Lifetime,
+    },
+    /// Ephemerals have no children.
+    #[error("path {path:?}: its parent is an ephemeral, which has no children")]
+    ParentIsEphemeral {
+        /// Which.
+        path: String,
+    },
+    /// The tree would take too much memory.
+    #[error(
+        "the tree would take {bytes} bytes and exceed the limit of {max} bytes (tree_bytes_max)"
+    )]
+    TreeTooLarge {
+        /// How much, with what is there.
+        bytes: usize,
+        /// How much it may take.
+        max: usize,
+    },
+    /// The server refuses a change; those before it have been made.
+    #[error("path {path:?}: {error}")]
+    Refused {
+        /// Which znode's.
+        path: String,
+        /// What it would answer to a client.
+        error: ErrorCode,
+    },
+    /// The server has stopped by itself: [`Server::closed`](crate::Server::closed) says why.
+    #[error("the server has stopped: over a bug in it, or since a change cannot be kept")]
+    Stopped,
+}
+
+/// How long a time to live may be at most.
+pub(crate) const TTL_MS_MAX: u64 = (1 << 40) - 1;
+
+/// One change, and the path it is about.
+pub(crate) type Change = (String, Request);
+
+/// Looks a tree through without looking at the server's.
+///
+/// # Errors
+/// The first thing that can be there on no server.
+pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError> {
+    for (path, znode) in tree.iter() {
+        ZnodePath::new(path)?;
+        let path = || path.to_owned();
+        if is_system(&path()) {
+            return Err(SeedError::System { path: path() });
+        }
+        match znode.lifetime() {
+            Some(Lifetime::Ephemeral) => return Err(SeedError::Ephemeral { path: path() }),
+            Some(Lifetime::TimeToLive(ttl)) => {
+                let ttl_ms = ttl.as_millis();
+                if !(1..=u128::from(TTL_MS_MAX)).contains(&ttl_ms) {
+                    return Err(SeedError::TimeToLive {
+                        path: path(),
+                        ttl_ms,
+                    });
+                }
+            }
+            Some(Lifetime::Persistent | Lifetime::Container) | None => {}
+        }
+        if let Some(Some(data)) = znode.data()
+            && data.len() > frame_bytes_max
+        {
+            return Err(SeedError::DataTooLong {
+                path: path(),
+                bytes: data.len(),
+                max: frame_bytes_max,
+            });
+        }
+        access_list(&path(), znode)?;
+    }
+    Ok(())
+}
+
+/// What has to be changed so that a tree that was checked is there, in this order.
+///
+/// # Errors
+/// Why it cannot be changed.
+pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<Change>, SeedError> {
+    let image = engine.image();
+    let mut complete = tree.clone();
+    for (path, _) in tree.iter() {
+        let mut path = path;
+        while let Some((parent, _)) = path.rsplit_once('/')
+            && !parent.is_empty()
+            && complete.get(parent).is_none()
+        {
+            complete.insert(parent, Znode::any());
+            path = parent;
+        }
+    }
+    let mut changes = Vec::new();
+    let mut bytes = engine.counts().tree_bytes;
+    for (path, znode) in complete.iter() {
+        match image.znode(path) {
+            Some(there) => bytes += change(&image, &there, path, znode, &mut changes)?,
+            None => {
+                let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+                let parent = parent.and_then(|parent| image.znode(parent));
+                if parent.is_some_and(|parent| matches!(parent.life(), Life::Session(_))) {
+                    let path = path.to_owned();
+                    return Err(SeedError::ParentIsEphemeral { path });
+                }
+                let length = znode.data().flatten().map_or(0, <[u8]>::len);
+                bytes += path.len() + length + ZNODE_BYTES;
+                changes.push((path.to_owned(), create(path, znode)?));
+            }
+        }
+    }
+    let max = engine.settings().tree_bytes_max;
+    if bytes > max && !changes.is_empty() {
+        return Err(SeedError::TreeTooLarge { bytes, max });
+    }
+    Ok(changes)
+}
+
+/// Sets what differs; says how many bytes that adds.
+fn change(
+    image: &Image<'_>,
+    there: &ZnodeImage<'_>,
+    path: &str,
+    znode: &Znode,
+    changes: &mut Vec<Change>,
+) -> Result<usize, SeedError> {
+    let found = lifetime(there);
+    if let Some(wanted) = znode.lifetime()
+        && wanted != found
+    {
+        let path = path.to_owned();
+        return Err(SeedError::Lifetime {
+            path,
+            wanted,
+            found,
+        });
+    }
+    let mut grown = 0;
+    if let Some(data) = znode.data()
+        && data != there.data
+    {
+        let length = |data: Option<&[u8]>| data.map_or(0, <[u8]>::len);
+        grown = length(data).saturating_sub(length(there.data));
+        let set = Request::SetData {
+            path: Some(path.into()),
+            data: data.map(|data| data.to_vec().into()),
+            version: -1,
+        };
+        changes.push((path.to_owned(), set));
+    }
+    if let Some(acl) = access_list(path, znode)?
+        && image.access_list(there.acl) != Some(&acl)
+    {
+        let set = Request::SetAcl {
+            path: Some(path.into()),
+            acl,
+            version: -1,
+        };
+        changes.push((path.to_owned(), set));
+    }
+    Ok(grown)
+}
+
+fn create(path: &str, znode: &Znode) -> Result<Request, SeedError> {
+    let acl = access_list(path, znode)?.unwrap_or_default();
+    let data = znode.data().unwrap_or(Some(b""));
+    let (op, mode, ttl_ms) = match znode.lifetime() {
+        Some(Lifetime::Container) => (CreateOp::Container, CreateMode::Container, 0),
+        Some(Lifetime::TimeToLive(ttl)) => {
+            let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+            (CreateOp::Ttl, CreateMode::PersistentWithTtl, ttl_ms)
+        }
+        _ => (CreateOp::Create, CreateMode::Persistent, 0),
+    };
+    Ok(Request::Create(Create {
+        op,
+        path: Some(path.into()),
+        data: data.map(|data| data.to_vec().into()),
+        acl,
+        flags: mode.flags(),
+        ttl_ms,
+    }))
+}
+
+fn access_list(path: &str, znode: &Znode) -> Result<Option<AclList>, SeedError> {
+    let Some(entries) = znode.access() else {
+        return Ok(None);
+    };
+    let wrong = |entry: &str| SeedError::Access {
+        path: path.to_owned(),
+        entry: entry.to_owned(),
+    };
+    if entries.is_empty() {
+        return Err(wrong(""));
+    }
+    let parsed = entries
+        .iter()
+        .map(|entry| tree::acl(entry).ok_or_else(|| wrong(entry)));
+    Ok(Some(AclList::new(&parsed.collect::<Result<Vec<_>, _>>()?)))
+}
+
+/// The tree as it is, everything said: what is the server's own left out, and ephemerals too
+/// unless they are wanted.
+pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
+    let image = engine.image();
+    let mut tree = Tree::new();
+    for znode in image.znodes() {
+        let path = String::from_utf8_lossy(znode.path);
+        let lifetime = lifetime(&znode);
+        if is_system(&path) || lifetime == Lifetime::Ephemeral && !with_ephemerals {
+            continue;
+        }
+        let is_open = image.access_list(znode.acl) == Some(&AclList::world_all());
+        // A root as every server has it needs no saying.
+        if path == "/" && is_open && znode.data == Some(b"") {
+            continue;
+        }
+        let access = image.access_list(znode.acl).map(tree::text_of);
+        let said = Znode::from(znode.data.map(<[u8]>::to_vec))
+            .lives(lifetime)
+            .acl(access.unwrap_or_default());
+        tree.insert(path, said);
+    }
+    tree
+}
+
+/// The paths of ephemerals.
+#[cfg(feature = "control")]
+pub(crate) fn ephemerals(engine: &Engine) -> Vec<String> {
+    let image = engine.image();
+    let ephemerals = image
+        .znodes()
+        .filter(|znode| lifetime(znode) == Lifetime::Ephemeral);
+    ephemerals
+        .map(|znode| String::from_utf8_lossy(znode.path).into_owned())
+        .collect()
+}
+
+fn lifetime(znode: &ZnodeImage<'_>) -> Lifetime {
+    match znode.life() {
+        Life::Persistent => Lifetime::Persistent,
+        Life::Session(_) => Lifetime::Ephemeral,
+        Life::Container => Lifetime::Container,
+        Life::Ttl { ms } => {
+            let ms = u64::try_from(ms).unwrap_or_default();
+            Lifetime::TimeToLive(std::time::Duration::from_millis(ms))
+        }
+    }
+}
+
+fn is_system(path: &str) -> bool {
+    path.strip_prefix(SYSTEM)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -18,17 +18,17 @@ use crate::turn::core::Look;
 ///
 /// # Examples
 /// ```
-/// use minikeeper::{SessionId, Who};
-/// assert_eq!(Who::from("0x100000d60680000"), Who::Session(SessionId(0x100_000d_6068_0000)));
-/// assert_eq!(Who::from("/locks/lock-0000000001"), Who::Owner("/locks/lock-0000000001".into()));
-/// assert_eq!(Who::from("digest:alice"), Who::Identity("digest:alice".into()));
-/// assert!(matches!("127.0.0.1:4711".parse()?, Who::Address(_, Some(4711))));
-/// assert!("alice".parse::<Who>().is_err());
-/// # Ok::<(), minikeeper::WhoError>(())
+/// use minikeeper::{SessionId, SessionSelector};
+/// assert_eq!(SessionSelector::from("0x100000d60680000"), SessionSelector::Session(SessionId(0x100_000d_6068_0000)));
+/// assert_eq!(SessionSelector::from("/locks/lock-0000000001"), SessionSelector::Owner("/locks/lock-0000000001".into()));
+/// assert_eq!(SessionSelector::from("digest:alice"), SessionSelector::Identity("digest:alice".into()));
+/// assert!(matches!("127.0.0.1:4711".parse()?, SessionSelector::Address(_, Some(4711))));
+/// assert!("alice".parse::<SessionSelector>().is_err());
+/// # Ok::<(), minikeeper::SessionSelectorError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Who {
+pub enum SessionSelector {
     /// The session with this id.
     Session(SessionId),
     /// Those whose connection comes from there, from this port or from any.
@@ -46,7 +46,7 @@ pub enum Who {
     "session {0:?}: not an id (0x100000000000000), an address (127.0.0.1:4711), an identity \
      (digest:alice) or the path of an ephemeral (/locks/x)"
 )]
-pub struct WhoError(String);
+pub struct SessionSelectorError(String);
 
 /// A verb that was to act on sessions has met none. Nothing has changed.
 ///
@@ -73,7 +73,7 @@ pub struct NoSession {
     /// The verb, by its name.
     pub verb: &'static str,
     /// Which sessions were meant.
-    pub who: Who,
+    pub who: SessionSelector,
     /// What was wanted of them: a `session`, a `connected session` or a `silenced session`.
     pub wanted: &'static str,
     /// Which sessions there are.
@@ -81,7 +81,7 @@ pub struct NoSession {
 }
 
 /// As in a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
-impl fmt::Display for Who {
+impl fmt::Display for SessionSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(id) => write!(f, "session {id}"),
@@ -93,11 +93,11 @@ impl fmt::Display for Who {
     }
 }
 
-impl FromStr for Who {
-    type Err = WhoError;
+impl FromStr for SessionSelector {
+    type Err = SessionSelectorError;
 
-    fn from_str(text: &str) -> Result<Self, WhoError> {
-        let error = || WhoError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, SessionSelectorError> {
+        let error = || SessionSelectorError(text.to_owned());
         if text.starts_with('/') {
             return Ok(Self::Owner(text.to_owned()));
         }
@@ -124,32 +124,32 @@ impl FromStr for Who {
 }
 
 /// Text that makes no sense is the identity of nobody; [`str::parse`] tells.
-impl From<&str> for Who {
+impl From<&str> for SessionSelector {
     fn from(text: &str) -> Self {
         text.parse()
             .unwrap_or_else(|_| Self::Identity(text.to_owned()))
     }
 }
 
-impl From<SessionId> for Who {
+impl From<SessionId> for SessionSelector {
     fn from(session: SessionId) -> Self {
         Self::Session(session)
     }
 }
 
-impl From<IpAddr> for Who {
+impl From<IpAddr> for SessionSelector {
     fn from(ip: IpAddr) -> Self {
         Self::Address(ip.to_canonical(), None)
     }
 }
 
-impl From<SocketAddr> for Who {
+impl From<SocketAddr> for SessionSelector {
     fn from(address: SocketAddr) -> Self {
         Self::Address(address.ip().to_canonical(), Some(address.port()))
     }
 }
 
-impl Who {
+impl SessionSelector {
     /// Those sessions, each with its connection if it has one.
     pub(crate) fn find(&self, look: &Look<'_>) -> Vec<(SessionId, Option<ConnId>)> {
         let owner = self.owner(look.engine);

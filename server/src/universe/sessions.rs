@@ -6,11 +6,12 @@ use minikeeper_engine::ConnId;
 use minikeeper_protocol::SessionId;
 
 use crate::{
-    turn::{core::Look, outbox::Close},
+    faults::{error::FaultError, fault::Fault},
+    turn::{core::Look, fault_turn, outbox::Close},
     universe::{
         Universe, flush_wait,
         session_info::SessionInfo,
-        session_selector::{NoSession, Who},
+        session_selector::{NoSession, SessionSelector},
         state::Shared,
     },
 };
@@ -23,7 +24,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(10);
 const LISTED_MAX: usize = 10;
 
 /// A client says by its first path which universe its session belongs to. Until then the session
-/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`Who`] find it from every
+/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`SessionSelector`] find it from every
 /// universe of its server by its id, or by its address with the port. If there is one universe
 /// beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is found in
 /// any way; if there are several it might be that of another one's client.
@@ -53,7 +54,7 @@ impl Universe {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn expire(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+    pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
         let mut count = self.shared.turns.expire(|look| who.find(look));
         if count == 0
@@ -82,7 +83,7 @@ impl Universe {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn expire_told(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+    pub async fn expire_told(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let count = self.expire(who)?;
         if !flush_wait::told(&self.shared, TOLD_WITHIN).await {
             tracing::warn!("some clients could not be told of an expiry in time");
@@ -104,7 +105,7 @@ impl Universe {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn disconnect(&self, who: impl Into<Who>) -> Result<usize, NoSession> {
+    pub fn disconnect(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
         let mut count = self.shared.turns.disconnect(|look| who.find(look));
         if count == 0
@@ -123,7 +124,7 @@ impl Universe {
 
     /// The sessions that are meant. None is no error here.
     #[must_use]
-    pub fn find_sessions(&self, who: impl Into<Who>) -> Vec<SessionId> {
+    pub fn find_sessions(&self, who: impl Into<SessionSelector>) -> Vec<SessionId> {
         let (mut sessions, unbound) = self.find(&who.into());
         sessions.extend(unbound);
         sessions
@@ -131,7 +132,7 @@ impl Universe {
 
     /// The sessions that are meant: of this universe, or, where there are none, of those that
     /// belong to none yet.
-    pub(super) fn find(&self, who: &Who) -> (Vec<SessionId>, Vec<SessionId>) {
+    pub(super) fn find(&self, who: &SessionSelector) -> (Vec<SessionId>, Vec<SessionId>) {
         let ids = |found: Vec<(SessionId, Option<ConnId>)>| found.into_iter().map(|(id, _)| id);
         let is_only = self.is_only();
         let sessions: Vec<_> = ids(self.shared.turns.look(|look| who.find(&look))).collect();
@@ -160,7 +161,7 @@ impl Universe {
         count: usize,
         verb: &'static str,
         wanted: &'static str,
-        who: Who,
+        who: SessionSelector,
     ) -> Result<usize, NoSession> {
         if count > 0 {
             return Ok(count);
@@ -287,4 +288,86 @@ fn listed(sessions: &[SessionInfo]) -> String {
         text.push_str(", ...");
     }
     text
+}
+
+impl Universe {
+    /// Hears these sessions no more: what they send is not answered, changes nothing and is no sign
+    /// of life, so that they expire in time, as those of a process in a long pause do. Their
+    /// connections stay. Returns how many are meant.
+    ///
+    /// # Errors
+    /// When no session is meant ([`FaultError::NoSession`]), or there are too many faults: each
+    /// session takes one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use minikeeper_client::{Client, CreateMode};
+    /// let server = minikeeper::Server::builder().manual_clock().start().await?;
+    /// let client = Client::connect(&server.connect_string()).await?;
+    /// client.create("/alive", b"", CreateMode::Ephemeral).await?;
+    /// assert_eq!(server.silence("/alive")?, 1);
+    /// server.advance(Duration::from_secs(60));
+    /// assert!(server.get("/alive").is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn silence(&self, who: impl Into<SessionSelector>) -> Result<usize, FaultError> {
+        let who = who.into();
+        let (sessions, unbound) = self.find(&who);
+        for session in sessions.iter().chain(&unbound) {
+            silence(&self.shared, *session)?;
+        }
+        if let Some(root) = self.elsewhere() {
+            // Here once they have shown that they belong here, there until then.
+            for session in &unbound {
+                silence(root, *session)?;
+            }
+        }
+        let count = sessions.len() + unbound.len();
+        Ok(self.met(count, "silence", "session", who)?)
+    }
+
+    /// Hears these sessions again. Returns how many were not heard.
+    ///
+    /// # Errors
+    /// When none of them was silenced. Where that is fine, say `.unwrap_or(0)`.
+    pub fn unsilence(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
+        let who = who.into();
+        let unsilenced = |session: &SessionId| {
+            let here = unsilence(&self.shared, *session);
+            let there = self
+                .elsewhere()
+                .is_some_and(|root| unsilence(root, *session));
+            here || there
+        };
+        let count = self
+            .find_sessions(who.clone())
+            .iter()
+            .filter(|id| unsilenced(id))
+            .count();
+        self.met(count, "unsilence", "silenced session", who)
+    }
+}
+
+/// Hears a session no more, until that is taken back.
+fn silence(shared: &Shared, session: SessionId) -> Result<(), FaultError> {
+    if silencing(shared, session).is_none() {
+        shared.turns.faults.add(Fault::silence(session))?;
+        shared.turns.activity.tell_turned();
+    }
+    Ok(())
+}
+
+/// Hears a session again; whether it was not heard.
+fn unsilence(shared: &Shared, session: SessionId) -> bool {
+    silencing(shared, session).is_some_and(|id| fault_turn::remove(shared, Some(id)) > 0)
+}
+
+/// The number of the fault by which a session is not heard.
+fn silencing(shared: &Shared, session: SessionId) -> Option<u64> {
+    let mut faults = shared.turns.faults.infos().into_iter();
+    faults
+        .find(|info| info.fault.silences(session))
+        .map(|info| info.id)
 }

@@ -4,13 +4,13 @@ use std::sync::{Arc, atomic::AtomicI64};
 
 use crate::{
     config::Config,
-    data::saving::Saving,
+    data::saves::Saving,
     net::{
-        handshake_deadlines::Fresh, limits::Limits, open_connections::Live, reachability::Door,
-        scratch::ScratchPool,
+        handshake_deadlines::HandshakeDeadlines, limits::Limits, listener::OpenConnections,
+        reachability::Reachability, scratch::ScratchPool,
     },
-    turn::{time_control::Movers, turns::Turns},
-    universe::universes::Universes,
+    turn::{time_control::TimeControl, turns::Turns},
+    universe::registry::Universes,
 };
 
 /// What `gtmk` tells until `stmk` sets another.
@@ -22,18 +22,18 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) config: Config,
     pub(crate) scratches: Arc<ScratchPool>,
-    pub(crate) live: Arc<Live>,
-    pub(crate) fresh: Fresh,
+    pub(crate) open_connections: Arc<OpenConnections>,
+    pub(crate) handshakes: HandshakeDeadlines,
     /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
-    pub(crate) movers: Movers,
+    pub(crate) time_control: TimeControl,
     /// Only the server's own universe is saved.
     pub(crate) saving: Saving,
     /// Those behind the same port; only the server's own universe has some.
     pub(crate) universes: Universes<Self>,
     /// Whether the server can be reached; the server's own universe alone knows.
-    pub(crate) door: Door,
+    pub(crate) reachability: Reachability,
 }
 
 impl Shared {
@@ -50,15 +50,24 @@ impl Shared {
 
     /// For one behind the same port as another.
     pub(crate) fn beside(root: &Self, config: Config, turns: Turns) -> Self {
-        let (scratches, live) = (Arc::clone(&root.scratches), Arc::clone(&root.live));
-        Self::with(config, turns, scratches, live, Universes::none())
+        let (scratches, open_connections) = (
+            Arc::clone(&root.scratches),
+            Arc::clone(&root.open_connections),
+        );
+        Self::with(
+            config,
+            turns,
+            scratches,
+            open_connections,
+            Universes::none(),
+        )
     }
 
     fn with(
         config: Config,
         turns: Turns,
         scratches: Arc<ScratchPool>,
-        live: Arc<Live>,
+        open_connections: Arc<OpenConnections>,
         universes: Universes<Self>,
     ) -> Self {
         let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
@@ -66,14 +75,14 @@ impl Shared {
             turns,
             config,
             scratches,
-            live,
-            fresh: Fresh::new(handshake_ms),
+            open_connections,
+            handshakes: HandshakeDeadlines::new(handshake_ms),
             trace_mask: AtomicI64::new(TRACE_MASK),
             limits: Limits::default(),
-            movers: Movers::default(),
+            time_control: TimeControl::default(),
             saving: Saving::default(),
             universes,
-            door: Door::default(),
+            reachability: Reachability::default(),
         }
     }
 }

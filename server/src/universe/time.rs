@@ -107,7 +107,7 @@ impl Universe {
 
     fn jump(&self, by: Duration, jump: Jump) {
         let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        let _mover = self.shared.movers.enter();
+        let _mover = self.shared.time_control.enter();
         timers::advance(&self.shared, by_ms, jump);
     }
 
@@ -170,6 +170,6 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn auto_advance(&self, quiet: Option<Duration>) {
-        self.shared.movers.set_quiet(quiet);
+        self.shared.time_control.set_quiet(quiet);
     }
 }

@@ -158,7 +158,7 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
-        let (here, root) = (&self.shared.turns.heed, &self.root.turns.heed);
+        let (here, root) = (&self.shared.turns.activity, &self.root.turns.activity);
         let (here, root) = (here.wait(), root.wait());
         let mut end = pin!(tokio::time::sleep(within));
         loop {
@@ -201,7 +201,7 @@ impl Universe {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
-        let waiting = self.shared.turns.heed.wait();
+        let waiting = self.shared.turns.activity.wait();
         let mut end = pin!(tokio::time::sleep(within));
         let mut turns: u64 = 0;
         loop {
@@ -230,7 +230,7 @@ impl Universe {
         wanted: impl Fn() -> String,
     ) -> Result<(), WaitError> {
         let turns = &self.shared.turns;
-        let waiting = turns.heed.wait();
+        let waiting = turns.activity.wait();
         let mut end = pin!(tokio::time::sleep(within));
         loop {
             // Before the look: what happens after it is not missed.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::java_text;
 use crate::{
     admin::{
-        metrics::{self, Snapshot, Value},
+        metrics::{self, MetricsSnapshot, Value},
         process,
         version::VERSION,
     },
@@ -24,7 +24,7 @@ pub(crate) fn version_line() -> String {
 
 /// What srvr and stat end with.
 pub(crate) fn summary(shared: &Shared) -> String {
-    let snapshot = Snapshot::take(shared);
+    let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
     format!(
         "Latency min/avg/max: {}/{}/{}\n\
@@ -113,7 +113,7 @@ pub(crate) fn mntr(shared: &Shared) -> String {
     let mut line = |key: &str, name: &str, value: String| {
         writeln!(text, "zk_{key}{name}\t{value}").expect("writing to a string cannot fail");
     };
-    let snapshot = Snapshot::take(shared);
+    let snapshot = MetricsSnapshot::take(shared);
     for metric in metrics::METRICS {
         let name = metric.name;
         match metric.value(&snapshot) {
@@ -130,13 +130,59 @@ pub(crate) fn mntr(shared: &Shared) -> String {
                 line("max_", name, latency.max_ms().to_string());
                 line("cnt_", name, latency.count.to_string());
                 line("sum_", name, latency.sum_ms.to_string());
-                if metric.kind == metrics::Kind::Quantiles {
+                if metric.kind == metrics::MetricKind::Quantiles {
                     for (key, thousandths) in metrics::QUANTILES {
                         line(key, name, latency.quantile_ms(thousandths).to_string());
                     }
                 }
             }
         }
+    }
+    text
+}
+
+/// What the original prints for a property that is not set.
+const NONE: &str = "<NA>";
+
+/// The keys of the original in its order. There is no Java machine, and the library reads no
+/// environment; the memory is that of the host (free, max) and of this process (total).
+pub(crate) fn envi() -> String {
+    let [free, max, total] = process::memory_mib().map(|mib| format!("{mib}MB"));
+    let host_name = process::host_name();
+    let os_version = process::os_version();
+    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| NONE.to_owned());
+    // As Java names them.
+    let os_name = match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "Mac OS X",
+        other => other,
+    };
+    let os_arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        other => other,
+    };
+    let mut text = String::from("Environment:\n");
+    for (key, value) in [
+        ("zookeeper.version", VERSION),
+        ("host.name", &or_none(&host_name)),
+        ("java.version", NONE),
+        ("java.vendor", NONE),
+        ("java.home", NONE),
+        ("java.class.path", NONE),
+        ("java.library.path", NONE),
+        ("java.io.tmpdir", NONE),
+        ("java.compiler", NONE),
+        ("os.name", os_name),
+        ("os.arch", os_arch),
+        ("os.version", &or_none(&os_version)),
+        ("user.name", NONE),
+        ("user.home", NONE),
+        ("user.dir", NONE),
+        ("os.memory.free", &free),
+        ("os.memory.max", &max),
+        ("os.memory.total", &total),
+    ] {
+        text.push_str(&format!("{key}={value}\n"));
     }
     text
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use minikeeper_engine::ConnId;
 
-use super::{connection_words, process_words, server_words, session_words, watch_words};
+use crate::admin::four_letter::{client_words, server_words};
 use crate::universe::state::Shared;
 
 /// The writer of the original hands its text on in pieces of this size, and counts each as a
@@ -45,11 +45,11 @@ impl Word {
 
 const WORDS: &[Word] = &[
     Word::new("conf", |asked| Some(server_words::conf(asked.shared))),
-    Word::new("cons", |asked| Some(connection_words::cons(asked.shared))),
-    Word::new("crst", |asked| Some(connection_words::crst(asked.shared))),
+    Word::new("cons", |asked| Some(client_words::cons(asked.shared))),
+    Word::new("crst", |asked| Some(client_words::crst(asked.shared))),
     Word::new("dirs", |asked| Some(server_words::dirs(asked.shared))),
-    Word::new("dump", |asked| Some(session_words::dump(asked.shared))),
-    Word::new("envi", |_| Some(process_words::envi())),
+    Word::new("dump", |asked| Some(client_words::dump(asked.shared))),
+    Word::new("envi", |_| Some(server_words::envi())),
     Word::new("gtmk", |asked| {
         Some(asked.shared.trace_mask.load(Ordering::Relaxed).to_string())
     }),
@@ -59,11 +59,11 @@ const WORDS: &[Word] = &[
     Word::new("ruok", |_| Some("imok".to_owned())),
     Word::new("srst", |asked| Some(server_words::srst(asked.shared))),
     Word::new("srvr", |asked| Some(server_words::srvr(asked.shared))),
-    Word::new("stat", |asked| Some(connection_words::stat(asked.shared))),
+    Word::new("stat", |asked| Some(client_words::stat(asked.shared))),
     Word::new("stmk", set_trace_mask),
-    Word::new("wchc", |asked| Some(watch_words::wchc(asked.shared))),
-    Word::new("wchp", |asked| Some(watch_words::wchp(asked.shared))),
-    Word::new("wchs", |asked| Some(watch_words::wchs(asked.shared))),
+    Word::new("wchc", |asked| Some(client_words::wchc(asked.shared))),
+    Word::new("wchp", |asked| Some(client_words::wchp(asked.shared))),
+    Word::new("wchs", |asked| Some(client_words::wchs(asked.shared))),
     // What telnet sends when it is interrupted. Nothing answers it.
     Word {
         bytes: b"\xff\xf4\xff\xfd",

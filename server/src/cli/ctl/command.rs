@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use minikeeper::control::{self, Kind, Parameter, Verb};
+use minikeeper::control::{self, Parameter, ParameterKind, Verb};
 use serde_json::{Map, Value, json};
 
-use crate::ctl::{Fields, values};
+use crate::ctl::{VerbFields, values};
 
 /// Options of `ctl`, and a subcommand for each verb.
 pub(crate) fn describe(command: Command) -> Command {
@@ -58,14 +58,14 @@ pub(crate) fn find(name: &str) -> Option<&'static Verb> {
 }
 
 /// What was given, as fields of a request.
-pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<Fields, String> {
+pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, String> {
     let mut fields = Map::new();
     let mut longest = Duration::ZERO;
     for parameter in verb.parameters {
         let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
         let text = |id: &str| given.get_one::<String>(id).map(String::as_str);
         match parameter.kind {
-            Kind::DurationMs | Kind::DurationMsOrNull => {
+            ParameterKind::DurationMs | ParameterKind::DurationMsOrNull => {
                 match given.get_one::<Option<Duration>>(parameter.name) {
                     None => {}
                     Some(None) => {
@@ -78,28 +78,28 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<Fields, String> 
                     }
                 }
             }
-            Kind::Count(_) => {
+            ParameterKind::Count(_) => {
                 if let Some(count) = given.get_one::<u64>(parameter.name) {
                     put(parameter.name, json!(count));
                 }
             }
-            Kind::Flag => {
+            ParameterKind::Flag => {
                 if given.get_flag(parameter.name) {
                     put(parameter.name, json!(true));
                 }
             }
-            Kind::Who => {
+            ParameterKind::SessionSelector => {
                 if let Some(who) = text(parameter.name) {
                     put(values::who(who), json!(who));
                 }
             }
-            Kind::Tree => {
+            ParameterKind::Tree => {
                 if let Some(file) = text(parameter.name) {
                     let (name, value) = values::tree(file)?;
                     put(name, value);
                 }
             }
-            Kind::Json(_) => {
+            ParameterKind::Json(_) => {
                 if let Some(text) = text(parameter.name) {
                     let value = serde_json::from_str(text)
                         .map_err(|error| format!("{} is no JSON: {error}", parameter.name))?;
@@ -134,11 +134,13 @@ fn argument(parameter: &'static Parameter) -> Arg {
         argument = argument.long(dashed(name));
     }
     match parameter.kind {
-        Kind::DurationMs => argument.value_parser(|text: &str| values::duration(text).map(Some)),
-        Kind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
-        Kind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
-        Kind::Flag => argument.action(ArgAction::SetTrue),
-        Kind::OneOf(words) => argument.value_parser(words.to_vec()),
+        ParameterKind::DurationMs => {
+            argument.value_parser(|text: &str| values::duration(text).map(Some))
+        }
+        ParameterKind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
+        ParameterKind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
+        ParameterKind::Flag => argument.action(ArgAction::SetTrue),
+        ParameterKind::OneOf(words) => argument.value_parser(words.to_vec()),
         _ => argument,
     }
 }
@@ -146,15 +148,18 @@ fn argument(parameter: &'static Parameter) -> Arg {
 fn help(parameter: &Parameter) -> String {
     let mut help = parameter.help.to_owned();
     match parameter.kind {
-        Kind::DurationMs => help.push_str(", as in 200ms, 5s, 1m or 1h"),
-        Kind::DurationMsOrNull => help.push_str(", as in 200ms, 5s, 1m or 1h, or never"),
-        Kind::Json(_) => help.push_str(", as JSON"),
+        ParameterKind::DurationMs => help.push_str(", as in 200ms, 5s, 1m or 1h"),
+        ParameterKind::DurationMsOrNull => help.push_str(", as in 200ms, 5s, 1m or 1h, or never"),
+        ParameterKind::Json(_) => help.push_str(", as JSON"),
         _ => {}
     }
     if let Some(default) = parameter.default
-        && !matches!(parameter.kind, Kind::Flag)
+        && !matches!(parameter.kind, ParameterKind::Flag)
     {
-        let unit = if matches!(parameter.kind, Kind::DurationMs | Kind::DurationMsOrNull) {
+        let unit = if matches!(
+            parameter.kind,
+            ParameterKind::DurationMs | ParameterKind::DurationMsOrNull
+        ) {
             "ms"
         } else {
             ""

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A verb to call.
-pub(crate) struct Call<'a> {
+pub(crate) struct HttpCall<'a> {
     /// `HOST:PORT`.
     pub(crate) server: &'a str,
     pub(crate) token: Option<&'a str>,
@@ -36,8 +36,8 @@ pub(crate) struct Answer {
 ///
 /// # Errors
 /// Why there is no answer.
-pub(crate) fn call(call: &Call<'_>) -> Result<Answer, String> {
-    let Call {
+pub(crate) fn call(call: &HttpCall<'_>) -> Result<Answer, String> {
+    let HttpCall {
         server, longest, ..
     } = *call;
     let request = request(call)?;
@@ -69,8 +69,8 @@ pub(crate) fn call(call: &Call<'_>) -> Result<Answer, String> {
     parse(&bytes).ok_or_else(|| format!("{server} did not answer in HTTP, or not to the end"))
 }
 
-fn request(call: &Call<'_>) -> Result<String, String> {
-    let Call {
+fn request(call: &HttpCall<'_>) -> Result<String, String> {
+    let HttpCall {
         server,
         token,
         universe,

@@ -15,7 +15,7 @@ use minikeeper::{Secret, control::Verb};
 use serde_json::{Map, Value};
 
 use crate::{
-    ctl::http::{Answer, Call},
+    ctl::http::{Answer, HttpCall},
     token,
 };
 
@@ -42,7 +42,7 @@ impl CtlArgs {
             Some(file) => Some(token::read(file)?),
             None => self.token.or_else(token::of_environment),
         };
-        let call = Call {
+        let call = HttpCall {
             server: &self.server,
             token: token.as_deref(),
             universe: self.universe.as_deref(),
@@ -100,5 +100,5 @@ impl FromArgMatches for CtlArgs {
     }
 }
 
-/// Fields of a request, and the longest time among them: the server may take so long.
-type Fields = (Map<String, Value>, Duration);
+/// VerbFields of a request, and the longest time among them: the server may take so long.
+type VerbFields = (Map<String, Value>, Duration);

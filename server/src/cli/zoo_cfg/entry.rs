@@ -48,13 +48,13 @@ pub(crate) struct Ignored {
 }
 
 /// A property without the blanks at both ends, which the original takes off too.
-pub(crate) struct Entry<'a> {
+pub(crate) struct ZooCfgEntry<'a> {
     line: usize,
     pub(crate) key: &'a str,
     pub(crate) value: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ZooCfgEntry<'a> {
     pub(crate) fn new(property: &'a Property) -> Self {
         Self {
             line: property.line,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use minikeeper::Config;
 
-use self::entry::Entry;
+use self::entry::ZooCfgEntry;
 pub(crate) use self::entry::{Ignored, ZooCfgError};
 use crate::properties;
 
@@ -94,7 +94,7 @@ pub(crate) fn apply(
     let mut unused = Config::default();
     let mut file = File::default();
     for (at, property) in properties.iter().enumerate() {
-        let entry = Entry::new(property);
+        let entry = ZooCfgEntry::new(property);
         let mut later = properties[at + 1..].iter();
         // As in Java the last one of a key counts, and the others are not looked at.
         if later.any(|later| later.key.trim() == entry.key) {
@@ -156,7 +156,7 @@ struct File {
 }
 
 impl File {
-    fn take(&mut self, entry: &Entry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
+    fn take(&mut self, entry: &ZooCfgEntry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
         match entry.key {
             "clientPort" => {
                 self.has_plain_port = true;
@@ -189,7 +189,11 @@ impl File {
 
     /// Limits of the original's that its administrator's guide calls by other names than the file:
     /// `throttledOpWaitTime`, `requestThrottleLimit`.
-    fn take_limit(&mut self, entry: &Entry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
+    fn take_limit(
+        &mut self,
+        entry: &ZooCfgEntry<'_>,
+        config: &mut Config,
+    ) -> Result<(), ZooCfgError> {
         let ms = |ms: u32| Duration::from_millis(ms.into());
         match entry.key {
             "clientPortListenBacklog" => {
@@ -231,7 +235,7 @@ impl File {
 
     fn take_znodes_and_access(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &ZooCfgEntry<'_>,
         config: &mut Config,
     ) -> Result<(), ZooCfgError> {
         match entry.key {
@@ -317,7 +321,7 @@ impl File {
     /// would be told that it does not exist.
     fn take_auth_provider(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &ZooCfgEntry<'_>,
         config: &mut Config,
     ) -> Result<(), ZooCfgError> {
         let class = entry

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     control::{
-        arguments::Arguments,
-        fault::Fault as Refusal,
-        parameter::{Kind, Parameter},
-        schema,
+        error::ControlError,
+        json,
+        parameter::{Arguments, Parameter, ParameterKind},
         verb::{Handler, Method, Verb},
     },
     faults::{
@@ -25,7 +24,7 @@ use minikeeper_protocol::ErrorCode;
 
 const FAULT: Parameter = Parameter::required(
     "fault",
-    Kind::Count(u64::MAX),
+    ParameterKind::Count(u64::MAX),
     "The number inject has given",
 );
 
@@ -37,55 +36,63 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[
             Parameter::required(
                 "action",
-                Kind::OneOf(FaultAction::NAMES),
+                ParameterKind::OneOf(FaultAction::NAMES),
                 "What it does to what it meets",
             ),
             Parameter::optional(
                 "op",
-                Kind::Text,
+                ParameterKind::Text,
                 "Operations it meets, by name, with commas between them: create, connect, ping",
             ),
             Parameter::optional(
                 "path",
-                Kind::Text,
+                ParameterKind::Text,
                 "Paths it meets: * stands for anything within a name, ** for any names",
             ),
-            Parameter::optional("session", Kind::Text, "The session it meets"),
-            Parameter::optional("address", Kind::Text, "Where those it meets connect from"),
+            Parameter::optional("session", ParameterKind::Text, "The session it meets"),
+            Parameter::optional(
+                "address",
+                ParameterKind::Text,
+                "Where those it meets connect from",
+            ),
             Parameter::optional(
                 "skip",
-                Kind::Count(u64::MAX),
+                ParameterKind::Count(u64::MAX),
                 "How many it leaves alone first",
             ),
-            Parameter::optional("count", Kind::Count(u64::MAX), "How often it acts"),
+            Parameter::optional("count", ParameterKind::Count(u64::MAX), "How often it acts"),
             Parameter::optional(
                 "probability",
-                Kind::Json(probability),
+                ParameterKind::Json(probability),
                 "How likely it acts each time",
             ),
-            Parameter::optional("seed", Kind::Count(u64::MAX), "What chance follows from"),
+            Parameter::optional(
+                "seed",
+                ParameterKind::Count(u64::MAX),
+                "What chance follows from",
+            ),
             Parameter::optional(
                 "delay_ms",
-                Kind::DurationMs,
+                ParameterKind::DurationMs,
                 "For the action delay: how long",
             ),
             Parameter::optional(
                 "error",
-                Kind::Text,
+                ParameterKind::Text,
                 "For the action error: its name, NODEEXISTS",
             ),
             Parameter::required(
                 "optional",
-                Kind::Flag,
+                ParameterKind::Flag,
                 "Whether it need not act; else its removal is an error if it never has",
             )
             .with_default("false"),
         ],
         plain: None,
-        answer: || schema::object(&[("fault", schema::count())]),
+        answer: || json::object(&[("fault", json::count())]),
         handler: Handler::AtOnce(|call| {
             let guard = call.universe.inject(fault(&call.arguments)?);
-            let guard = guard.map_err(|error| Refusal::bad_input(error.to_string()))?;
+            let guard = guard.map_err(|error| ControlError::bad_input(error.to_string()))?;
             Ok(json!({"fault": guard.keep()}))
         }),
     },
@@ -97,7 +104,7 @@ pub(super) const VERBS: &[Verb] = &[
         plain: None,
         answer: || {
             let fault = json!({"type": "object", "required": ["fault", "action", "hits"]});
-            schema::object(&[("faults", schema::list(&fault))])
+            json::object(&[("faults", json::list(&fault))])
         },
         handler: Handler::AtOnce(|call| {
             let faults: Vec<_> = call.universe.faults().iter().map(shown).collect();
@@ -110,12 +117,12 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Take one back; what it holds back goes on. An error if it never acted, unless it is optional",
         parameters: &[FAULT],
         plain: None,
-        answer: || schema::object(&[("hits", schema::count())]),
+        answer: || json::object(&[("hits", json::count())]),
         handler: Handler::AtOnce(|call| {
             let removed = call.universe.remove_fault(call.arguments.count("fault")?);
             let hits = removed.map_err(|error| match error {
-                NotHit::Unknown { .. } => Refusal::not_found(error.to_string()),
-                _ => Refusal::cannot_now(error.to_string()),
+                NotHit::Unknown { .. } => ControlError::not_found(error.to_string()),
+                _ => ControlError::cannot_now(error.to_string()),
             })?;
             Ok(json!({"hits": hits}))
         }),
@@ -126,7 +133,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Take all of them back; what they hold back goes on",
         parameters: &[],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             call.universe.reset_faults();
             Ok(json!({}))
@@ -138,21 +145,22 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Wait until one has acted so often",
         parameters: &[
             FAULT,
-            Parameter::required("hits", Kind::Count(u64::MAX), "How often").with_default("1"),
+            Parameter::required("hits", ParameterKind::Count(u64::MAX), "How often")
+                .with_default("1"),
             super::waiting::WITHIN,
         ],
         plain: None,
-        answer: || schema::object(&[("hits", schema::count())]),
+        answer: || json::object(&[("hits", json::count())]),
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let id = call.arguments.count("fault")?;
                 let hits = call.arguments.count("hits")?;
                 let within = call.arguments.duration("within_ms")?;
                 if call.universe.faults().iter().all(|fault| fault.id != id) {
-                    return Err(Refusal::not_found(NotHit::Unknown { id }.to_string()));
+                    return Err(ControlError::not_found(NotHit::Unknown { id }.to_string()));
                 }
                 let hits = call.universe.until_hit(id, hits, within).await;
-                let hits = hits.map_err(|error| Refusal::ran_out(error.to_string()))?;
+                let hits = hits.map_err(|error| ControlError::ran_out(error.to_string()))?;
                 Ok(json!({"hits": hits}))
             })
         }),
@@ -163,14 +171,14 @@ fn probability() -> Value {
     json!({"type": "number", "minimum": 0, "maximum": 1})
 }
 
-fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
+fn fault(arguments: &Arguments) -> Result<Fault, ControlError> {
     let text = |name| arguments.given(name).and_then(Value::as_str);
     let number = |name| {
         arguments
             .given(name)
             .and_then(super::super::parameter::whole)
     };
-    let bad = |error: FaultError| Refusal::bad_input(error.to_string());
+    let bad = |error: FaultError| ControlError::bad_input(error.to_string());
     let error = match text("error") {
         None => None,
         Some(name) => {
@@ -189,7 +197,9 @@ fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
     }
     match (text("session"), text("address")) {
         (Some(_), Some(_)) => {
-            return Err(Refusal::bad_input("give at most one of session, address"));
+            return Err(ControlError::bad_input(
+                "give at most one of session, address",
+            ));
         }
         (None, None) => {}
         (Some(who), None) | (None, Some(who)) => {
@@ -203,7 +213,7 @@ fn fault(arguments: &Arguments) -> Result<Fault, Refusal> {
     if let Some(probability) = arguments.given("probability") {
         fault.probability = probability
             .as_f64()
-            .ok_or_else(|| Refusal::bad_input("parameter probability: no number"))?;
+            .ok_or_else(|| ControlError::bad_input("parameter probability: no number"))?;
     }
     Ok(fault)
 }

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::{
     control::{
-        fault::{Fault, with_causes},
-        going_down::go_down,
-        parameter::{Kind, Parameter},
-        schema,
+        error::{ControlError, with_causes},
+        json,
+        own_port::go_down,
+        parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, Method, Verb},
     },
     universe::{RestartError, Universe},
@@ -18,13 +18,16 @@ use minikeeper_engine::Keep;
 
 const KEEP: Parameter = Parameter::required(
     "keep",
-    Kind::OneOf(&["everything", "data", "nothing"]),
+    ParameterKind::OneOf(&["everything", "data", "nothing"]),
     "What is still there afterwards: sessions and znodes, znodes alone, or nothing",
 )
 .with_default("everything");
 
-const DIR: Parameter =
-    Parameter::required("dir", Kind::Text, "A directory of the server's machine");
+const DIR: Parameter = Parameter::required(
+    "dir",
+    ParameterKind::Text,
+    "A directory of the server's machine",
+);
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
@@ -33,7 +36,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Go down and come up again on the same port",
         parameters: &[KEEP],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let keep = keep(call)?;
@@ -50,7 +53,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Cut every client and refuse all connections; says where to ask it to come up",
         parameters: &[],
         plain: Some("control"),
-        answer: || schema::object(&[("control", schema::text())]),
+        answer: || json::object(&[("control", json::text())]),
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let gone = go_down(Arc::clone(&call.controls), call.asked_at);
@@ -65,7 +68,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Listen again on the same port",
         parameters: &[KEEP],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let up = call.universe.come_up(keep(call)?).await;
@@ -83,12 +86,12 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         summary: "Go on with the znodes of a ZooKeeper data directory",
         parameters: &[DIR],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let dir = call.arguments.text("dir")?.to_owned();
                 let imported = on_a_thread(call, |universe| universe.import_data(dir)).await?;
-                imported.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
+                imported.map_err(|error| ControlError::cannot_now(with_causes(&error)))?;
                 Ok(json!({}))
             })
         }),
@@ -99,12 +102,12 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         summary: "Write a data directory that a ZooKeeper starts from",
         parameters: &[DIR],
         plain: None,
-        answer: || schema::object(&[("zxid", schema::hex())]),
+        answer: || json::object(&[("zxid", json::hex())]),
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let dir = call.arguments.text("dir")?.to_owned();
                 let zxid = on_a_thread(call, |universe| universe.export_data(dir)).await?;
-                let zxid = zxid.map_err(|error| Fault::cannot_now(with_causes(&error)))?;
+                let zxid = zxid.map_err(|error| ControlError::cannot_now(with_causes(&error)))?;
                 Ok(json!({"zxid": zxid.to_string()}))
             })
         }),
@@ -112,25 +115,25 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
 ];
 
 /// Even if whoever asked for it goes away: half of it would be a server that stays down.
-async fn to_the_end<F>(work: F) -> Result<F::Output, Fault>
+async fn to_the_end<F>(work: F) -> Result<F::Output, ControlError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let done = tokio::spawn(work).await;
-    done.map_err(|_| Fault::cannot_now("the server is being stopped"))
+    done.map_err(|_| ControlError::cannot_now("the server is being stopped"))
 }
 
 /// Files are read and written where that keeps nobody from being served.
 async fn on_a_thread<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Universe) -> T + Send + 'static,
-) -> Result<T, Fault> {
+) -> Result<T, ControlError> {
     let universe = call.universe.clone();
     let done = tokio::task::spawn_blocking(move || work(universe)).await;
-    done.map_err(|_| Fault::cannot_now("the server is being stopped"))
+    done.map_err(|_| ControlError::cannot_now("the server is being stopped"))
 }
 
-fn keep(call: &Call) -> Result<Keep, Fault> {
+fn keep(call: &Call) -> Result<Keep, ControlError> {
     Ok(match call.arguments.text("keep")? {
         "everything" => Keep::Everything,
         "data" => Keep::Data,
@@ -138,6 +141,6 @@ fn keep(call: &Call) -> Result<Keep, Fault> {
     })
 }
 
-fn refused(error: &RestartError) -> Fault {
-    Fault::cannot_now(with_causes(error))
+fn refused(error: &RestartError) -> ControlError {
+    ControlError::cannot_now(with_causes(error))
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::control::{
-    fault::Fault,
-    schema,
+    error::ControlError,
+    json,
     verb::{Call, Handler, Method, Outcome, Verb},
 };
 
@@ -14,18 +14,18 @@ pub(super) const VERBS: &[Verb] = &[Verb {
     summary: "Save the state to the data directory now",
     parameters: &[],
     plain: None,
-    answer: schema::nothing,
+    answer: json::nothing,
     handler: Handler::Waits(|call| Box::pin(save(call))),
 }];
 
 async fn save(call: &Call) -> Outcome {
     let shared = &call.universe.shared;
     if shared.config.data_dir.is_none() {
-        return Err(Fault::cannot_now(
+        return Err(ControlError::cannot_now(
             "there is no data directory; start the server with --data-dir",
         ));
     }
     let saved = shared.save().await;
-    saved.map_err(|error| Fault::cannot_now(format!("not saved: {error}")))?;
+    saved.map_err(|error| ControlError::cannot_now(format!("not saved: {error}")))?;
     Ok(json!({}))
 }

@@ -7,16 +7,15 @@ use serde_json::{Value, json};
 
 use crate::{
     control::{
-        arguments::Arguments,
-        fault::Fault,
-        parameter::Parameter,
-        schema,
+        error::ControlError,
+        json,
+        parameter::{Arguments, Parameter},
         verb::{Handler, Method, Outcome, Verb},
     },
     faults::error::FaultError,
     universe::{
         session_info::SessionInfo,
-        session_selector::{NoSession, Who},
+        session_selector::{NoSession, SessionSelector},
     },
 };
 
@@ -30,7 +29,7 @@ pub(super) const VERBS: &[Verb] = &[
         answer: || {
             let session =
                 json!({"type": "object", "required": ["id", "timeout_ms", "is_connected"]});
-            schema::object(&[("sessions", schema::list(&session))])
+            json::object(&[("sessions", json::list(&session))])
         },
         handler: Handler::AtOnce(|call| {
             let sessions: Vec<_> = call.universe.sessions().iter().map(shown).collect();
@@ -72,7 +71,7 @@ pub(super) const VERBS: &[Verb] = &[
         answer: how_many,
         handler: Handler::AtOnce(|call| match call.universe.silence(who(&call.arguments)?) {
             Err(FaultError::NoSession(none)) => counted(Err(none), &call.arguments),
-            Err(error) => Err(Fault::cannot_now(error.to_string())),
+            Err(error) => Err(ControlError::cannot_now(error.to_string())),
             Ok(count) => counted(Ok(count), &call.arguments),
         }),
     },
@@ -94,7 +93,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Cut every client's connection; all sessions live on",
         parameters: &[],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             call.universe.disconnect_all();
             Ok(json!({}))
@@ -106,13 +105,13 @@ pub(super) const VERBS: &[Verb] = &[
 fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
     let count = match met {
         Err(_) if arguments.flag("allow_none") => 0,
-        met => met.map_err(|none| Fault::not_found(none.to_string()))?,
+        met => met.map_err(|none| ControlError::not_found(none.to_string()))?,
     };
     Ok(json!({"count": count}))
 }
 
 fn how_many() -> Value {
-    schema::object(&[("count", schema::count())])
+    json::object(&[("count", json::count())])
 }
 
 fn shown(session: &SessionInfo) -> Value {
@@ -144,21 +143,21 @@ fn shown(session: &SessionInfo) -> Value {
 }
 
 /// The sessions that are meant.
-fn who(arguments: &Arguments) -> Result<Who, Fault> {
+fn who(arguments: &Arguments) -> Result<SessionSelector, ControlError> {
     let (field, text) = arguments.who()?;
-    let wrong = |what| Fault::bad_input(format!("parameter {field}: {text:?} is no {what}"));
+    let wrong = |what| ControlError::bad_input(format!("parameter {field}: {text:?} is no {what}"));
     match field {
         "session" => session_id(text)
-            .map(Who::Session)
+            .map(SessionSelector::Session)
             .ok_or_else(|| wrong("session id")),
         "address" => {
-            let address = text.parse::<SocketAddr>().map(Who::from);
+            let address = text.parse::<SocketAddr>().map(SessionSelector::from);
             address
-                .or_else(|_| text.parse::<IpAddr>().map(Who::from))
+                .or_else(|_| text.parse::<IpAddr>().map(SessionSelector::from))
                 .map_err(|_| wrong("address"))
         }
-        "identity" => Ok(Who::Identity(text.to_owned())),
-        _ => Ok(Who::Owner(text.to_owned())),
+        "identity" => Ok(SessionSelector::Identity(text.to_owned())),
+        _ => Ok(SessionSelector::Owner(text.to_owned())),
     }
 }
 

@@ -4,14 +4,17 @@ use serde_json::json;
 
 use super::universes;
 use crate::control::{
-    fault::Fault,
-    parameter::{Kind, Parameter},
-    schema,
+    error::ControlError,
+    json,
+    parameter::{Parameter, ParameterKind},
     verb::{Call, Handler, Method, Verb},
 };
 
-const SNAPSHOT: Parameter =
-    Parameter::required("snapshot", Kind::Count(u64::MAX), "What snapshot has given");
+const SNAPSHOT: Parameter = Parameter::required(
+    "snapshot",
+    ParameterKind::Count(u64::MAX),
+    "What snapshot has given",
+);
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
@@ -20,7 +23,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Keep what is now, znodes, sessions and watches, to go back to",
         parameters: &[],
         plain: None,
-        answer: || schema::object(&[("snapshot", schema::count())]),
+        answer: || json::object(&[("snapshot", json::count())]),
         handler: Handler::AtOnce(|call| {
             let snapshot = call.controls.snapshots.add(&call.universe)?;
             Ok(json!({"snapshot": snapshot}))
@@ -32,11 +35,11 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Go back to a snapshot, which stays",
         parameters: &[SNAPSHOT],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             let snapshot = call.controls.snapshots.get(id(call)?)?;
             let restored = call.universe.restore(&snapshot);
-            restored.map_err(|error| Fault::cannot_now(error.to_string()))?;
+            restored.map_err(|error| ControlError::cannot_now(error.to_string()))?;
             Ok(json!({}))
         }),
     },
@@ -46,7 +49,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Forget a snapshot; nothing more is noted down for it",
         parameters: &[SNAPSHOT],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             call.controls.snapshots.remove(id(call)?)?;
             Ok(json!({}))
@@ -58,7 +61,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Make another universe that begins as a copy of this one",
         parameters: &[Parameter::required(
             "name",
-            Kind::Name,
+            ParameterKind::Name,
             "The name of the copy: one part of a path",
         )],
         plain: Some("connect_string"),
@@ -70,6 +73,6 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-fn id(call: &Call) -> Result<u64, Fault> {
+fn id(call: &Call) -> Result<u64, ControlError> {
     call.arguments.count("snapshot")
 }

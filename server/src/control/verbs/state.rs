@@ -4,17 +4,16 @@ use serde_json::{Map, json};
 
 use crate::{
     control::{
-        fault::Fault,
+        error::ControlError,
         json,
-        parameter::{Kind, Parameter},
-        schema,
+        parameter::{Parameter, ParameterKind},
         verb::{Handler, Method, Verb},
     },
     tree::Tree,
-    universe::seed_plan::SeedError,
+    universe::seeding::SeedError,
 };
 
-const PATH: Parameter = Parameter::required("path", Kind::Path, "The znode's path");
+const PATH: Parameter = Parameter::required("path", ParameterKind::Path, "The znode's path");
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
@@ -25,10 +24,10 @@ pub(super) const VERBS: &[Verb] = &[
         plain: None,
         answer: || {
             let answer =
-                |field, data| schema::object(&[(field, data), ("stat", json::stat_schema())]);
+                |field, data| json::object(&[(field, data), ("stat", json::stat_schema())]);
             json!({"oneOf": [
-                answer("data", schema::or_null(schema::text())),
-                answer("data_base64", schema::text()),
+                answer("data", json::or_null(json::text())),
+                answer("data_base64", json::text()),
             ]})
         },
         handler: Handler::AtOnce(|call| {
@@ -46,7 +45,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The names of a znode's children, oldest first",
         parameters: &[PATH],
         plain: None,
-        answer: || schema::object(&[("children", schema::list(&schema::text()))]),
+        answer: || json::object(&[("children", json::list(&json::text()))]),
         handler: Handler::AtOnce(|call| {
             let path = call.arguments.text("path")?;
             let children = call.universe.children(path).ok_or_else(|| no_znode(path))?;
@@ -59,7 +58,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Znodes, sessions and watches as text; equal trees give equal text",
         parameters: &[],
         plain: Some("dump"),
-        answer: || schema::object(&[("dump", schema::text())]),
+        answer: || json::object(&[("dump", json::text())]),
         handler: Handler::AtOnce(|call| Ok(json!({"dump": call.universe.dump()}))),
     },
     Verb {
@@ -68,15 +67,15 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The tree as seed takes it; ephemerals, told beside it, and /zookeeper left out",
         parameters: &[Parameter::optional(
             "format",
-            Kind::OneOf(&["json", "yaml"]),
+            ParameterKind::OneOf(&["json", "yaml"]),
             "The tree as an object, or as text in YAML",
         )
         .with_default("json")],
         plain: Some("tree"),
         answer: || {
-            schema::object(&[
-                ("tree", json!({"anyOf": [schema::tree(), schema::text()]})),
-                ("ephemerals", schema::list(&schema::text())),
+            json::object(&[
+                ("tree", json!({"anyOf": [json::tree(), json::text()]})),
+                ("ephemerals", json::list(&json::text())),
             ])
         },
         handler: Handler::AtOnce(|call| {
@@ -94,17 +93,17 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Create what is missing of a tree and set what differs, in one turn",
         parameters: &[Parameter::required(
             "file",
-            Kind::Tree,
+            ParameterKind::Tree,
             "A tree in YAML or JSON (.json); - reads stdin",
         )],
         plain: None,
-        answer: || schema::object(&[("created", schema::count()), ("changed", schema::count())]),
+        answer: || json::object(&[("created", json::count()), ("changed", json::count())]),
         handler: Handler::AtOnce(|call| {
-            let tree = match call.arguments.alternative(Kind::Tree)? {
+            let tree = match call.arguments.alternative(ParameterKind::Tree)? {
                 ("yaml", text) => Tree::from_yaml(text.as_str().unwrap_or_default()),
                 (_, value) => Tree::from_value(value),
             };
-            let tree = tree.map_err(|error| Fault::bad_input(error.to_string()))?;
+            let tree = tree.map_err(|error| ControlError::bad_input(error.to_string()))?;
             let seeded = call.universe.seed(&tree).map_err(not_seeded)?;
             Ok(json!({"created": seeded.created, "changed": seeded.changed}))
         }),
@@ -112,17 +111,17 @@ pub(super) const VERBS: &[Verb] = &[
 ];
 
 /// Whether the tree makes no sense anywhere, or here and now.
-fn not_seeded(error: SeedError) -> Fault {
+fn not_seeded(error: SeedError) -> ControlError {
     match error {
         SeedError::Lifetime { .. }
         | SeedError::ParentIsEphemeral { .. }
         | SeedError::TreeTooLarge { .. }
         | SeedError::Refused { .. }
-        | SeedError::Stopped => Fault::cannot_now(error.to_string()),
-        _ => Fault::bad_input(error.to_string()),
+        | SeedError::Stopped => ControlError::cannot_now(error.to_string()),
+        _ => ControlError::bad_input(error.to_string()),
     }
 }
 
-fn no_znode(path: &str) -> Fault {
-    Fault::not_found(format!("no znode {path:?}"))
+fn no_znode(path: &str) -> ControlError {
+    ControlError::not_found(format!("no znode {path:?}"))
 }

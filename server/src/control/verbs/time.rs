@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::control::{
-    parameter::{Kind, Parameter},
-    schema,
+    json,
+    parameter::{Parameter, ParameterKind},
     verb::{Handler, Method, Verb},
 };
 
@@ -16,10 +16,10 @@ pub(super) const VERBS: &[Verb] = &[
         parameters: &[],
         plain: None,
         answer: || {
-            schema::object(&[
-                ("elapsed_ms", schema::count()),
-                ("wall_ms", schema::integer()),
-                ("is_frozen", schema::boolean()),
+            json::object(&[
+                ("elapsed_ms", json::count()),
+                ("wall_ms", json::integer()),
+                ("is_frozen", json::boolean()),
             ])
         },
         handler: Handler::AtOnce(|call| {
@@ -36,16 +36,16 @@ pub(super) const VERBS: &[Verb] = &[
         method: Method::Post,
         summary: "Move time ahead; done when all that was due has happened. Connected sessions live on",
         parameters: &[
-            Parameter::required("by_ms", Kind::DurationMs, "How far"),
+            Parameter::required("by_ms", ParameterKind::DurationMs, "How far"),
             Parameter::required(
                 "strict",
-                Kind::Flag,
+                ParameterKind::Flag,
                 "Whether connected sessions expire too, as if no client had said a word on the way",
             )
             .with_default("false"),
         ],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             let by = call.arguments.duration("by_ms")?;
             if call.arguments.flag("strict") {
@@ -62,7 +62,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Let time stand still",
         parameters: &[],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             call.universe.freeze();
             Ok(json!({}))
@@ -74,7 +74,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Let time go on by itself",
         parameters: &[],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             call.universe.unfreeze();
             Ok(json!({}))
@@ -86,11 +86,11 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Move time that stands still to what is due next, whenever nobody asks for anything",
         parameters: &[Parameter::required(
             "idle_ms",
-            Kind::DurationMsOrNull,
+            ParameterKind::DurationMsOrNull,
             "For how long nobody has to ask, in real time; null ends it",
         )],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             let idle = match call.arguments.given("idle_ms") {
                 None => None,

@@ -4,15 +4,16 @@ use serde_json::{Value, json};
 
 use crate::{
     control::{
-        fault::Fault,
-        parameter::{Kind, Parameter},
-        schema,
+        error::ControlError,
+        json,
+        parameter::{Parameter, ParameterKind},
         verb::{Handler, Method, Outcome, Verb},
     },
     universe::{UniverseError, UniverseGuard},
 };
 
-const NAME: Parameter = Parameter::required("name", Kind::Name, "Its name: one part of a path");
+const NAME: Parameter =
+    Parameter::required("name", ParameterKind::Name, "Its name: one part of a path");
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
@@ -33,7 +34,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The names of all universes but the server's own",
         parameters: &[],
         plain: None,
-        answer: || schema::object(&[("universes", schema::list(&schema::text()))]),
+        answer: || json::object(&[("universes", json::list(&json::text()))]),
         handler: Handler::AtOnce(|call| Ok(json!({"universes": call.universe.universes()}))),
     },
     Verb {
@@ -42,12 +43,12 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "End a universe: its connections close, and nothing of it is left",
         parameters: &[NAME],
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::AtOnce(|call| {
             let name = call.arguments.text("name")?;
             let dropped = call.universe.universe_named(name);
             if !call.universe.drop_universe(name) {
-                return Err(Fault::not_found(format!("no universe {name:?}")));
+                return Err(ControlError::not_found(format!("no universe {name:?}")));
             }
             if let Some(dropped) = dropped {
                 call.controls.snapshots.forget(&dropped);
@@ -58,14 +59,14 @@ pub(super) const VERBS: &[Verb] = &[
 ];
 
 pub(super) fn connect_string() -> Value {
-    schema::object(&[("connect_string", schema::text())])
+    json::object(&[("connect_string", json::text())])
 }
 
 /// Leaves a universe to the server.
 pub(super) fn kept(made: Result<UniverseGuard, UniverseError>) -> Outcome {
     let made = made.map_err(|error| match error {
-        UniverseError::InvalidName { .. } => Fault::bad_input(error.to_string()),
-        _ => Fault::cannot_now(error.to_string()),
+        UniverseError::InvalidName { .. } => ControlError::bad_input(error.to_string()),
+        _ => ControlError::cannot_now(error.to_string()),
     });
     Ok(json!({"connect_string": made?.keep().connect_string()}))
 }

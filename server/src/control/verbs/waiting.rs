@@ -1,4 +1,4 @@
-//! Waiting for something to happen, without sleeping.
+//! HandlerFuture for something to happen, without sleeping.
 
 use std::time::Duration;
 
@@ -6,29 +6,30 @@ use serde_json::json;
 
 use crate::{
     control::{
-        fault::Fault,
-        parameter::{Kind, Parameter},
-        schema,
-        verb::{Call, Handler, Method, Outcome, Verb, Waiting},
+        error::ControlError,
+        json,
+        parameter::{Parameter, ParameterKind},
+        verb::{Call, Handler, HandlerFuture, Method, Outcome, Verb},
     },
     universe::WaitError,
 };
 
 pub(super) const WITHIN: Parameter = Parameter::required(
     "within_ms",
-    Kind::DurationMs,
+    ParameterKind::DurationMs,
     "How long to wait at most, in real time",
 )
 .with_default("10000");
 
-const COUNT: Parameter = Parameter::required("count", Kind::Count(u32::MAX as u64), "How many");
+const COUNT: Parameter =
+    Parameter::required("count", ParameterKind::Count(u32::MAX as u64), "How many");
 
 pub(super) const VERBS: &[Verb] = &[
     waits(
         "until_watched",
         "Wait until somebody watches a path",
         &[
-            Parameter::required("path", Kind::Path, "The path, watched in any way"),
+            Parameter::required("path", ParameterKind::Path, "The path, watched in any way"),
             WITHIN,
         ],
         |call| {
@@ -42,7 +43,7 @@ pub(super) const VERBS: &[Verb] = &[
         "until_children",
         "Wait until a znode has so many children",
         &[
-            Parameter::required("path", Kind::Path, "The znode"),
+            Parameter::required("path", ParameterKind::Path, "The znode"),
             COUNT,
             WITHIN,
         ],
@@ -58,7 +59,7 @@ pub(super) const VERBS: &[Verb] = &[
         "until_contenders",
         "Wait until so many hold a lock or queue for it",
         &[
-            Parameter::required("lock", Kind::Path, "The path of the lock"),
+            Parameter::required("lock", ParameterKind::Path, "The path of the lock"),
             COUNT,
             WITHIN,
         ],
@@ -85,8 +86,12 @@ pub(super) const VERBS: &[Verb] = &[
         "until_idle",
         "Wait until no client has asked for anything for a while",
         &[
-            Parameter::required("quiet_ms", Kind::DurationMs, "For how long, in real time")
-                .with_default("50"),
+            Parameter::required(
+                "quiet_ms",
+                ParameterKind::DurationMs,
+                "For how long, in real time",
+            )
+            .with_default("50"),
             WITHIN,
         ],
         |call| {
@@ -103,7 +108,7 @@ const fn waits(
     name: &'static str,
     summary: &'static str,
     parameters: &'static [Parameter],
-    handler: for<'a> fn(&'a Call) -> Waiting<'a>,
+    handler: for<'a> fn(&'a Call) -> HandlerFuture<'a>,
 ) -> Verb {
     Verb {
         name,
@@ -111,21 +116,21 @@ const fn waits(
         summary,
         parameters,
         plain: None,
-        answer: schema::nothing,
+        answer: json::nothing,
         handler: Handler::Waits(handler),
     }
 }
 
-fn within(call: &Call) -> Result<Duration, Fault> {
+fn within(call: &Call) -> Result<Duration, ControlError> {
     call.arguments.duration("within_ms")
 }
 
-fn count(call: &Call) -> Result<usize, Fault> {
+fn count(call: &Call) -> Result<usize, ControlError> {
     let count = call.arguments.count("count")?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 fn told(outcome: Result<(), WaitError>) -> Outcome {
-    outcome.map_err(|error| Fault::ran_out(error.to_string()))?;
+    outcome.map_err(|error| ControlError::ran_out(error.to_string()))?;
     Ok(json!({}))
 }

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use super::dir::Scratch;
 use crate::data::{
-    DataDir, DataSource, LogSettings, LogWriter, State, copy,
+    DataDir, DataSource, LogSettings, LogWriter, SavedState, copy,
     log::{is_ours, is_whole},
 };
 
@@ -110,7 +110,7 @@ struct History {
 
 /// A state as it comes out of a snapshot: no zxid, which a kill moves.
 fn shown(engine: &Engine) -> String {
-    let loaded = State::of(engine).load(Settings::default()).unwrap();
+    let loaded = SavedState::of(engine).load(Settings::default()).unwrap();
     without_zxid(&loaded)
 }
 

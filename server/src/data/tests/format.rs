@@ -4,7 +4,7 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::{SessionId, Stat, Zxid, jute};
 
 use super::engine;
-use crate::data::{copy, decode::decode, source::Damage};
+use crate::data::{copy, snapshot_file::decode, source::Damage};
 
 fn read(bytes: &[u8]) -> Result<Engine, Damage> {
     decode(bytes, Settings::default(), Zxid(0))

@@ -20,11 +20,11 @@ use super::subject;
 
 /// A TCP connection with TLS over it.
 pub(crate) struct TlsStream {
-    state: State,
+    state: TlsState,
     frames: Frames,
 }
 
-enum State {
+enum TlsState {
     Handshake(Accept<TcpStream>),
     Open(server::TlsStream<TcpStream>),
 }
@@ -32,8 +32,8 @@ enum State {
 impl fmt::Debug for TlsStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Handshake(_) => "TlsStream(handshake)",
-            State::Open(_) => "TlsStream(open)",
+            TlsState::Handshake(_) => "TlsStream(handshake)",
+            TlsState::Open(_) => "TlsStream(open)",
         })
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Debug for TlsStream {
 impl TlsStream {
     pub(crate) fn accept(acceptor: &TlsAcceptor, stream: TcpStream) -> Self {
         Self {
-            state: State::Handshake(acceptor.accept(stream)),
+            state: TlsState::Handshake(acceptor.accept(stream)),
             frames: Frames::default(),
         }
     }
@@ -52,7 +52,7 @@ impl TlsStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Option<String>>> {
-        let State::Handshake(accept) = &mut self.state else {
+        let TlsState::Handshake(accept) = &mut self.state else {
             return Poll::Ready(Ok(None));
         };
         let stream = ready!(Pin::new(accept).poll(cx))?;
@@ -65,7 +65,7 @@ impl TlsStream {
                 Some(subject::rfc2253(certificate.subject()).ok_or_else(no_name)?)
             }
         };
-        self.state = State::Open(stream);
+        self.state = TlsState::Open(stream);
         Poll::Ready(Ok(subject))
     }
 
@@ -74,7 +74,7 @@ impl TlsStream {
         cx: &mut Context<'_>,
         buffer: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
-        let State::Open(stream) = &mut self.state else {
+        let TlsState::Open(stream) = &mut self.state else {
             return Poll::Pending;
         };
         match ready!(pin!(stream.read_buf(buffer)).poll(cx)) {
@@ -96,7 +96,7 @@ impl TlsStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let State::Open(stream) = &mut self.state else {
+        let TlsState::Open(stream) = &mut self.state else {
             return Poll::Pending;
         };
         let mut written = 0;
@@ -118,14 +118,14 @@ impl TlsStream {
 
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.state {
-            State::Open(stream) => Pin::new(stream).poll_flush(cx),
-            State::Handshake(_) => Poll::Ready(Ok(())),
+            TlsState::Open(stream) => Pin::new(stream).poll_flush(cx),
+            TlsState::Handshake(_) => Poll::Ready(Ok(())),
         }
     }
 
     /// Says farewell, as far as the socket takes it at once: nobody waits for that.
     pub(crate) fn close(&mut self, cx: &mut Context<'_>) {
-        if let State::Open(stream) = &mut self.state {
+        if let TlsState::Open(stream) = &mut self.state {
             let _ = Pin::new(stream).poll_shutdown(cx);
         }
     }

@@ -4,13 +4,13 @@ use hyper::StatusCode;
 
 /// What the client is told instead of an answer: `{"error": "..."}` with this status.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ControlError {
     pub(crate) status: StatusCode,
     /// A sentence for people.
     pub(crate) sentence: String,
 }
 
-impl Fault {
+impl ControlError {
     pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Self {
         let sentence = sentence.into();
         Self { status, sentence }

@@ -1,16 +1,15 @@
 //! A connection's bytes, as hyper wants them: those that were read already first.
 
 use std::{
-    future::Future as _,
+    future::Future,
     io,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::{Buf as _, BytesMut};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use tokio::time::Sleep;
+use hyper::rt::{self, Read, ReadBufCursor, Write};
 
 use crate::net::stream::Stream;
 
@@ -22,7 +21,7 @@ pub(crate) struct Carrier {
     /// What was read and not handed on.
     read: BytesMut,
     /// Runs while the client reads nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stalled: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl Carrier {
@@ -77,3 +76,31 @@ impl Write for Carrier {
         self.stream.poll_shutdown(cx)
     }
 }
+
+/// Measures how long a client may take to send the head of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer;
+
+impl rt::Timer for Timer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(HyperSleep(Box::pin(tokio::time::sleep(duration))))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(HyperSleep(Box::pin(tokio::time::sleep_until(
+            deadline.into(),
+        ))))
+    }
+}
+
+struct HyperSleep(Pin<Box<tokio::time::Sleep>>);
+
+impl Future for HyperSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl rt::Sleep for HyperSleep {}
