@@ -151,7 +151,11 @@ impl Server {
         }
     }
 
-    pub(crate) fn expect_alive(&mut self, name: &str) -> Result<(), Error> {
+    /// Checks that a server which starts has not ended.
+    ///
+    /// # Errors
+    /// When it has; `name` is how the text calls it.
+    pub fn expect_alive(&mut self, name: &str) -> Result<(), Error> {
         let ended = match &mut self.child {
             Some(child) => child
                 .try_wait()
@@ -203,7 +207,9 @@ fn spawn(command: &mut Command) -> Result<Child, Error> {
     command.spawn().context(|| format!("cannot start {name}"))
 }
 
-pub(crate) fn shown(command: &Command) -> String {
+/// A command and its arguments on one line, for error texts.
+#[must_use]
+pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     words.join(" ")

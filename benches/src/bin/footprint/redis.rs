@@ -2,7 +2,8 @@
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    process::Stdio,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use minikeeper_benches::{
     client::{self, ANSWER_LIMIT, Client},
     clock::{Deadline, now_ns},
     drive::Driver,
-    servers::redis::{Keeping, Redis},
+    process::{Pin, Server, free_port},
     stats::as_f64,
 };
 use mio::{Events, Interest, Poll, Token};
@@ -39,11 +40,11 @@ const WAIT: Duration = Duration::from_secs(1);
 /// down slows both.
 fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
     bench.expect_files(2 * bench.watchers + 100)?;
-    let redis = Redis::start(bench.pin, Keeping::Nothing)?;
+    let redis = start(bench.pin, 2 * bench.watchers)?;
     let server = bench.start()?;
     create(&mut Client::connect(server.addr)?, FAN_OUT_PATH)?;
     let mut watching = Driver::connect(server.addr, bench.watchers + 1, false)?;
-    let mut subscribed = Subscribers::connect(redis.addr(), bench.watchers)?;
+    let mut subscribed = Subscribers::connect(redis.addr, bench.watchers)?;
     let (mut ratios, mut times) = (vec![], vec![]);
     for _ in 0..bench.rounds {
         let theirs_ns = subscribed.publish()?;
@@ -63,6 +64,33 @@ fn fan_out(bench: &Bench) -> Result<Vec<Row>, Error> {
             .without_goal()
             .with_note("sending PUBLISH to reading the last message"),
     ])
+}
+
+/// Starts a Redis that writes nothing to disk and waits until it answers.
+fn start(pin: Pin, clients_max: usize) -> Result<Server, Error> {
+    let port = free_port()?;
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut command = pin.server("redis-server");
+    command
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--maxclients", &clients_max.to_string()])
+        .args(["--save", "", "--appendonly", "no"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Server::start_when(command, addr, || Ok(answers_ping(addr).then_some(())))
+}
+
+fn answers_ping(addr: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&addr, client::TRY_LIMIT)?;
+        stream.set_read_timeout(Some(client::TRY_LIMIT))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer)?;
+        Ok(answer == *b"+PONG\r\n")
+    };
+    ask().unwrap_or(false)
 }
 
 /// Subscribers of one channel, and who publishes there.

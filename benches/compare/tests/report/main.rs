@@ -1,0 +1,323 @@
+//! The shapes of the lock bench's report: nothing measured here, only told.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`markup`] | reads a page as XML, and complains |
+//! | [`odd`] | reports with values that no run should have |
+
+mod markup;
+mod odd;
+
+use minikeeper_bench::{
+    judge::{Finding, Verdict},
+    report::{
+        GoalRow, Report, Workload,
+        html::html,
+        json::json,
+        summary::{Findings, Word},
+        text::text,
+    },
+    stats::Spread,
+};
+use serde_json::Value;
+
+fn not_checked() -> Finding {
+    Finding::NotChecked("nobody asked".into())
+}
+
+fn holds() -> Finding {
+    Finding::Holds { checked: 7 }
+}
+
+fn violated() -> Finding {
+    Finding::Violated {
+        times: 2,
+        counterexample: "a <b> & c\nd".into(),
+    }
+}
+
+fn verdict(exclusion: Finding, fencing: Finding) -> Verdict {
+    Verdict {
+        exclusion,
+        fencing,
+        unknown: 0,
+        refusal: None,
+    }
+}
+
+/// The part of the page with this id.
+#[track_caller]
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let start = page.find(&format!("<section id=\"{id}\">"));
+    let start = start.unwrap_or_else(|| panic!("no section {id}"));
+    let rest = &page[start..];
+    &rest[..rest.find("</section>").expect("the page is well formed")]
+}
+
+#[test]
+fn page_with_odd_values_is_well_formed_and_escaped() {
+    let page = html(&odd::report());
+    let shown = markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
+    assert!(shown.contains(odd::NAME), "the name is shown as it is");
+    assert!(!page.contains(odd::NAME), "the name is escaped");
+}
+
+#[test]
+fn empty_page_is_well_formed_and_says_that_nothing_was_measured() {
+    let page = html(&odd::empty());
+    markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
+    for id in [
+        "goals",
+        "cycle",
+        "hand-over",
+        "turns",
+        "recovery",
+        "herd",
+        "cpu",
+        "pauses",
+    ] {
+        let section = section(&page, id);
+        assert!(section.contains("Not measured in this run."), "{section}");
+    }
+    assert!(section(&page, "judge").contains("nothing was judged"));
+    assert!(section(&page, "not-run").contains("Nothing."));
+}
+
+#[test]
+fn page_needs_nothing_from_elsewhere() {
+    let page = html(&odd::report());
+    let foreign = [
+        "http:", "https:", "//", "<script", "<link", "<img", "src=", "url(", "@import",
+    ];
+    for foreign in foreign {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
+
+/// Odd values must not become words or places: `NaN` in an attribute hides a picture without a word.
+#[test]
+fn no_shape_has_nan_or_infinity() {
+    let report = odd::report();
+    for shape in [html(&report), text(&report), json(&report).to_string()] {
+        let mut words = shape.split(|char: char| !char.is_alphanumeric());
+        assert!(!words.any(|word| matches!(word, "NaN" | "inf" | "Infinity")));
+    }
+}
+
+/// Many contenders share bars, and not all of them have lanes.
+#[test]
+fn page_with_a_thousand_contenders_stays_small() {
+    let page = html(&odd::thousand());
+    markup::text(&page).unwrap_or_else(|fault| panic!("{fault}"));
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert!(section(&page, "turns").contains("from 0 to 999 grants"));
+}
+
+#[test]
+fn word_is_a_pass_only_if_all_was_checked_and_holds() {
+    let all = [holds, violated, not_checked];
+    for (exclusion, fencing) in all.iter().flat_map(|a| all.iter().map(move |b| (a(), b()))) {
+        let is_pass = exclusion == holds() && fencing == holds();
+        let verdict = verdict(exclusion, fencing);
+        assert_eq!(verdict.word() == Word::Holds, is_pass, "{verdict:?}");
+        assert_eq!(verdict.text().contains("holds"), is_pass, "{verdict:?}");
+    }
+    let refused = Verdict {
+        refusal: Some("contenders shared a session".into()),
+        ..verdict(holds(), holds())
+    };
+    assert_eq!(refused.word(), Word::Refused);
+}
+
+#[test]
+fn not_checked_is_never_shown_as_a_pass() {
+    let mut report = odd::plain();
+    for row in &mut report.rows {
+        row.verdict = verdict(not_checked(), not_checked());
+    }
+    report.pauses[0].verdict = verdict(not_checked(), not_checked());
+    report.pauses[0].late_write_accepted = Some(true);
+    let page = html(&report);
+    assert!(!section(&page, "pauses").contains("badge yes"));
+    assert!(section(&page, "judge").contains("exclusion not checked: nobody asked"));
+    assert!(section(&page, "cycle").contains("not checked"));
+    assert!(page.contains("0 of 4"), "the headline counts no pass");
+    let text = text(&report);
+    assert!(text.contains("Judge: 4 not checked\n"), "{text}");
+    assert!(
+        text.contains("  not checked: fencing: nobody asked\n"),
+        "{text}"
+    );
+    assert!(!text.contains("holds\n"), "{text}");
+}
+
+#[test]
+fn violation_is_shown_with_its_counterexample() {
+    let mut report = odd::plain();
+    report.rows[1].verdict = verdict(violated(), holds());
+    let page = html(&report);
+    assert!(page.contains("1 VIOLATED"), "the headline says it");
+    assert!(section(&page, "judge").contains("<pre>a &lt;b&gt; &amp; c\nd</pre>"));
+    assert!(
+        section(&page, "cycle").contains("VIOLATED"),
+        "beside its figures"
+    );
+    let text = text(&report);
+    let said = "  VIOLATED 2 times: exclusion: cycle, nobody else wants it: Curator on minikeeper\n    \
+                a <b> & c\n    d\n";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn goal_that_was_not_measured_is_neither_held_nor_missed() {
+    let mut report = odd::empty();
+    report.goals = [Some(true), Some(false), None]
+        .into_iter()
+        .map(|holds| GoalRow {
+            figure: "cycle p50 / echo".into(),
+            goal: "<= 2".into(),
+            value: holds.and_then(|_| Spread::of(&[1.0, 2.0, 4.0])),
+            holds,
+        })
+        .collect();
+    let page = html(&report);
+    let goals = section(&page, "goals");
+    for badge in [
+        "<span class=\"badge yes\">yes</span>",
+        "<span class=\"badge no\">NO</span>",
+        "<span class=\"badge open\">not measured</span>",
+    ] {
+        assert_eq!(goals.matches(badge).count(), 1, "{badge}");
+    }
+    let text = text(&report);
+    assert!(
+        text.contains("cycle p50 / echo  <= 2  2.00 (1.00-4.00)  NO\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("cycle p50 / echo  <= 2                 -  not measured\n"),
+        "{text}"
+    );
+}
+
+/// A ratio is taken inside a round: the medians' ratio would be 200 / 20 here.
+#[test]
+fn multiple_of_the_echo_is_the_median_of_the_rounds_ratios() {
+    let report = odd::plain();
+    let row = &report.rows[0];
+    assert_eq!(row.latency(|round| round.p50_ns), Some(200.0));
+    assert_eq!(Spread::of(&[4.0, 5.0, 20.0]), row.over_echo());
+}
+
+#[test]
+fn text_has_a_table_for_each_workload() {
+    let text = text(&odd::plain());
+    let cycle = text
+        .find("cycle, nobody else wants it\ncontestant ")
+        .unwrap();
+    let recovery = text.find("recovery after the holder's death\n").unwrap();
+    assert!(cycle < recovery);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("recipes on minikeeper"))
+        .unwrap();
+    let cells: Vec<_> = line
+        .split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            "recipes on minikeeper",
+            "200 ns",
+            "0 ns",
+            "2.00 us",
+            "0 ns",
+            "0 ns",
+            "5.00 (4.00-20.0)",
+            "0",
+            "-",
+            "-",
+            "-",
+            "1.50 us",
+            "-",
+            "holds",
+        ]
+    );
+}
+
+#[test]
+fn refused_and_not_run_are_listed_with_their_reasons() {
+    let report = odd::report();
+    let (page, text) = (html(&report), text(&report));
+    for (id, reason) in [
+        ("refused", "round 2: the generator was busy"),
+        ("refused", "contenders shared a session"),
+        ("not-run", "no etcd; install etcd-server"),
+    ] {
+        assert!(section(&page, id).contains(reason), "{reason}");
+        assert!(text.contains(reason), "{reason}");
+    }
+}
+
+#[test]
+fn headline_is_our_recipe_on_minikeeper() {
+    let mut report = odd::plain();
+    report.rows[0].contestant = "recipes on ZooKeeper 3.8".into();
+    report.rows[1].contestant = "recipes on minikeeper".into();
+    let page = html(&report);
+    let cards = &page[..page.find("<section").unwrap()];
+    assert!(cards.contains("recipes on minikeeper"), "{cards}");
+    assert!(!cards.contains("recipes on ZooKeeper"), "{cards}");
+    assert!(cards.contains("not measured in this run"), "no hand-over");
+}
+
+#[test]
+fn findings_name_a_reason_once_for_all_workloads() {
+    let mut report = odd::plain();
+    for row in &mut report.rows {
+        row.contestant = "one".into();
+        row.verdict = verdict(holds(), not_checked());
+    }
+    let findings = Findings::of(&report);
+    let [unchecked] = &findings.unchecked[..] else {
+        panic!("{findings:?}");
+    };
+    let [("one", workloads)] = &unchecked.subjects[..] else {
+        panic!("{unchecked:?}");
+    };
+    assert_eq!(workloads.len(), report.rows.len());
+}
+
+#[test]
+fn json_has_everything_and_can_be_read_back() {
+    let report: Report = odd::report();
+    let read: Value = serde_json::from_str(&json(&report).to_string()).unwrap();
+    let at = |path: &str| read.pointer(path).unwrap_or_else(|| panic!("no {path}"));
+    assert_eq!(at("/format"), 1);
+    assert_eq!(at("/about/servers/0/version"), "0.1.0");
+    assert_eq!(at("/rows").as_array().unwrap().len(), report.rows.len());
+    let row = report
+        .rows
+        .iter()
+        .position(|row| row.workload == Workload::HandOver(8))
+        .unwrap();
+    let at = |path: &str| at(&format!("/rows/{row}{path}"));
+    assert_eq!(at("/contestant"), odd::NAME);
+    assert_eq!(at("/workload/kind"), "hand-over");
+    assert_eq!(at("/workload/contenders"), 8);
+    assert_eq!(at("/rounds/0/p50_ns"), 0.0);
+    assert_eq!(at("/rounds/1/p50_ns"), &Value::Null, "not a number");
+    assert_eq!(at("/rounds/0/jain"), &Value::Null, "not measured");
+    assert_eq!(
+        at("/latency_buckets_ns_count/0"),
+        &serde_json::json!([1, 1])
+    );
+    assert_eq!(at("/timeline/0/releasing_ns"), 30);
+    assert_eq!(at("/grants/0"), u64::MAX);
+    assert_eq!(at("/verdict/exclusion/finding"), "violated");
+    assert_eq!(at("/verdict/exclusion/counterexample"), "a <b> & c\nd");
+    assert_eq!(at("/verdict/fencing/finding"), "not-checked");
+    assert_eq!(at("/verdict/refusal"), "contenders shared a session");
+}
