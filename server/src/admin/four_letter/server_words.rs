@@ -73,7 +73,7 @@ fn backlog(config: &Config) -> i64 {
     }
 }
 
-/// There is no log of changes beside the snapshots; the original counts one folder twice too.
+/// Snapshots and logs are in one folder, which counts twice, as in ZooKeeper.
 pub(crate) fn dirs(shared: &Shared) -> String {
     let (_, bytes) = data_dir(&shared.config);
     format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
