@@ -1,6 +1,6 @@
 //! How locks go about their work.
 
-use crate::local::LocalHandOver;
+use crate::locks::local::LocalHandOver;
 
 /// Which savings a lock makes. None of them shows to others in the queue.
 ///

@@ -19,16 +19,17 @@ use tokio::time::{sleep, sleep_until};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    guard::Guard,
-    held::Held,
+    locks::{guard::Guard, held::Held},
     options::LockOptions,
-    order::Claim,
-    pace::Pace,
-    parents,
-    place::Place,
-    queue::{PARENTS_MAX, Queue, Wait},
+    queue::{
+        contending::{PARENTS_MAX, Queue, Wait},
+        order::Claim,
+        pace::Pace,
+        parents,
+        queue_node::QueueNode,
+        waiting::{self, Outcome},
+    },
     status::FencingToken,
-    waiting::{self, Outcome},
 };
 
 /// What one who finds the lock taken does.
@@ -182,7 +183,7 @@ fn queue<C: ZooKeeper>(client: C, path: &str) -> Result<Queue<C>, Error> {
     })
 }
 
-fn guard<C: ZooKeeper>(client: C, place: Place<C>) -> Guard<C> {
+fn guard<C: ZooKeeper>(client: C, place: QueueNode<C>) -> Guard<C> {
     let token = FencingToken::new(place.czxid);
     Guard::new(Held::new(client, place, token))
 }
@@ -348,10 +349,10 @@ impl<C: ZooKeeper> OneNode<C> {
 type Caller = Weak<()>;
 
 /// Goes on when its caller does not: a place that nobody takes is given up.
-async fn detached<C, F>(work: impl FnOnce(Caller) -> F) -> Result<Option<Place<C>>, LockError>
+async fn detached<C, F>(work: impl FnOnce(Caller) -> F) -> Result<Option<QueueNode<C>>, LockError>
 where
     C: ZooKeeper,
-    F: Future<Output = Result<Option<Place<C>>, LockError>> + Send + 'static,
+    F: Future<Output = Result<Option<QueueNode<C>>, LockError>> + Send + 'static,
 {
     let waiting = Arc::new(());
     // It does not panic; its runtime may be shutting down.
@@ -366,7 +367,7 @@ async fn create<C: ZooKeeper>(
     path: String,
     mode: CreateMode,
     caller: Caller,
-) -> Result<Option<Place<C>>, LockError> {
+) -> Result<Option<QueueNode<C>>, LockError> {
     let client = &queue.client;
     let mut is_unanswered = false;
     let mut pace = Pace::of(client);
@@ -381,7 +382,7 @@ async fn create<C: ZooKeeper>(
             Ok(created) => {
                 let (made, made_in) = (created.value, created.epoch);
                 let czxid = made.stat.czxid;
-                return Ok(Some(Place::new(client.clone(), made.path, czxid, made_in)));
+                return Ok(Some(QueueNode::new(client.clone(), made.path, czxid, made_in)));
             }
             Err(error) if error.is(ErrorCode::NodeExists) && is_unanswered => {
                 // It may be the own one.
@@ -392,7 +393,7 @@ async fn create<C: ZooKeeper>(
                         ..
                     }) if seen_in == epoch => {
                         let is_own = Some(stat.ephemeral_owner) == client.session();
-                        let own = || Place::new(client.clone(), path, stat.czxid, epoch);
+                        let own = || QueueNode::new(client.clone(), path, stat.czxid, epoch);
                         return Ok(is_own.then(own));
                     }
                     Ok(_) => continue,

@@ -70,7 +70,7 @@ use self::{
     session::Shared,
 };
 use super::{Standing, ZooKeeper};
-use crate::task::Task;
+use crate::leaders::task::Task;
 
 /// A client of the crate `zookeeper-client` for recipes. Clones are cheap and share the session.
 ///

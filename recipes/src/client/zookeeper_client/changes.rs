@@ -14,7 +14,7 @@ use super::{
     clean_up, convert,
     session::Shared,
 };
-use crate::{naming, parents};
+use crate::queue::{naming, parents};
 
 /// What servers take in one request. Unit: bytes.
 const REQUEST_BYTES_MAX: usize = 0xf_ffff;

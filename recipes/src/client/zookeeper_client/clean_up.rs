@@ -15,7 +15,7 @@ use super::{
     convert,
     session::{Session, Shared},
 };
-use crate::naming;
+use crate::queue::naming;
 
 /// The wait before a failed clean-up is tried again; doubled up to the largest.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);

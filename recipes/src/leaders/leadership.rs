@@ -1,0 +1,454 @@
+//! What a leader latch does by itself: contending, in every session anew, leading, leaving.
+//!
+//! Source: `docs/curator-recipes.md` section 17; hazards H5, H29, H39 and H42; Curator's
+//! `LeaderLatch`.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, Fired};
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    clock,
+    error::LockError,
+    queue::{
+        contending::{Queue, Wait, in_session, no_session},
+        order::Claim,
+        pace::Pace,
+        queue_node::QueueNode,
+        waiting::{self, Outcome},
+    },
+    status::FencingToken,
+};
+
+/// What a leader does when there is no connection, and so no knowing.
+///
+/// Source: Curator's `ConnectionStateErrorPolicy`.
+///
+/// # Examples
+/// ```
+/// use minikeeper_recipes::{ErrorPolicy, LatchOptions};
+///
+/// assert_eq!(LatchOptions::default().error_policy, ErrorPolicy::Standard);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ErrorPolicy {
+    /// It stops leading at once, and leads on after the reconnect if it is still the first.
+    #[default]
+    Standard,
+    /// It leads on until the session may have ended.
+    Session,
+}
+
+/// Whether a latch leads.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderLatch, Leadership};
+///
+/// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+/// latch.wait().await?;
+/// match latch.leadership() {
+///     Leadership::Leader { token } => println!("bill, and say that it was {token}"),
+///     Leadership::Follower => println!("leave that to the leader"),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leadership {
+    /// It does.
+    Leader {
+        /// Grows with every new leader; to be sent along with everything done as the leader. One
+        /// that comes back from a lost connection as the leader has the token it had.
+        token: FencingToken,
+    },
+    /// It does not.
+    Follower,
+}
+
+/// Changes of a latch's leadership; see [`LeaderLatch::changes`](crate::LeaderLatch::changes).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderLatch, Leadership};
+///
+/// let latch = LeaderLatch::start(client.clone(), "/leaders/billing", "host 7")?;
+/// let mut changes = latch.changes();
+/// tokio::spawn(async move {
+///     while let Some(change) = changes.next().await {
+///         match change {
+///             Leadership::Leader { token } => println!("begin to bill, with token {token}"),
+///             Leadership::Follower => println!("stop that"),
+///         }
+///     }
+/// });
+/// latch.wait().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct LeadershipChanges {
+    state: watch::Receiver<State>,
+    /// The term that was told of, and not yet of its end.
+    told: Option<u64>,
+}
+
+impl LeadershipChanges {
+    /// The next change: to lead and to follow take turns. `None` once the latch contends no more.
+    ///
+    /// Whoever looks too seldom misses terms that came and went, but no end of one that was told.
+    ///
+    /// Cancel safe.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
+    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+    /// let mut changes = latch.changes();
+    /// let change = changes.next().await;
+    /// assert!(matches!(change, Some(Leadership::Leader { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub async fn next(&mut self) -> Option<Leadership> {
+        loop {
+            let state = self.state.borrow_and_update().clone();
+            match (self.told, state) {
+                (None, State::Leader { term, token, .. }) => {
+                    self.told = Some(term);
+                    return Some(Leadership::Leader { token });
+                }
+                (Some(told), State::Leader { term, .. }) if told == term => {}
+                (Some(_), _) => {
+                    self.told = None;
+                    return Some(Leadership::Follower);
+                }
+                (None, State::Follower) => {}
+                (None, State::Closed(_) | State::Failed(_)) => return None,
+            }
+            if self.state.changed().await.is_err() {
+                return self.told.take().map(|_| Leadership::Follower);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Follower,
+    Leader {
+        /// Counts from 1; each begins and ends once.
+        term: u64,
+        token: FencingToken,
+        epoch: Epoch,
+    },
+    /// With what became of the znode.
+    Closed(Result<(), Error>),
+    Failed(LockError),
+}
+
+/// What the latch and its task share.
+pub(crate) struct Contender<C: ZooKeeper> {
+    pub(crate) queue: Queue<C>,
+    pub(crate) error_policy: ErrorPolicy,
+    pub(crate) state: watch::Sender<State>,
+    terms: Mutex<u64>,
+    pub(crate) own_path: Mutex<Option<String>>,
+}
+
+/// How leading ends.
+enum End {
+    /// The own znode has gone.
+    Deleted,
+    /// The own znode is to be looked at again.
+    Changed,
+    /// It is not certain any more.
+    Unsure,
+}
+
+/// How often closing asks for the deletion that a server refuses for now, before its caller is told
+/// and it is left to the background.
+const CLOSES_MAX: u32 = 5;
+
+impl<C: ZooKeeper> Contender<C> {
+    pub(crate) fn new(queue: Queue<C>, error_policy: ErrorPolicy) -> Self {
+        Self {
+            queue,
+            error_policy,
+            state: watch::Sender::new(State::Follower),
+            terms: Mutex::new(0),
+            own_path: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn changes(&self) -> LeadershipChanges {
+        LeadershipChanges {
+            state: self.state.subscribe(),
+            told: None,
+        }
+    }
+
+    pub(crate) fn leadership(&self) -> Leadership {
+        match *self.state.borrow() {
+            State::Leader { token, epoch, .. } if self.sure_until(epoch).is_some() => {
+                Leadership::Leader { token }
+            }
+            _ => Leadership::Follower,
+        }
+    }
+
+    /// Until when a leader of this session is one without any further word; `None` if it is not.
+    fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
+        let is_kept = self.error_policy == ErrorPolicy::Session;
+        #[cfg(feature = "planted")]
+        if self.is_silence_ignored() {
+            return clock::now().checked_add(std::time::Duration::from_secs(60));
+        }
+        match self.queue.client.standing() {
+            Standing::Suspended { .. } if !is_kept => None,
+            Standing::Connected {
+                epoch: now,
+                safe_until,
+            }
+            | Standing::Suspended {
+                epoch: now,
+                safe_until,
+            } => (now == epoch && clock::now() < safe_until).then_some(safe_until),
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "planted")]
+    fn is_silence_ignored(&self) -> bool {
+        self.queue.options.planted == Some(crate::planted::Planted::SilenceIgnored)
+    }
+
+    pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
+        let end = tokio::select! {
+            biased;
+            _ = closing.wait_for(|is_closing| *is_closing) => None,
+            error = self.contend() => Some(error),
+        };
+        let end = match end {
+            Some(error) => State::Failed(error),
+            None => State::Closed(self.leave().await),
+        };
+        *self.own_path.lock() = None;
+        self.state.send_replace(end);
+    }
+
+    /// Waits for the deletion that dropping the place has begun.
+    async fn leave(&self) -> Result<(), Error> {
+        let Some(path) = self.own_path.lock().clone() else {
+            return Ok(());
+        };
+        let client = &self.queue.client;
+        let mut pace = Pace::of(client);
+        let mut attempts = 1;
+        loop {
+            let deleted = in_session(client, client.delete(&path)).await;
+            match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
+                // It goes all the same; only when is not known.
+                Err(error)
+                    if error.code().is_none()
+                        || !error.is_retryable()
+                        || attempts == CLOSES_MAX =>
+                {
+                    return Err(error);
+                }
+                Err(_) => pace.pause().await,
+            }
+            attempts += 1;
+        }
+    }
+
+    /// Contends, in every session anew and after every refusal that passes. Ends with an error that
+    /// does not.
+    async fn contend(&self) -> LockError {
+        let mut pace = Pace::of(&self.queue.client);
+        loop {
+            match self.contend_once(&mut pace).await {
+                Err(error) if !error.is_passing() => return error,
+                _ => pace.pause().await,
+            }
+        }
+    }
+
+    /// The same with one znode.
+    async fn contend_once(&self, pace: &mut Pace) -> Result<(), LockError> {
+        let wait = Wait::FOR_EVER;
+        *self.own_path.lock() = None;
+        self.queue.connected(wait).await?;
+        let mode = CreateMode::EphemeralSequential;
+        let entered = self
+            .queue
+            .enter(Claim::Latch.lock_name(), mode, wait)
+            .await?;
+        let Some((mut place, mut listing)) = entered else {
+            return Ok(());
+        };
+        *self.own_path.lock() = Some(place.path().to_owned());
+        // In one session it is one znode, whatever happens to the connection (hazard H42).
+        while let Outcome::Granted(first) =
+            waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?
+        {
+            let Some(still) = self.lead(first, pace).await? else {
+                break;
+            };
+            if self.queue.connected(wait).await? != still.epoch {
+                break;
+            }
+            (place, listing) = (still, None);
+        }
+        Ok(())
+    }
+
+    /// Leads as long as that is certain. `None` if the znode is gone, or not this session's.
+    async fn lead(
+        &self,
+        mut place: QueueNode<C>,
+        pace: &mut Pace,
+    ) -> Result<Option<QueueNode<C>>, LockError> {
+        let client = &self.queue.client;
+        let connections = client.connections();
+        let mut states = client.states();
+        // Ends before the place is given up, however this future ends.
+        let mut term = None;
+        loop {
+            let mut again = None;
+            match client.watch_data(place.path()).await {
+                Ok((data, watch)) => {
+                    // The first in the list may be one's own of a session that is over (hazard H5).
+                    if Some(data.stat.ephemeral_owner) != client.session() {
+                        return Ok(None);
+                    }
+                    place.watch = Some(watch);
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => {
+                    place.forget();
+                    return Ok(None);
+                }
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(error) if term.is_some() => {
+                    again = error.code().map(|_| clock::now() + pace.next());
+                }
+                Err(error) => {
+                    pace.after(&error).await;
+                    return Ok(Some(place));
+                }
+            }
+            if self.sure_until(place.epoch).is_none() {
+                if term.is_none() {
+                    pace.pause().await;
+                }
+                return Ok(Some(place));
+            }
+            if again.is_none() {
+                pace.reset();
+            }
+            term.get_or_insert_with(|| Term::begin(self, &place));
+            match self
+                .until_unsure(&mut place, &mut states, connections, again)
+                .await
+            {
+                End::Changed => {}
+                End::Unsure => {
+                    #[cfg(feature = "planted")]
+                    if self.is_silence_ignored() {
+                        let _ = self.queue.connected(Wait::FOR_EVER).await;
+                    }
+                    return Ok(Some(place));
+                }
+                End::Deleted => {
+                    place.forget();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    async fn until_unsure(
+        &self,
+        place: &mut QueueNode<C>,
+        states: &mut C::States,
+        connections: u64,
+        again: Option<Instant>,
+    ) -> End {
+        let client = &self.queue.client;
+        loop {
+            let is_interrupted = client.connections() != connections;
+            if is_interrupted && self.error_policy == ErrorPolicy::Standard {
+                return End::Unsure;
+            }
+            let Some(until) = self.sure_until(place.epoch) else {
+                return End::Unsure;
+            };
+            let fired = poll_fn(|cx| match &mut place.watch {
+                Some(watch) => Pin::new(watch).poll(cx),
+                None => Poll::Pending,
+            });
+            tokio::select! {
+                biased;
+                fired = fired => {
+                    place.watch = None;
+                    return match fired {
+                        Fired::EpochOver => End::Unsure,
+                        fired if fired.is_deleted() => End::Deleted,
+                        _ => End::Changed,
+                    };
+                }
+                _ = states.next() => {}
+                () = sleep_until(again.unwrap_or(until).min(until)) => {}
+            }
+            let is_refused = again.is_some_and(|again| clock::now() < again);
+            if is_refused {
+                continue;
+            }
+            let is_connected = matches!(client.standing(), Standing::Connected { .. });
+            if place.watch.is_none() && is_connected {
+                return End::Changed;
+            }
+        }
+    }
+}
+
+/// A time of leading. Ends when dropped.
+struct Term<'a>(&'a watch::Sender<State>);
+
+impl<'a> Term<'a> {
+    fn begin<C: ZooKeeper>(contender: &'a Contender<C>, place: &QueueNode<C>) -> Self {
+        let mut terms = contender.terms.lock();
+        *terms += 1;
+        contender.state.send_replace(State::Leader {
+            term: *terms,
+            token: FencingToken::new(place.czxid),
+            epoch: place.epoch,
+        });
+        Self(&contender.state)
+    }
+}
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(State::Follower);
+    }
+}

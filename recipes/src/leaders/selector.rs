@@ -1,0 +1,568 @@
+//! The leader selector: work that is done by one process at a time.
+//!
+//! Source: `docs/curator-recipes.md` section 17; Curator's `LeaderSelector`.
+
+use std::{
+    any::Any,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use minikeeper_client::{Error, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    leaders::{
+        leadership::ErrorPolicy,
+        participant::{Participant, participants},
+        task::Task,
+    },
+    locks::{guard::Guard, held::Held, mutex::InterProcessMutex},
+    options::LockOptions,
+    queue::{contending::Queue, order::Claim, pace::Pace},
+    status::Status,
+};
+
+/// What a selector does as the leader: as long as the future runs, it leads.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{Guard, LeaderSelector, SelectorOptions, Work};
+/// use minikeeper_client::Client;
+///
+/// fn report(guard: &Guard<Client>) -> Work<'_> {
+///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+/// }
+///
+/// let options = SelectorOptions::default();
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, report)?;
+/// selector.done().await?;
+/// # Ok(()) }
+/// ```
+pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// How a selector goes about its work.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+///
+/// let mut options = SelectorOptions::default();
+/// options.is_requeued = true;
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+///     Box::pin(async { println!("again and again, and others in between") })
+/// })?;
+/// selector.close().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct SelectorOptions {
+    /// Whether it queues again after its turn.
+    ///
+    /// Default: no; see [`LeaderSelector::requeue`].
+    pub is_requeued: bool,
+    /// Whether work is dropped as soon as the connection is lost, or only with the session.
+    ///
+    /// Default: [`ErrorPolicy::Standard`].
+    pub error_policy: ErrorPolicy,
+    /// Which savings are made while waiting. The data is replaced by the id; a session that is
+    /// lost while waiting is put up with as often as it happens.
+    ///
+    /// Default: that of [`LockOptions`].
+    pub lock: LockOptions,
+}
+
+/// A contender for leadership at a path, Java processes with Curator's class of the same name
+/// included: each in turn leads for as long as its work runs.
+///
+/// The work is dropped when it is not certain any more that it leads. All happens in a task of its
+/// own; dropping the selector ends it without waiting.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+///
+/// let client = Client::connect(&address).await?;
+/// let options = SelectorOptions::default();
+/// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |guard| {
+///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+/// })?;
+/// selector.done().await?;
+/// selector.close().await?;
+/// # Ok(()) }
+/// ```
+pub struct LeaderSelector<C: ZooKeeper> {
+    shared: Arc<Shared<C>>,
+    orders: watch::Sender<Orders>,
+    stage: watch::Receiver<Stage>,
+    _task: Task,
+}
+
+impl<C: ZooKeeper> fmt::Debug for LeaderSelector<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaderSelector")
+            .field("path", &self.shared.queue.path)
+            .field("stage", &self.stage.borrow().clone())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Shared<C: ZooKeeper> {
+    queue: Queue<C>,
+    mutex: InterProcessMutex<C>,
+    options: SelectorOptions,
+    /// While it leads.
+    held: Mutex<Option<Arc<Held<C>>>>,
+    /// What the newest attempt that failed has failed with, or the newest work that panicked.
+    last_error: Mutex<Option<LockError>>,
+}
+
+/// What a selector was asked for; counts are of all times.
+#[derive(Clone, Copy, Default, Debug)]
+struct Orders {
+    is_closing: bool,
+    requeues: u64,
+    interruptions: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Queued,
+    Leading,
+    /// Its turn is over; or why it had none.
+    Idle(Result<(), LockError>),
+    /// With what became of the znode.
+    Closed(Result<(), Error>),
+}
+
+impl<C: ZooKeeper> LeaderSelector<C> {
+    /// Queues for leadership at this path from now on, under this id, which others may read and
+    /// which may be empty. The work is begun once for each turn. To be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    ///
+    /// let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |guard| {
+    ///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
+    /// })?;
+    /// selector.done().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn start(
+        client: C,
+        path: &str,
+        id: &str,
+        options: SelectorOptions,
+        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let mut lock = options.lock.clone().with_data(id);
+        lock.attempts_max = u32::MAX;
+        let shared = Arc::new(Shared {
+            mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?,
+            queue: Queue {
+                client,
+                path: path.into(),
+                options: Arc::new(lock),
+            },
+            options,
+            held: Mutex::new(None),
+            last_error: Mutex::new(None),
+        });
+        let orders = watch::Sender::new(Orders::default());
+        let (stage, stages) = watch::channel(Stage::Queued);
+        let run = Arc::clone(&shared).run(stage, orders.subscribe(), work);
+        let task = Task::spawn("leader selector", run)?;
+        Ok(Self {
+            shared,
+            orders,
+            stage: stages,
+            _task: task,
+        })
+    }
+
+    /// Whether its work runs and it leads. Asks nobody: it compares what is known with the time.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// // Its work is done.
+    /// assert!(!selector.has_leadership());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn has_leadership(&self) -> bool {
+        let held = self.shared.held.lock().clone();
+        held.is_some_and(|held| match held.status() {
+            Status::Held => true,
+            Status::Suspended { .. } => self.shared.options.error_policy == ErrorPolicy::Session,
+            Status::Lost(_) => false,
+        })
+    }
+
+    /// Queues again when its turn is over; false if it queues anyway, or contends no more.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// assert!(selector.requeue());
+    /// # Ok(()) }
+    /// ```
+    pub fn requeue(&self) -> bool {
+        let is_queued = matches!(*self.stage.borrow(), Stage::Queued | Stage::Closed(_));
+        if !is_queued {
+            self.orders.send_modify(|orders| orders.requeues += 1);
+        }
+        !is_queued
+    }
+
+    /// Drops the work if it runs, which ends the turn; false if it does not.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.interrupt() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// selector.done().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn interrupt(&self) -> bool {
+        let is_leading = matches!(*self.stage.borrow(), Stage::Leading);
+        if is_leading {
+            self.orders.send_modify(|orders| orders.interruptions += 1);
+        }
+        is_leading
+    }
+
+    /// Waits until it neither queues nor leads: its turn is over, or it is closed.
+    ///
+    /// # Errors
+    /// [`LockError::WorkPanicked`] when its work panicked and it does not queue again by itself;
+    /// [`LockError::Client`] when it had no turn, because the client is closed or a server refuses
+    /// for a reason that does not pass, such as `NOAUTH`. Lost connections, lost sessions and
+    /// refusals for which [`Error::is_retryable`] is true are no errors: it stays in the queue.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { println!("reporting") })
+    /// })?;
+    /// selector.done().await?;
+    /// println!("it has reported");
+    /// # Ok(()) }
+    /// ```
+    pub async fn done(&self) -> Result<(), LockError> {
+        let mut stage = self.stage.clone();
+        let end = stage.wait_for(|stage| matches!(stage, Stage::Idle(_) | Stage::Closed(_)));
+        match end.await.as_deref() {
+            Ok(Stage::Idle(result)) => result.clone(),
+            // Its work has panicked otherwise, and its lock has gone with it.
+            _ => Ok(()),
+        }
+    }
+
+    /// What its newest attempt to get a turn failed with, or its newest work that panicked, if that
+    /// ever happened. It may have had turns since.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, LockError, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(async { panic!("no paper") })
+    /// })?;
+    /// let error = selector.done().await.expect_err("its work panics");
+    /// assert!(matches!(&error, LockError::WorkPanicked { message, .. } if message == "no paper"));
+    /// assert_eq!(selector.last_error(), Some(error));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn last_error(&self) -> Option<LockError> {
+        self.shared.last_error.lock().clone()
+    }
+
+    /// Every contender there is, the leader first.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.has_leadership() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// let all = selector.participants().await?;
+    /// assert_eq!((all.len(), &*all[0].id), (1, "host 7"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
+        participants(&self.shared.queue, Claim::Mutex).await
+    }
+
+    /// Who leads, if there is somebody.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// while !selector.has_leadership() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// let leader = selector.leader().await?;
+    /// assert!(leader.is_some_and(|leader| leader.id == "host 7"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn leader(&self) -> Result<Option<Participant>, Error> {
+        Ok(self.participants().await?.into_iter().next())
+    }
+
+    /// Drops the work if it runs, and waits until the lock is given back. A place in the queue goes
+    /// too, but that is not waited for.
+    ///
+    /// Dropping the future changes nothing: it is closed all the same.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the lock is
+    /// given back: nothing is to be done, it will be, with the next connection or with the
+    /// session's end.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
+    /// # let options = SelectorOptions::default();
+    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
+    ///     Box::pin(std::future::pending())
+    /// })?;
+    /// selector.close().await?;
+    /// assert!(!selector.has_leadership());
+    /// # Ok(()) }
+    /// ```
+    pub async fn close(&self) -> Result<(), Error> {
+        self.orders.send_modify(|orders| orders.is_closing = true);
+        let mut stage = self.stage.clone();
+        match stage
+            .wait_for(|stage| matches!(stage, Stage::Closed(_)))
+            .await
+            .as_deref()
+        {
+            Ok(Stage::Closed(result)) => result.clone(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Shared<C> {
+    async fn run(
+        self: Arc<Self>,
+        stage: watch::Sender<Stage>,
+        mut orders: watch::Receiver<Orders>,
+        work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
+    ) {
+        let mut released = Ok(());
+        let mut requeues = 0;
+        let mut pace = Pace::of(&self.queue.client);
+        loop {
+            stage.send_replace(Stage::Queued);
+            let acquired = tokio::select! {
+                biased;
+                _ = orders.wait_for(|orders| orders.is_closing) => break,
+                acquired = self.mutex.acquire() => acquired,
+            };
+            let result = match acquired {
+                Ok(guard) => {
+                    // Counted before anybody can know of the turn: whoever interrupts it comes later.
+                    let before = orders.borrow().interruptions;
+                    stage.send_replace(Stage::Leading);
+                    let led = self.lead(&guard, orders.clone(), before, &work).await;
+                    let is_closing = orders.borrow().is_closing;
+                    match guard.status() {
+                        Status::Lost(_) => drop(guard),
+                        // Nobody waits for it; it goes with the next connection.
+                        Status::Suspended { .. } if !is_closing => drop(guard),
+                        _ => released = guard.release().await.map(drop),
+                    }
+                    led
+                }
+                Err(error) => Err(error),
+            };
+            let is_again = match &result {
+                Ok(()) => {
+                    pace.reset();
+                    self.options.is_requeued
+                }
+                Err(LockError::WorkPanicked { .. }) => self.options.is_requeued,
+                Err(error) => error.is_passing(),
+            };
+            if let Err(error) = &result {
+                *self.last_error.lock() = Some(error.clone());
+                if is_again {
+                    stage.send_replace(Stage::Queued);
+                    tokio::select! {
+                        biased;
+                        _ = orders.wait_for(|orders| orders.is_closing) => break,
+                        () = pace.pause() => {}
+                    }
+                }
+            }
+            if is_again {
+                continue;
+            }
+            stage.send_replace(Stage::Idle(result));
+            let next = orders
+                .wait_for(|orders| orders.is_closing || orders.requeues > requeues)
+                .await
+                .map(|orders| *orders);
+            match next {
+                Ok(orders) if !orders.is_closing => requeues = orders.requeues,
+                _ => break,
+            }
+        }
+        stage.send_replace(Stage::Closed(released));
+    }
+
+    /// Runs the work until it is done, or is not to run any more: it was interrupted more often than
+    /// before.
+    async fn lead(
+        &self,
+        guard: &Guard<C>,
+        mut orders: watch::Receiver<Orders>,
+        before: u64,
+        work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
+    ) -> Result<(), LockError> {
+        // Cleared before the guard is given back, however this future ends.
+        let _leading = Leading::begin(&self.held, guard);
+        let doubt = async {
+            match self.options.error_policy {
+                ErrorPolicy::Standard => drop(guard.unsure().await),
+                ErrorPolicy::Session => drop(guard.lost().await),
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = orders.wait_for(|orders| orders.is_closing || orders.interruptions > before) => Ok(()),
+            () = doubt => Ok(()),
+            done = caught(|| work(guard)) => done.map_err(|message| LockError::WorkPanicked {
+                path: self.queue.path.to_string(),
+                message,
+            }),
+        }
+    }
+}
+
+/// Runs work to its end, or to its panic, whose message is the error.
+async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
+    let message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => match panic.downcast_ref::<&str>() {
+            Some(message) => (*message).to_owned(),
+            None => "no message".to_owned(),
+        },
+    };
+    // Nothing of what has panicked is used again.
+    let mut work = catch_unwind(AssertUnwindSafe(begin)).map_err(message)?;
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        match polled {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(message(panic))),
+        }
+    })
+    .await
+}
+
+/// Shows that it leads, until dropped.
+struct Leading<'a, C: ZooKeeper>(&'a Mutex<Option<Arc<Held<C>>>>);
+
+impl<'a, C: ZooKeeper> Leading<'a, C> {
+    fn begin(held: &'a Mutex<Option<Arc<Held<C>>>>, guard: &Guard<C>) -> Self {
+        *held.lock() = Some(Arc::clone(&guard.held));
+        Self(held)
+    }
+}
+
+impl<C: ZooKeeper> Drop for Leading<'_, C> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}

@@ -1,0 +1,315 @@
+//! A lock that is held, as its guards share it: whether it still is, and how it goes.
+//!
+//! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
+
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+
+use minikeeper_client::{Data, Epoch, Error, ErrorCode};
+use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    clock,
+    error::Released,
+    locks::local::Turn,
+    queue::{contending::no_session, pace::Pace, queue_node::QueueNode},
+    status::{FencingToken, Loss, Status},
+};
+
+/// What guards of the same hold share. The znode goes when the last guard does, however many others
+/// look at this: guards are counted, not references.
+pub(crate) struct Held<C: ZooKeeper> {
+    pub(crate) client: C,
+    pub(crate) path: String,
+    pub(crate) epoch: Epoch,
+    pub(crate) token: FencingToken,
+    state: Mutex<State<C>>,
+}
+
+struct State<C: ZooKeeper> {
+    guards: usize,
+    place: Option<QueueNode<C>>,
+    /// Among the tasks of this process, where the lock is passed on between them.
+    turn: Option<Turn<C>>,
+    /// Final.
+    loss: Option<Loss>,
+}
+
+impl<C: ZooKeeper> Held<C> {
+    pub(crate) fn new(client: C, place: QueueNode<C>, token: FencingToken) -> Self {
+        Self {
+            client,
+            path: place.path().to_owned(),
+            epoch: place.epoch,
+            token,
+            state: Mutex::new(State {
+                guards: 1,
+                place: Some(place),
+                turn: None,
+                loss: None,
+            }),
+        }
+    }
+
+    /// The same for a lock that is passed on.
+    pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
+        self.state.lock().turn = Some(turn);
+        self
+    }
+
+    /// One guard more; false if the last one has gone.
+    pub(crate) fn enter(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_kept = state.guards > 0;
+        state.guards += usize::from(is_kept);
+        is_kept
+    }
+
+    /// One guard less; says whether it was the last one, which has to give the lock back.
+    pub(crate) fn leave(&self) -> bool {
+        let mut state = self.state.lock();
+        state.guards -= 1;
+        state.guards == 0
+    }
+
+    /// Whether there is a guard.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.state.lock().guards > 0
+    }
+
+    /// The server says that the znode has gone.
+    pub(crate) fn is_deleted(&self) {
+        // What is known already is more exact.
+        self.status();
+        self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
+    }
+
+    /// Gives the lock back without waiting.
+    pub(crate) fn give_up(&self) {
+        if !self.pass() {
+            drop(self.take());
+        }
+    }
+
+    /// Passes the lock on inside this process, if somebody there waits for it and it is held.
+    fn pass(&self) -> bool {
+        let may_pass = self.state.lock().turn.as_ref().is_some_and(Turn::may_pass);
+        if !may_pass || self.status() != Status::Held {
+            return false;
+        }
+        let (Some(place), Some(turn)) = self.take() else {
+            return false;
+        };
+        turn.pass(place);
+        true
+    }
+
+    fn take(&self) -> (Option<QueueNode<C>>, Option<Turn<C>>) {
+        let state = &mut *self.state.lock();
+        (state.place.take(), state.turn.take())
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let mut state = self.state.lock();
+        if let Some(loss) = state.loss {
+            return Status::Lost(loss);
+        }
+        let status = self.judge(&mut state);
+        if let Status::Lost(loss) = status {
+            state.loss = Some(loss);
+        }
+        status
+    }
+
+    fn judge(&self, state: &mut State<C>) -> Status {
+        let standing = self.client.standing();
+        let now = clock::now();
+        match standing {
+            Standing::Closed => return Status::Lost(Loss::Closed),
+            Standing::Connected { epoch, safe_until }
+            | Standing::Suspended { epoch, safe_until }
+                if epoch == self.epoch =>
+            {
+                if now >= safe_until {
+                    return Status::Lost(Loss::Presumed);
+                }
+                if let Standing::Suspended { .. } = standing {
+                    return Status::Suspended { until: safe_until };
+                }
+            }
+            Standing::Connecting => {}
+            _ => return Status::Lost(Loss::SessionOver),
+        }
+        if state.place.as_mut().is_some_and(QueueNode::is_seen_to_go) {
+            return Status::Lost(Loss::NodeDeleted);
+        }
+        Status::Held
+    }
+
+    /// When the status may change without any word from outside.
+    pub(crate) fn safe_until(&self) -> Option<Instant> {
+        match self.client.standing() {
+            Standing::Connected { safe_until, .. } | Standing::Suspended { safe_until, .. } => {
+                Some(safe_until)
+            }
+            _ => None,
+        }
+    }
+
+    /// Resolves when the status fits.
+    pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
+        let mut states = self.client.states();
+        let mut own = OwnWatch::<C>::None;
+        let mut pace = Pace::of(&self.client);
+        loop {
+            if let Some(result) = fits(self.status()) {
+                return result;
+            }
+            let is_connected = matches!(self.client.standing(), Standing::Connected { .. });
+            if matches!(own, OwnWatch::None) && is_connected {
+                own = OwnWatch::Asking(Box::pin(self.client.watch_data(&self.path)));
+            }
+            let mut change = pin!(states.next());
+            let mut alarm = pin!(self.safe_until().map(sleep_until));
+            let is_gone = poll_fn(|cx| {
+                if let Poll::Ready(is_gone) = own.poll(&mut pace, cx) {
+                    return Poll::Ready(is_gone);
+                }
+                let alarm = alarm.as_mut().as_pin_mut();
+                let is_due = alarm.is_some_and(|alarm| alarm.poll(cx).is_ready());
+                if is_due || change.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(false);
+                }
+                Poll::Pending
+            })
+            .await;
+            if is_gone {
+                self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
+            }
+        }
+    }
+
+    /// Gives the znode back and waits for the answer.
+    pub(crate) async fn release(&self) -> Result<Released, Error> {
+        if self.pass() {
+            return Ok(Released::PassedOn);
+        }
+        let is_lost = matches!(self.status(), Status::Lost(_));
+        let (place, turn) = self.take();
+        let Some(mut place) = place else {
+            return Ok(Released::AlreadyGone);
+        };
+        if is_lost {
+            // The next of this process queues behind the deletion that this begins.
+            drop(place);
+            drop(turn);
+            return Ok(Released::AlreadyGone);
+        }
+        let mut turn = turn;
+        let mut pace = Pace::of(&self.client);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let delete = self.client.delete(place.path());
+            // The next of this process queues behind the deletion.
+            drop(turn.take());
+            // From here on the request sees to it, answered or not.
+            place.forget();
+            let answer = tokio::select! {
+                biased;
+                answer = delete => answer,
+                () = self.session_over() => Err(no_session("delete", place.path())),
+            };
+            match answer {
+                Ok(()) => return Ok(Released::Done),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
+                Err(error) => {
+                    // It has to go, in a later session too if this one's end does not take it away.
+                    place.remember();
+                    let is_refused = error.code().is_some() && error.is_retryable();
+                    if !is_refused || attempts == RELEASES_MAX {
+                        return Err(error);
+                    }
+                }
+            }
+            pace.pause().await;
+        }
+    }
+
+    /// Resolves when the lock is lost with its session, or with the client. Asks no server.
+    pub(crate) async fn session_over(&self) {
+        let mut states = self.client.states();
+        while !matches!(self.status(), Status::Lost(_)) {
+            let due = async {
+                match self.safe_until() {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                next = states.next() => if next.is_none() {
+                    return;
+                },
+                () = due => {}
+            }
+        }
+    }
+}
+
+/// How often a release is tried that a server refuses for now, before its caller is told and it is
+/// left to the background.
+const RELEASES_MAX: u32 = 5;
+
+/// A watch on its way.
+type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
+
+/// The watch on the own znode, of somebody who waits for its loss.
+enum OwnWatch<C: ZooKeeper> {
+    None,
+    Asking(Asking<C::Watch>),
+    /// It was refused for now.
+    Pausing(Pin<Box<Sleep>>),
+    Watching(C::Watch),
+}
+
+impl<C: ZooKeeper> OwnWatch<C> {
+    /// Ready when there is something to think about: whether the znode has gone.
+    fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
+        if let Self::Asking(asking) = self {
+            match asking.as_mut().poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok((_, watch))) => *self = Self::Watching(watch),
+                Poll::Ready(Err(error)) => {
+                    if error.is(ErrorCode::NoNode) {
+                        *self = Self::None;
+                        return Poll::Ready(true);
+                    }
+                    if error.code().is_none() {
+                        // There is no connection: a change of state has come, or will.
+                        *self = Self::None;
+                        return Poll::Pending;
+                    }
+                    *self = Self::Pausing(Box::pin(sleep(pace.next())));
+                }
+            }
+        }
+        if let Self::Pausing(pause) = self
+            && pause.as_mut().poll(cx).is_ready()
+        {
+            *self = Self::None;
+            return Poll::Ready(false);
+        }
+        if let Self::Watching(watch) = self
+            && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
+        {
+            *self = Self::None;
+            return Poll::Ready(fired.is_deleted());
+        }
+        Poll::Pending
+    }
+}

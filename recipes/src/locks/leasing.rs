@@ -1,0 +1,363 @@
+//! How leases are got: the inner lock, the directory of leases, the maximum.
+//!
+//! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
+
+use std::{future::pending, pin::Pin, sync::Arc};
+
+use minikeeper_client::{CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Stamped};
+use tokio::time::sleep_until;
+
+use crate::{
+    client::{StateStream as _, ZooKeeper},
+    error::{LockError, ValueError},
+    locks::{
+        guard::Guard,
+        held::Held,
+        lease::Lease,
+        max_leases::{MaxChanges, MaxLeases},
+    },
+    queue::{
+        contending::{Queue, Wait},
+        naming::lock_name,
+        order::Claim,
+        pace::Pace,
+        queue_node::QueueNode,
+    },
+    status::FencingToken,
+};
+
+/// What a semaphore consists of.
+#[derive(Clone)]
+pub(crate) struct Leasing<C: ZooKeeper> {
+    pub(crate) path: Arc<str>,
+    /// The inner lock.
+    pub(crate) locks: Queue<C>,
+    pub(crate) leases: Queue<C>,
+    pub(crate) max: MaxLeases<C>,
+}
+
+/// The leases, as asked for, and a watch on them.
+type Listing<C> = Pin<
+    Box<dyn Future<Output = Result<(Stamped<Vec<String>>, <C as ZooKeeper>::Watch), Error>> + Send>,
+>;
+
+/// Leases of one acquire. The last one goes first.
+struct Together<T>(Vec<T>);
+
+impl<T> Together<T> {
+    fn into_inner(mut self) -> Vec<T> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl<T> Drop for Together<T> {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+/// What ends a wait for leases to go.
+enum News {
+    /// Some have come or gone.
+    Leases,
+    /// There is another connection: they may have, unheard.
+    Reconnected,
+    Max(Result<(), ValueError>),
+    /// The session or the inner lock is gone.
+    Gone,
+    TimedOut,
+}
+
+impl<C: ZooKeeper> Leasing<C> {
+    /// 6.2 and 6.3.
+    pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        if wanted == 0 {
+            return Err(LockError::NothingWanted {
+                path: self.path.to_string(),
+            });
+        }
+        let taken = if self.leases.options.leases_together {
+            match self.max {
+                MaxLeases::Fixed(max) if wanted > max => Err(LockError::TooMany {
+                    path: self.path.to_string(),
+                    wanted,
+                    max,
+                }),
+                _ => self.take_together(wanted, wait).await,
+            }
+        } else {
+            self.take_in_turn(wanted, wait).await
+        };
+        // What failed was the semaphore, not the directory in which it was waited for.
+        taken.map_err(|error| match error {
+            LockError::TimedOut { within, .. } => LockError::TimedOut {
+                path: self.path.to_string(),
+                within,
+            },
+            LockError::Lost { attempts, .. } => LockError::Lost {
+                path: self.path.to_string(),
+                attempts,
+            },
+            other => other,
+        })
+    }
+
+    /// As Curator does it: the inner lock is given back between two leases.
+    async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        let mut leases = Together(Vec::new());
+        for _ in 0..wanted {
+            let mut changes = self.max.changes();
+            self.fresh_max(wait).await?;
+            leases
+                .0
+                .extend(self.take_at_once(1, &mut changes, wait).await?);
+        }
+        Ok(leases.into_inner())
+    }
+
+    /// All under one hold of the inner lock.
+    async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        let mut changes = self.max.changes();
+        let mut max = self.fresh_max(wait).await?;
+        let mut pace = Pace::of(&self.leases.client);
+        while max < wanted {
+            let changed = self.leases.in_time(wait, changes.next()).await?;
+            self.changed(changed, wait, &mut pace).await?;
+            max = self.current_max()?;
+        }
+        self.take_at_once(wanted, &mut changes, wait).await
+    }
+
+    async fn take_at_once(
+        &self,
+        wanted: u32,
+        changes: &mut MaxChanges<C>,
+        wait: Wait,
+    ) -> Result<Vec<Lease<C>>, LockError> {
+        let attempts_max = self.leases.options.attempts_max.max(1);
+        for _ in 0..attempts_max {
+            // Declared first, so that it goes last: the next one is not to count leases that are
+            // about to go.
+            let mut inner = self.locks.acquire(Claim::Mutex, wait).await?;
+            let entered = self.enter(wanted, &mut inner, changes, wait).await?;
+            // Its release is not waited for, and cannot cost the leases (hazard H15).
+            drop(inner);
+            if let Some(places) = entered {
+                let leases = places.into_inner().into_iter();
+                return Ok(leases.map(|place| self.lease(place)).collect());
+            }
+        }
+        Err(LockError::Lost {
+            path: self.path.to_string(),
+            attempts: attempts_max,
+        })
+    }
+
+    /// Puts leases into the directory and waits until there is room for them. `None` if one of
+    /// them, the inner lock or the session has gone.
+    async fn enter(
+        &self,
+        wanted: u32,
+        inner: &mut QueueNode<C>,
+        changes: &mut MaxChanges<C>,
+        wait: Wait,
+    ) -> Result<Option<Together<QueueNode<C>>>, LockError> {
+        let leases = &self.leases;
+        let is_listed = leases.options.create_and_list_together && !leases.options.watch_own;
+        let list = || is_listed.then(|| self.ask());
+        let mode = CreateMode::EphemeralSequential;
+        let count = wanted as usize;
+        let entered = leases
+            .enter_many(lock_name::LEASE, mode, count, wait, list)
+            .await?;
+        let Some((places, mut listing)) = entered else {
+            return Ok(None);
+        };
+        let mut places = Together(places);
+        // In a later session there is no inner lock.
+        if places.0.iter().any(|place| place.epoch != inner.epoch) {
+            return Ok(None);
+        }
+        let mut pace = Pace::of(&leases.client);
+        let mut states = leases.client.states();
+        if leases.options.watch_own && !self.watch_own(&mut places.0, wait).await? {
+            return Ok(None);
+        }
+        loop {
+            let asked = listing.take();
+            let looked = self.look(asked, inner.epoch, wait, &mut pace).await?;
+            let Some((names, mut changed, connections)) = looked else {
+                return Ok(None);
+            };
+            let is_missing = |place: &QueueNode<C>| names.iter().all(|name| name != place.name());
+            if places.0.iter().any(is_missing) {
+                return Ok(None);
+            }
+            loop {
+                // Not the own position but the number counts: whoever has a lease keeps it.
+                // What was known may be from before the wait for the inner lock. Nothing is asked
+                // as long as no word of a change has come.
+                let max = self.fresh_max(wait).await? as usize;
+                #[cfg(feature = "planted")]
+                let max = max + self.leases.options.planted_leases();
+                if names.len() <= max {
+                    return Ok(Some(places));
+                }
+                if leases.options.look_ahead > 0
+                    && inner.watch.is_none()
+                    && !self.watch_own(std::slice::from_mut(inner), wait).await?
+                {
+                    return Ok(None);
+                }
+                let reconnected = async {
+                    while leases.client.connections() == connections {
+                        if states.next().await.is_none() {
+                            pending::<()>().await;
+                        }
+                    }
+                };
+                let next = self.next(&mut changed, reconnected, inner, changes, wait);
+                match next.await {
+                    News::Leases => {
+                        pace.reset();
+                        break;
+                    }
+                    // What the watch had to say may have been lost with the connection.
+                    News::Reconnected => break,
+                    News::Max(changed) => self.changed(changed, wait, &mut pace).await?,
+                    News::Gone => return Ok(None),
+                    News::TimedOut => return Err(leases.timed_out(wait)),
+                }
+            }
+        }
+    }
+
+    /// Waits for the first event that matters.
+    async fn next(
+        &self,
+        changed: &mut C::Watch,
+        reconnected: impl Future<Output = ()>,
+        inner: &mut QueueNode<C>,
+        changes: &mut MaxChanges<C>,
+        wait: Wait,
+    ) -> News {
+        let time = async {
+            match wait.until {
+                Some(until) => sleep_until(until).await,
+                None => pending().await,
+            }
+        };
+        // What has happened by the deadline counts.
+        tokio::select! {
+            biased;
+            fired = changed => match fired {
+                Fired::Event { kind: EventKind::ChildrenChanged, .. } => News::Leases,
+                _ => News::Gone,
+            },
+            () = inner.seen_to_go() => News::Gone,
+            () = reconnected => News::Reconnected,
+            changed = changes.next() => News::Max(changed),
+            () = time => News::TimedOut,
+        }
+    }
+
+    /// Asks for the list; says how many connections there were.
+    fn ask(&self) -> (u64, Listing<C>) {
+        let connections = self.leases.client.connections();
+        let list = self.leases.client.watch_children(&self.leases.path);
+        (connections, Box::pin(list))
+    }
+
+    /// Takes in the list, or asks for it. `None` if it is of another session, or the directory is
+    /// gone. Says also how many connections there were when it was asked for.
+    async fn look(
+        &self,
+        mut asked: Option<(u64, Listing<C>)>,
+        epoch: Epoch,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<Option<(Vec<String>, C::Watch, u64)>, LockError> {
+        loop {
+            let (connections, listing) = asked.take().unwrap_or_else(|| self.ask());
+            match self.leases.limited(wait, listing).await? {
+                // A list of another session may still show the leases of the one before.
+                Ok((list, watch)) => {
+                    let is_current = list.epoch == epoch;
+                    return Ok(is_current.then_some((list.value, watch, connections)));
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                // A connection that was lost has cost a pause already.
+                Err(error) if error.code().is_some() => self.leases.pause(wait, pace).await?,
+                Err(_) => {}
+            }
+            if self.leases.connected(wait).await? != epoch {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Watches own znodes; false if one of them has gone.
+    async fn watch_own(&self, places: &mut [QueueNode<C>], wait: Wait) -> Result<bool, LockError> {
+        let client = &self.leases.client;
+        let reads: Vec<_> = places
+            .iter()
+            .map(|place| client.watch_data(place.path()))
+            .collect();
+        for (place, read) in places.iter_mut().zip(reads) {
+            match self.leases.limited(wait, read).await? {
+                Ok((_, watch)) => place.watch = Some(watch),
+                Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn fresh_max(&self, wait: Wait) -> Result<u32, LockError> {
+        let mut pace = Pace::of(&self.leases.client);
+        loop {
+            match self.leases.limited(wait, self.max.get()).await? {
+                Err(ValueError::Client(error)) if error.is_retryable() => {
+                    self.leases.again(wait, &mut pace).await?;
+                }
+                max => return max.map_err(|error| self.no_max(error)),
+            }
+        }
+    }
+
+    /// The maximum has changed, or that cannot be told for now.
+    async fn changed(
+        &self,
+        changed: Result<(), ValueError>,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<(), LockError> {
+        match changed {
+            Err(ValueError::Client(error)) if error.is_retryable() => {
+                self.leases.again(wait, pace).await.map(drop)
+            }
+            changed => changed.map_err(|error| self.no_max(error)),
+        }
+    }
+
+    fn current_max(&self) -> Result<u32, LockError> {
+        self.max.current().map_err(|error| self.no_max(error))
+    }
+
+    pub(crate) fn no_max(&self, source: ValueError) -> LockError {
+        LockError::NoMaximum {
+            path: self.path.to_string(),
+            source,
+        }
+    }
+
+    fn lease(&self, place: QueueNode<C>) -> Lease<C> {
+        let token = FencingToken::new(place.czxid);
+        let client = self.leases.client.clone();
+        Lease {
+            guard: Guard::new(Held::new(client, place, token)),
+        }
+    }
+}

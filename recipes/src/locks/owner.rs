@@ -1,0 +1,221 @@
+//! Who may enter a lock again.
+//!
+//! Source: `docs/curator-recipes.md` section 3.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    locks::{guard::Guard, held::Held},
+    queue::{
+        contending::{Queue, Wait},
+        order::Claim,
+    },
+    status::Status,
+};
+
+/// Whom a lock belongs to, for locks that one owner may take several times.
+///
+/// What a thread is to Curator. Tasks are no owners: they move between threads, and one task can
+/// wait for two locks at once. So owners are named, or there is none: a lock that is taken without
+/// an owner cannot be entered again.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessMutex, Owner};
+///
+/// let lock = InterProcessMutex::new(client, "/locks/a")?;
+/// let owner = Owner::new();
+/// let outer = lock.acquire_as(&owner).await?;
+/// let inner = lock.acquire_as(&owner).await?;
+/// drop(outer);
+/// // The lock is held until the last of the owner's guards is gone.
+/// assert!(lock.is_held_by(&owner));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Owner(u64);
+
+impl Owner {
+    /// An owner unlike any other in this process.
+    ///
+    /// # Examples
+    /// ```
+    /// use minikeeper_recipes::Owner;
+    ///
+    /// assert_ne!(Owner::new(), Owner::new());
+    /// ```
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "every owner is another one")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// An acquisition on its way. Whoever waits for it carries it on: it outlives the caller that began
+/// it, and with it the place in the queue, as long as another one waits.
+pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
+
+/// The acquisition of an owner, one at a time; what it is for.
+type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
+
+/// What one owner holds of one lock object, and asks for.
+struct Hold<C: ZooKeeper> {
+    /// As a reader, and as anything else. Known without waiting for an acquisition.
+    held: [Weak<Held<C>>; 2],
+    /// Kept by those who wait.
+    flight: Weak<Flight<C>>,
+}
+
+impl<C: ZooKeeper> Default for Hold<C> {
+    fn default() -> Self {
+        Self {
+            held: [Weak::new(), Weak::new()],
+            flight: Weak::new(),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Hold<C> {
+    fn is_of_use(&self) -> bool {
+        self.flight.strong_count() > 0 || self.held.iter().any(|held| held.strong_count() > 0)
+    }
+}
+
+/// The holds of a lock object, by owner.
+pub(crate) struct Holds<C: ZooKeeper> {
+    by_owner: Mutex<HashMap<Owner, Hold<C>>>,
+}
+
+impl<C: ZooKeeper> Default for Holds<C> {
+    fn default() -> Self {
+        Self {
+            by_owner: Mutex::default(),
+        }
+    }
+}
+
+impl<C: ZooKeeper> Holds<C> {
+    /// Takes the lock for an owner: again, if it holds it; otherwise by the acquisition that is on
+    /// its way, or by one that is begun here.
+    ///
+    /// One acquisition of an owner is under way at a time, so that a reader finds the writer it may
+    /// read beside, and a writer the reader that forbids it to write, even if another task of the
+    /// owner is about to become that.
+    pub(crate) async fn take(
+        &self,
+        queue: &Queue<C>,
+        owner: &Owner,
+        claim: Claim,
+        wait: Wait,
+        begin: impl Fn() -> Result<Acquiring<C>, LockError>,
+    ) -> Result<Guard<C>, LockError> {
+        loop {
+            if let Some(guard) = self.again(queue, owner, claim)? {
+                return Ok(guard);
+            }
+            let flight = self.flight(owner);
+            let mut flight = queue.in_time(wait, flight.lock()).await?;
+            if let Some(guard) = self.again(queue, owner, claim)? {
+                return Ok(guard);
+            }
+            // For something else, and nobody waits for it any more: given up.
+            if flight.as_ref().is_some_and(|(other, _)| *other != claim) {
+                *flight = None;
+            }
+            let Some((_, under_way)) = &mut *flight else {
+                let (_, own) = flight.insert((claim, begin()?));
+                let result = own.await;
+                *flight = None;
+                let guard = result?;
+                self.remember(owner, claim, &guard);
+                return Ok(guard);
+            };
+            // Begun by another, whose deadline may come sooner or later.
+            match queue.in_time(wait, under_way).await? {
+                Err(LockError::TimedOut { .. }) => *flight = None,
+                result => {
+                    *flight = None;
+                    let guard = result?;
+                    self.remember(owner, claim, &guard);
+                    return Ok(guard);
+                }
+            }
+        }
+    }
+
+    /// Another guard of what the owner holds; `None` if it holds nothing.
+    fn again(
+        &self,
+        queue: &Queue<C>,
+        owner: &Owner,
+        claim: Claim,
+    ) -> Result<Option<Guard<C>>, LockError> {
+        let Some(guard) = self.held_by(owner, claim) else {
+            return Ok(None);
+        };
+        match guard.status() {
+            Status::Lost(_) => Err(LockError::HoldLost {
+                path: queue.path.to_string(),
+            }),
+            Status::Held | Status::Suspended { .. } => Ok(Some(guard)),
+        }
+    }
+
+    fn flight(&self, owner: &Owner) -> Arc<Flight<C>> {
+        let mut by_owner = self.by_owner.lock();
+        if by_owner.len() > OWNERS_KEPT {
+            by_owner.retain(|_, hold| hold.is_of_use());
+        }
+        let hold = by_owner.entry(owner.clone()).or_default();
+        hold.flight.upgrade().unwrap_or_else(|| {
+            let flight = Arc::default();
+            hold.flight = Arc::downgrade(&flight);
+            flight
+        })
+    }
+
+    fn remember(&self, owner: &Owner, claim: Claim, guard: &Guard<C>) {
+        let mut by_owner = self.by_owner.lock();
+        let hold = by_owner.entry(owner.clone()).or_default();
+        hold.held[at(claim)] = Arc::downgrade(&guard.held);
+    }
+
+    /// What the owner holds, if it does. Waits for nothing.
+    pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard<C>> {
+        let held = self.by_owner.lock().get(owner)?.held[at(claim)].upgrade()?;
+        Guard::another(held)
+    }
+
+    /// Whether the owner holds it. Unlike [`Holds::held_by`] this is no hold, however short: a
+    /// release meanwhile is the last one.
+    pub(crate) fn is_held_by(&self, owner: &Owner, claim: Claim) -> bool {
+        let by_owner = self.by_owner.lock();
+        let held = by_owner
+            .get(owner)
+            .and_then(|hold| hold.held[at(claim)].upgrade());
+        drop(by_owner);
+        held.is_some_and(|held| held.is_kept() && !matches!(held.status(), Status::Lost(_)))
+    }
+}
+
+/// How many owners are remembered before those who hold nothing are forgotten.
+const OWNERS_KEPT: usize = 64;
+
+fn at(claim: Claim) -> usize {
+    usize::from(claim != Claim::Read)
+}

@@ -1,0 +1,354 @@
+//! The semaphore: as many holders at a time as there are leases, first come, first served.
+//!
+//! An inner lock (`locks`) lets in one after the other. Whoever has it puts its leases into
+//! `leases`, and waits there until the directory has no more znodes than the semaphore has
+//! leases.
+//!
+//! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{Error, ZnodePath};
+
+use crate::{
+    client::ZooKeeper,
+    error::LockError,
+    locks::{lease::Lease, leasing::Leasing, max_leases::MaxLeases},
+    options::LockOptions,
+    queue::{
+        contending::{Queue, Wait, in_session, no_session},
+        naming::{self, lock_name},
+        order::Claim,
+    },
+};
+
+/// A semaphore that processes share, Java processes with Curator's class of the same name included.
+///
+/// Contenders are served in the order in which they came: whoever wants many leases holds up those
+/// behind who want few. Leases are held as long as the session lives, and belong to nobody:
+/// acquiring twice takes two.
+///
+/// Cheap to clone.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::InterProcessSemaphoreV2;
+///
+/// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+/// let two = licences.acquire_many(2).await?;
+/// let third = licences.acquire().await?;
+/// assert!(licences.try_acquire().await?.is_none());
+/// third.release().await?;
+/// assert!(licences.try_acquire().await?.is_some());
+/// drop(two);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct InterProcessSemaphoreV2<C: ZooKeeper> {
+    leasing: Leasing<C>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterProcessSemaphoreV2")
+            .field("path", &self.leasing.path)
+            .field("max", &self.leasing.max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
+    /// The semaphore at this path, with so many leases. Nothing is asked of a server before it is
+    /// acquired.
+    ///
+    /// # Errors
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
+    ///
+    /// let fixed = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
+    /// // Or as many as a number says that may change.
+    /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
+    /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
+    /// assert_eq!(workers.available().await?, 8);
+    /// # Ok(()) }
+    /// ```
+    pub fn new(client: C, path: &str, max: impl Into<MaxLeases<C>>) -> Result<Self, Error> {
+        Self::with_options(client, path, max, LockOptions::default())
+    }
+
+    /// The same, with options. Their data is that of the leases.
+    ///
+    /// # Errors
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions};
+    ///
+    /// let options = LockOptions::default().with_data("host 7");
+    /// let licences = InterProcessSemaphoreV2::with_options(client, "/licences", 3, options)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(&lease.data().await?[..], b"host 7");
+    /// # Ok(()) }
+    /// ```
+    pub fn with_options(
+        client: C,
+        path: &str,
+        max: impl Into<MaxLeases<C>>,
+        options: LockOptions,
+    ) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let inner = LockOptions {
+            data: Vec::new(),
+            watch_own: false,
+            ..options.clone()
+        };
+        let queue = |client, name, options| Queue {
+            client,
+            path: naming::join(path, name).into(),
+            options: Arc::new(options),
+        };
+        Ok(Self {
+            leasing: Leasing {
+                path: path.into(),
+                locks: queue(client.clone(), "locks", inner),
+                leases: queue(client, "leases", options),
+                max: max.into(),
+            },
+        })
+    }
+
+    /// Waits for a lease.
+    ///
+    /// # Errors
+    /// [`LockError::TooMany`] if there never is a lease, [`LockError::Lost`] when the session is
+    /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
+    /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
+    /// is no error: it waits for the next one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// println!("working with {}", lease.name());
+    /// lease.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn acquire(&self) -> Result<Lease<C>, LockError> {
+        one(self.take(1, Wait::FOR_EVER).await)
+    }
+
+    /// Waits for a lease for so long at most. Zero is a try: a lease is taken if one is free.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
+    /// let lease = licences.acquire().await?;
+    /// let late = licences.acquire_within(Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub async fn acquire_within(&self, within: Duration) -> Result<Lease<C>, LockError> {
+        one(self.take(1, Wait::within(within)).await)
+    }
+
+    /// Takes a lease if one is free and nobody else is just taking one. `None` if not.
+    ///
+    /// # Errors
+    /// Those of [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
+    /// let lease = licences.try_acquire().await?;
+    /// assert!(lease.is_some());
+    /// assert!(licences.try_acquire().await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
+        let leases = self.try_acquire_many(1).await?;
+        Ok(leases.and_then(|mut leases| leases.pop()))
+    }
+
+    /// Waits for several leases, and takes all of them or none.
+    ///
+    /// Among those who do so here nobody holds a part and waits for the rest. Java processes that
+    /// want several do (hazard H16), and so does this with
+    /// [`leases_together`](LockOptions::leases_together) off.
+    ///
+    /// With a shared maximum below `wanted` this waits for it to be raised, before it queues.
+    ///
+    /// # Errors
+    /// [`LockError::TooMany`] if there are not so many, [`LockError::NothingWanted`], and those of
+    /// [`InterProcessSemaphoreV2::acquire`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let leases = licences.acquire_many(2).await?;
+    /// assert_eq!(leases.len(), 2);
+    /// assert_eq!(licences.available().await?, 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn acquire_many(&self, wanted: u32) -> Result<Vec<Lease<C>>, LockError> {
+        self.take(wanted, Wait::FOR_EVER).await
+    }
+
+    /// The same, for so long at most.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire_many`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use std::time::Duration;
+    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let two = licences.acquire_many(2).await?;
+    /// let late = licences.acquire_many_within(2, Duration::from_millis(10)).await;
+    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
+    /// // Nobody holds a part.
+    /// assert_eq!(licences.available().await?, 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn acquire_many_within(
+        &self,
+        wanted: u32,
+        within: Duration,
+    ) -> Result<Vec<Lease<C>>, LockError> {
+        self.take(wanted, Wait::within(within)).await
+    }
+
+    /// Takes several leases if so many are free and nobody else is just taking one. `None` if not.
+    ///
+    /// # Errors
+    /// Those of [`InterProcessSemaphoreV2::acquire_many`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let two = licences.try_acquire_many(2).await?;
+    /// assert!(two.is_some());
+    /// assert!(licences.try_acquire_many(2).await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
+        let wait = Wait::within(Duration::ZERO);
+        let leases = &self.leasing.leases;
+        let tried = async {
+            if leases.options.peek
+                && let Some(available) = leases.peek(wait, self.available()).await?
+                && available < wanted
+            {
+                return Err(leases.timed_out(wait));
+            }
+            self.take(wanted, wait).await
+        };
+        match tried.await {
+            Err(LockError::TimedOut { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// How many leases nobody has or is about to get.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(licences.available().await?, 2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn available(&self) -> Result<u32, LockError> {
+        let path = &self.leasing.path;
+        let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
+        let max = max.unwrap_or_else(|| Err(no_session("getData", path).into()));
+        let max = max.map_err(|error| self.leasing.no_max(error))?;
+        let taken = u32::try_from(self.participants().await?.len()).unwrap_or(u32::MAX);
+        Ok(max.saturating_sub(taken))
+    }
+
+    /// The paths of all leases' znodes, the oldest first; among them are those of a contender who
+    /// is about to get them.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
+    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+    /// let lease = licences.acquire().await?;
+    /// assert_eq!(licences.participants().await?, [lease.path()]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn participants(&self) -> Result<Vec<String>, Error> {
+        let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;
+        paths.sort_by(|a, b| key(a).cmp(key(b)));
+        Ok(paths)
+    }
+
+    /// As the acquire methods do it.
+    pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        self.leasing.take(wanted, wait).await
+    }
+}
+
+fn key(path: &str) -> &str {
+    naming::key(naming::name_of(path), lock_name::LEASE)
+}
+
+fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C>, LockError> {
+    leases.map(|mut leases| leases.pop().expect("one was asked for and got"))
+}

@@ -1,0 +1,501 @@
+//! The queue at a lock: getting in, waiting, getting out.
+//!
+//! Source: `docs/curator-recipes.md` sections 4.2 and 4.4; Curator's `LockInternals`. The names of
+//! the steps (A2 to A10) are those of section 4.4.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use minikeeper_client::{
+    Cause, CreateMode, Created, Epoch, Error, ErrorCode, Fired, Names, Stamped,
+};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::{
+    client::{Standing, StateStream as _, ZooKeeper},
+    clock,
+    error::LockError,
+    options::LockOptions,
+    queue::{
+        naming,
+        order::Claim,
+        pace::Pace,
+        parents,
+        queue_node::{QueueNode, Unanswered},
+    },
+};
+
+/// What a request may take beyond the deadline of the lock while there is a connection. Where the
+/// deadline falls into a round trip, its reply still counts.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often the directory may go away between being made and being used.
+pub(crate) const PARENTS_MAX: u32 = 10;
+
+/// Until when a lock is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) until: Option<Instant>,
+    /// As it was asked for, for the error.
+    pub(crate) within: Duration,
+}
+
+impl Wait {
+    pub(crate) const FOR_EVER: Self = Self {
+        until: None,
+        within: Duration::MAX,
+    };
+
+    pub(crate) fn within(within: Duration) -> Self {
+        Self {
+            until: clock::now().checked_add(within),
+            within,
+        }
+    }
+
+    /// Waits for an event; `None` if none came in time.
+    pub(crate) async fn event(self, watch: impl Future<Output = Fired>) -> Option<Fired> {
+        match self.until {
+            None => Some(watch.await),
+            Some(until) => timeout_at(until, watch).await.ok(),
+        }
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_late(self) -> bool {
+        self.until.is_some_and(|until| until <= clock::now())
+    }
+
+    /// A limit for what has to be answered before anything can be decided.
+    fn with_grace(self) -> Option<Instant> {
+        self.until.map(|until| until.max(clock::now() + GRACE))
+    }
+}
+
+/// A directory in which contenders queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue<C> {
+    pub(crate) client: C,
+    pub(crate) path: Arc<str>,
+    pub(crate) options: Arc<LockOptions>,
+}
+
+/// The list of contenders, as asked for together with the own znode.
+pub(crate) type Listing =
+    std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
+
+impl<C: ZooKeeper> Queue<C> {
+    pub(crate) fn timed_out(&self, wait: Wait) -> LockError {
+        LockError::TimedOut {
+            path: self.path.to_string(),
+            within: wait.within,
+        }
+    }
+
+    /// A2: waits for a session.
+    pub(crate) async fn connected(&self, wait: Wait) -> Result<Epoch, LockError> {
+        if let Standing::Connected { epoch, .. } = self.client.standing() {
+            return Ok(epoch);
+        }
+        let connected = async {
+            let mut states = self.client.states();
+            let mut standing = self.client.standing();
+            loop {
+                match standing {
+                    Standing::Connected { epoch, .. } => return Ok(epoch),
+                    Standing::Closed => return Err(closed(&self.path)),
+                    _ => {}
+                }
+                standing = states.next().await.unwrap_or(Standing::Closed);
+            }
+        };
+        match wait.until {
+            Some(until) => timeout_at(until, connected)
+                .await
+                .map_err(|_| self.timed_out(wait))?,
+            None => connected.await,
+        }
+    }
+
+    /// A3 to A5: creates the own znode. `None` if the session went meanwhile.
+    pub(crate) async fn enter(
+        &self,
+        name: &str,
+        mode: CreateMode,
+        wait: Wait,
+    ) -> Result<Option<(QueueNode<C>, Option<Listing>)>, LockError> {
+        let is_listed = self.options.create_and_list_together && mode.is_sequential();
+        let list = || is_listed.then(|| self.list());
+        let entered = self.enter_many(name, mode, 1, wait, list).await?;
+        Ok(entered.and_then(|(mut places, listing)| Some((places.pop()?, listing))))
+    }
+
+    /// The same for several own znodes of one session, created together with what is asked for
+    /// behind them.
+    ///
+    /// The session is that of the replies: one that was known before may be over by the time a
+    /// request is sent.
+    pub(crate) async fn enter_many<L>(
+        &self,
+        name: &str,
+        mode: CreateMode,
+        count: usize,
+        wait: Wait,
+        list: impl Fn() -> Option<L> + Send,
+    ) -> Result<Option<(Vec<QueueNode<C>>, Option<L>)>, LockError> {
+        let mut places: Vec<QueueNode<C>> = Vec::new();
+        let mut pace = Pace::of(&self.client);
+        let mut parents_made = 0;
+        loop {
+            // All in one flush: each request is made before the first is waited for.
+            let mut creates = Vec::new();
+            for _ in places.len()..count {
+                let path = naming::protected_path(&self.path, self.client.new_id(), name);
+                let create = self.client.create(&path, &self.options.data, mode, true);
+                creates.push((path, create));
+            }
+            let mut listing = list();
+            let mut missing = None;
+            let mut is_refused = false;
+            for (path, create) in creates {
+                match self.limited(wait, create).await? {
+                    Ok(created) => {
+                        let place = self.place(created);
+                        self.check_sequence(place.name())?;
+                        places.push(place);
+                    }
+                    Err(error) if error.is(ErrorCode::NoNode) => missing = Some(path),
+                    #[cfg(feature = "planted")]
+                    Err(error)
+                        if error.is_outcome_unknown()
+                            && self.options.planted
+                                == Some(crate::planted::Planted::LostReplyIgnored) => {}
+                    Err(error) if error.is_outcome_unknown() => {
+                        // It went with the same connection, and would not show the found znode.
+                        listing = None;
+                        is_refused |= error.code().is_some();
+                        let prefix = &naming::name_of(&path)[..naming::PROTECTION_BYTES];
+                        match self.recover(prefix, wait, &mut pace).await? {
+                            Recovered::Found(place) => places.push(place),
+                            Recovered::SessionLost => return Ok(None),
+                            Recovered::NotCreated => {}
+                        }
+                    }
+                    Err(error) if error.cause() == Some(Cause::SessionLost) => return Ok(None),
+                    Err(error) if error.is_retryable() => {
+                        listing = None;
+                        is_refused |= error.code().is_some();
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let epoch = places.first().map(|place| place.epoch);
+            if places.iter().any(|place| Some(place.epoch) != epoch) {
+                return Ok(None);
+            }
+            if places.len() == count {
+                return Ok(Some((places, listing)));
+            }
+            if is_refused {
+                self.pause(wait, &mut pace).await?;
+            }
+            if let Some(path) = missing {
+                match self.limited(wait, self.make_parents()).await? {
+                    // One of them was cleared away in between (hazard H13): once more.
+                    Err(error) if error.is_retryable() => self.pause(wait, &mut pace).await?,
+                    Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
+                    _ => parents_made += 1,
+                }
+                if parents_made == PARENTS_MAX {
+                    return Err(LockError::Client(Error::Refused {
+                        op: "create2",
+                        path,
+                        code: ErrorCode::NoNode,
+                    }));
+                }
+            }
+        }
+    }
+
+    async fn make_parents(&self) -> Result<(), Error> {
+        if self.options.parents_from_below {
+            parents::make(&self.client, &self.path).await
+        } else {
+            parents::make_from_above(&self.client, &self.path).await
+        }
+    }
+
+    fn place(&self, created: Stamped<Created>) -> QueueNode<C> {
+        let Created { path, stat } = created.value;
+        QueueNode::new(self.client.clone(), path, stat.czxid, created.epoch)
+    }
+
+    fn check_sequence(&self, name: &str) -> Result<(), LockError> {
+        match naming::sequence(name) {
+            Some(sequence) if !(0..i64::from(naming::SEQUENCE_MAX)).contains(&sequence) => {
+                Err(LockError::SequenceExhausted {
+                    path: self.path.to_string(),
+                    sequence,
+                    max: naming::SEQUENCE_MAX,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A5: finds out whether a znode was created whose creation was not answered, in whichever
+    /// session: the request may have waited for a connection, and gone out in a later one than it
+    /// was made in.
+    async fn recover(
+        &self,
+        prefix: &str,
+        wait: Wait,
+        pace: &mut Pace,
+    ) -> Result<Recovered<C>, LockError> {
+        let mut unanswered = Unanswered {
+            client: &self.client,
+            epoch: Epoch::default(),
+            directory: &self.path,
+            prefix,
+            is_due: true,
+        };
+        let epoch = self.connected(wait).await?;
+        loop {
+            // A server that was not asked before may not have applied the create yet: after a
+            // sync it has, or never will (section 14.6).
+            let sync = self.client.sync(&self.path);
+            let list = self.list();
+            let both = async {
+                sync.await?;
+                list.await
+            };
+            let found = match self.limited(wait, both).await? {
+                Ok(list) if list.epoch != epoch => return Ok(Recovered::SessionLost),
+                Ok(list) => {
+                    let mut names = list.value.iter();
+                    let own = names.find(|name| name.starts_with(prefix));
+                    own.map(Cow::into_owned)
+                }
+                Err(error) if error.is(ErrorCode::NoNode) => None,
+                Err(error) if error.is_retryable() => {
+                    if self.again(wait, pace).await? != epoch {
+                        return Ok(Recovered::SessionLost);
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let Some(name) = found else {
+                unanswered.is_due = false;
+                return Ok(Recovered::NotCreated);
+            };
+            let path = naming::join(&self.path, &name);
+            match self.limited(wait, self.client.exists(&path)).await? {
+                Ok(Stamped {
+                    value: Some(stat),
+                    epoch: seen_in,
+                    ..
+                }) => {
+                    unanswered.is_due = false;
+                    // Dropped, it is deleted: a znode of an earlier session is in one's own way.
+                    let place = QueueNode::new(self.client.clone(), path, stat.czxid, seen_in);
+                    if seen_in != epoch {
+                        return Ok(Recovered::SessionLost);
+                    }
+                    if Some(stat.ephemeral_owner) != self.client.session() {
+                        return Ok(Recovered::NotCreated);
+                    }
+                    self.check_sequence(place.name())?;
+                    return Ok(Recovered::Found(place));
+                }
+                // It goes with its session, just now.
+                Ok(_) => self.pause(wait, pace).await?,
+                Err(error) if error.is_retryable() => {
+                    if self.again(wait, pace).await? != epoch {
+                        return Ok(Recovered::SessionLost);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits before a request is made again that failed for a passing reason, and until there is a
+    /// connection to make it on; says in which session.
+    pub(crate) async fn again(&self, wait: Wait, pace: &mut Pace) -> Result<Epoch, LockError> {
+        self.pause(wait, pace).await?;
+        self.connected(wait).await
+    }
+
+    /// Waits before a request is made again, but not longer than an answer to it would be waited
+    /// for.
+    pub(crate) async fn pause(&self, wait: Wait, pace: &mut Pace) -> Result<(), LockError> {
+        let pause = pace.next();
+        let end = wait.until.and_then(|until| until.checked_add(GRACE));
+        if end.is_some_and(|end| clock::now() + pause > end) {
+            return Err(self.timed_out(wait));
+        }
+        sleep(pause).await;
+        Ok(())
+    }
+
+    pub(crate) fn list(&self) -> Listing {
+        if self.options.names_only {
+            return Box::pin(self.client.child_names(&self.path));
+        }
+        let children = self.client.children(&self.path);
+        Box::pin(async move {
+            let Stamped { value, zxid, epoch } = children.await?;
+            let value = value.into_iter().collect();
+            Ok(Stamped { value, zxid, epoch })
+        })
+    }
+
+    /// Waits for an answer, but not longer than the lock may take.
+    pub(crate) async fn limited<T>(
+        &self,
+        wait: Wait,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
+        match wait.with_grace() {
+            Some(limit) => timeout_at(limit, answer)
+                .await
+                .map_err(|_| self.timed_out(wait)),
+            None => Ok(answer.await),
+        }
+    }
+
+    /// Waits for something of this process, until the lock's time is over.
+    pub(crate) async fn in_time<T>(
+        &self,
+        wait: Wait,
+        what: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
+        match wait.until {
+            Some(until) => timeout_at(until, what)
+                .await
+                .map_err(|_| self.timed_out(wait)),
+            None => Ok(what.await),
+        }
+    }
+
+    /// The answer to what is asked before one tries to take the lock at once. `None` if it was
+    /// refused for now: trying shows the rest.
+    pub(crate) async fn peek<T>(
+        &self,
+        wait: Wait,
+        question: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<Option<T>, LockError> {
+        self.connected(wait).await?;
+        match self.limited(wait, question).await? {
+            Err(error) if error.is_passing() => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Every contender's path, the first one first.
+    pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
+        let children = in_session(&self.client, self.client.children(&self.path)).await;
+        let names = match children.unwrap_or_else(|| Err(no_session("getChildren2", &self.path))) {
+            Ok(list) => list.value,
+            Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let names = crate::queue::order::sorted(claim, names);
+        let path = |name: &String| naming::join(&self.path, name);
+        Ok(names.iter().map(path).collect())
+    }
+}
+
+enum Recovered<C: ZooKeeper> {
+    Found(QueueNode<C>),
+    /// It was not, and will not be.
+    NotCreated,
+    SessionLost,
+}
+
+/// The longest that a question waits while there is no session to ask it in: the first connection,
+/// or the next one after a session was lost.
+const SESSION_WAIT: Duration = Duration::from_secs(5);
+
+/// Waits for an answer as long as there is a session, or may soon be one: a lost connection is
+/// waited out until the session is over. `None` if there is none.
+pub(crate) async fn in_session<C: ZooKeeper, T>(
+    client: &C,
+    answer: impl Future<Output = T>,
+) -> Option<T> {
+    let over = async {
+        let mut states = client.states();
+        loop {
+            let is_session_there = || {
+                matches!(
+                    client.standing(),
+                    Standing::Connected { .. } | Standing::Suspended { .. }
+                )
+            };
+            if is_session_there() {
+                if states.next().await.is_none() {
+                    return;
+                }
+                continue;
+            }
+            let next = async { while !is_session_there() && states.next().await.is_some() {} };
+            if timeout(SESSION_WAIT, next).await.is_err() || !is_session_there() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = answer => Some(answer),
+        () = over => None,
+    }
+}
+
+/// A request that was not answered because there was no session.
+pub(crate) fn no_session(op: &'static str, path: &str) -> Error {
+    Error::OutcomeUnknown {
+        op,
+        path: path.to_owned(),
+        cause: Cause::SessionLost,
+    }
+}
+
+pub(crate) fn closed(path: &str) -> LockError {
+    LockError::Client(Error::NotSent {
+        op: "create2",
+        path: path.to_owned(),
+        cause: Cause::Closed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use minikeeper_client::Client;
+
+    use super::*;
+
+    #[test]
+    fn h19_numbers_close_to_the_counters_end_are_refused() {
+        let (client, _driver) = Client::builder("nowhere").unwrap().build();
+        let queue = Queue {
+            client,
+            path: "/locks/a".into(),
+            options: Arc::default(),
+        };
+        let max = i64::from(naming::SEQUENCE_MAX);
+        for (name, refused) in [
+            ("lock-0000000000", None),
+            ("lock-2146999999", None),
+            ("lock-2147000000", Some(max)),
+            ("lock-2147483647", Some(i64::from(i32::MAX))),
+            ("lock--000000001", Some(-1)),
+        ] {
+            let error = queue.check_sequence(name).err();
+            let sequence = error.map(|error| match error {
+                LockError::SequenceExhausted { sequence, .. } => sequence,
+                other => panic!("{other}"),
+            });
+            assert_eq!(sequence, refused, "{name}");
+        }
+    }
+}

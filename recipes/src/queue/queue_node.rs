@@ -1,0 +1,111 @@
+//! A contender's place in the queue: its own znode.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use minikeeper_client::{Epoch, Fired, Zxid};
+
+use crate::{client::ZooKeeper, queue::naming};
+
+/// An own znode. It goes when this is dropped.
+pub(crate) struct QueueNode<C: ZooKeeper> {
+    client: C,
+    path: String,
+    pub(crate) czxid: Zxid,
+    pub(crate) epoch: Epoch,
+    /// Whether the znode still has to go.
+    is_due: bool,
+    pub(crate) watch: Option<C::Watch>,
+}
+
+impl<C: ZooKeeper> QueueNode<C> {
+    pub(crate) const fn new(client: C, path: String, czxid: Zxid, epoch: Epoch) -> Self {
+        Self {
+            client,
+            path,
+            czxid,
+            epoch,
+            is_due: true,
+            watch: None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        naming::name_of(&self.path)
+    }
+
+    /// Whether the own watch has seen the znode go.
+    pub(crate) fn is_seen_to_go(&mut self) -> bool {
+        let Some(watch) = &mut self.watch else {
+            return false;
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        match Pin::new(watch).poll(&mut cx) {
+            Poll::Ready(fired) => {
+                self.watch = None;
+                fired.is_deleted() || fired == Fired::EpochOver
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    /// Resolves when the own watch sees the znode go; never without one.
+    pub(crate) async fn seen_to_go(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            let fired = watch.await;
+            self.watch = None;
+            if fired.is_deleted() || fired == Fired::EpochOver {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// The znode is known to be gone, or goes by another way.
+    pub(crate) const fn forget(&mut self) {
+        self.is_due = false;
+    }
+
+    /// It has to go after all.
+    pub(crate) const fn remember(&mut self) {
+        self.is_due = true;
+    }
+}
+
+impl<C: ZooKeeper> Drop for QueueNode<C> {
+    fn drop(&mut self) {
+        if self.is_due {
+            // The watch goes first, so that the own deletion wakes nobody here.
+            self.watch = None;
+            self.client.clean_up(self.epoch, &self.path);
+        }
+    }
+}
+
+/// A znode that may have been created. It is looked for, and goes, when this is dropped.
+pub(crate) struct Unanswered<'a, C: ZooKeeper> {
+    pub(crate) client: &'a C,
+    /// The first session in which it may have been created.
+    pub(crate) epoch: Epoch,
+    pub(crate) directory: &'a str,
+    pub(crate) prefix: &'a str,
+    pub(crate) is_due: bool,
+}
+
+impl<C: ZooKeeper> Drop for Unanswered<'_, C> {
+    fn drop(&mut self) {
+        if self.is_due {
+            // The request may have waited for a connection, and gone out in a later session.
+            let newest = self.client.standing().epoch().unwrap_or_default();
+            self.client
+                .clean_up_unanswered(self.epoch.max(newest), self.directory, self.prefix);
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! The counter: a number that many change at once.
+//!
+//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedAtomicLong` and
+//! `DistributedAtomicValue`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use minikeeper_client::{Error, ZnodePath};
+use tokio::time::sleep;
+
+use crate::{
+    client::ZooKeeper, error::AtomicError, locks::mutex::InterProcessMutex, options::LockOptions,
+    queue::contending::Queue, values::counter::Counter,
+};
+
+/// What one change made of a counter.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_recipes::DistributedAtomicLong;
+/// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+/// let change = orders.increment().await?;
+/// assert_eq!((change.previous, change.current), (0, 1));
+/// // Nobody was in the way.
+/// assert_eq!(change.optimistic_attempts, 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AtomicValue {
+    /// The value before.
+    pub previous: i64,
+    /// The value after.
+    pub current: i64,
+    /// How often it was tried without the mutex, as others were faster.
+    pub optimistic_attempts: u32,
+    /// How often it was tried under the mutex.
+    pub promoted_attempts: u32,
+}
+
+/// How a counter goes about changes that others get ahead of.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
+///
+/// let mut options = AtomicOptions::default();
+/// options.attempts_max = 50;
+/// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
+/// busy.increment().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AtomicOptions {
+    /// How often a change is tried; under the mutex, if there is one, as often again. 0 is no
+    /// optimistic attempt, which is an error without a mutex.
+    ///
+    /// Default: 10.
+    pub attempts_max: u32,
+    /// The wait after the first failed attempt is random up to this; up to twice as long after
+    /// each further one.
+    ///
+    /// Default: 2 ms.
+    pub backoff: Duration,
+    /// What is done when all attempts have failed.
+    ///
+    /// Default: nothing, it is an error.
+    pub promotion: Option<Promotion>,
+}
+
+impl Default for AtomicOptions {
+    fn default() -> Self {
+        Self {
+            attempts_max: 10,
+            backoff: Duration::from_millis(2),
+            promotion: None,
+        }
+    }
+}
+
+/// A mutex that those take who were unlucky too often, so that they compete with fewer.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong, Promotion};
+///
+/// let mut options = AtomicOptions::default();
+/// options.promotion = Some(Promotion {
+///     path: "/locks/clicks".to_owned(),
+///     within: Duration::from_secs(5),
+/// });
+/// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
+/// // It was not needed: the mutex is taken only after failed attempts.
+/// assert_eq!(busy.increment().await?.promoted_attempts, 0);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Promotion {
+    /// Where: not at the counter or below.
+    pub path: String,
+    /// For how long it is waited for.
+    pub within: Duration,
+}
+
+/// A number that processes share, Java processes with Curator's class of the same name included.
+///
+/// Changes are made as long as nobody else has changed it since it was read, or tried again. One
+/// whose answer gets lost is made once or not at all: it is looked at afterwards, and where that
+/// does not tell, [`Error::OutcomeUnknown`] is the result. Sums wrap around, as they do in Java.
+/// A missing counter is 0 and is made by the first change.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let address = server.connect_string();
+/// use minikeeper_client::Client;
+/// use minikeeper_recipes::DistributedAtomicLong;
+///
+/// let client = Client::connect(&address).await?;
+/// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+/// let change = orders.add(7).await?;
+/// assert_eq!((change.previous, change.current), (0, 7));
+/// assert_eq!(orders.get().await?, 7);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct DistributedAtomicLong<C: ZooKeeper> {
+    counter: Counter<C>,
+    options: AtomicOptions,
+    mutex: Option<(InterProcessMutex<C>, Duration)>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DistributedAtomicLong")
+            .field("path", &self.counter.queue.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ZooKeeper> DistributedAtomicLong<C> {
+    /// The counter at this path. Nothing is asked of a server yet.
+    ///
+    /// # Errors
+    /// [`Error::Path`] when the path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::DistributedAtomicLong;
+    ///
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.get().await?, 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn new(client: C, path: &str) -> Result<Self, Error> {
+        Self::with_options(client, path, AtomicOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// [`Error::Path`] when a path breaks a rule: it says which.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
+    ///
+    /// let mut options = AtomicOptions::default();
+    /// options.attempts_max = 3;
+    /// let orders = DistributedAtomicLong::with_options(client, "/counters/orders", options)?;
+    /// orders.add(2).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
+        ZnodePath::new(path)?;
+        let mutex = match &options.promotion {
+            Some(Promotion { path, within }) => {
+                Some((InterProcessMutex::new(client.clone(), path)?, *within))
+            }
+            None => None,
+        };
+        Ok(Self {
+            counter: Counter {
+                queue: Queue {
+                    client,
+                    path: path.into(),
+                    options: Arc::new(LockOptions::default()),
+                },
+            },
+            options,
+            mutex,
+        })
+    }
+
+    /// The value; 0 if there is none.
+    ///
+    /// # Errors
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses or the client is closed. A lost connection is no error: it waits for the
+    /// next one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.get().await?, 0);
+    /// orders.set(5).await?;
+    /// assert_eq!(orders.get().await?, 5);
+    /// # Ok(()) }
+    /// ```
+    pub async fn get(&self) -> Result<i64, AtomicError> {
+        Ok(self.counter.read().await?.value)
+    }
+
+    /// Makes the counter with this value, unless it is there; says whether it did.
+    ///
+    /// # Errors
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was made: look at it then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert!(orders.initialize(1000).await?);
+    /// assert!(!orders.initialize(2000).await?);
+    /// assert_eq!(orders.get().await?, 1000);
+    /// # Ok(()) }
+    /// ```
+    pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
+        loop {
+            let seen = self.counter.read().await?;
+            if seen.stat.is_some() {
+                return Ok(false);
+            }
+            if self.counter.write(seen, value).await? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sets the value, whatever it was.
+    ///
+    /// # Errors
+    /// [`AtomicError::Contended`] when others were faster every time: try later, or set a
+    /// [`Promotion`]. [`AtomicError::Corrupted`] when something else is in the znode.
+    /// [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
+    /// [`Error::OutcomeUnknown`], when nobody knows whether it was changed: doing it again may do
+    /// it twice.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(5).await?;
+    /// assert_eq!(orders.set(7).await?.previous, 5);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|_| value).await
+    }
+
+    /// Sets the value if it is the one expected; `None` if it is another, or changes just then. A
+    /// missing counter has none.
+    ///
+    /// # Errors
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was set: look at it then.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(5).await?;
+    /// assert!(orders.compare_and_set(4, 9).await?.is_none());
+    /// assert!(orders.compare_and_set(5, 9).await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub async fn compare_and_set(
+        &self,
+        expected: i64,
+        value: i64,
+    ) -> Result<Option<AtomicValue>, AtomicError> {
+        let seen = self.counter.read().await?;
+        if seen.stat.is_none() || seen.value != expected || !self.counter.write(seen, value).await?
+        {
+            return Ok(None);
+        }
+        Ok(Some(AtomicValue {
+            previous: expected,
+            current: value,
+            optimistic_attempts: 1,
+            promoted_attempts: 0,
+        }))
+    }
+
+    /// Adds a number.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.add(40).await?.current, 40);
+    /// assert_eq!(orders.add(2).await?.current, 42);
+    /// # Ok(()) }
+    /// ```
+    pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|value| value.wrapping_add(number)).await
+    }
+
+    /// Subtracts a number.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.subtract(2).await?.current, -2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|value| value.wrapping_sub(number)).await
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// let number = orders.increment().await?.current;
+    /// assert_eq!(number, 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
+        self.add(1).await
+    }
+
+    /// Subtracts one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// assert_eq!(orders.decrement().await?.current, -1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
+        self.subtract(1).await
+    }
+
+    /// Makes any change; the function may be called several times.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
+    /// [`LockError::TimedOut`](crate::LockError::TimedOut) if the mutex of a [`Promotion`] was not
+    /// free in time.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::DistributedAtomicLong;
+    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
+    /// orders.set(21).await?;
+    /// let doubled = orders.update(|orders| orders * 2).await?;
+    /// assert_eq!(doubled.current, 42);
+    /// # Ok(()) }
+    /// ```
+    pub async fn update(
+        &self,
+        change: impl Fn(i64) -> i64 + Send + Sync,
+    ) -> Result<AtomicValue, AtomicError> {
+        let (done, attempts) = self.attempt(&change).await?;
+        if let Some((previous, current)) = done {
+            return Ok(AtomicValue {
+                previous,
+                current,
+                optimistic_attempts: attempts,
+                promoted_attempts: 0,
+            });
+        }
+        let Some((mutex, within)) = &self.mutex else {
+            return Err(self.contended(attempts));
+        };
+        // Others may change it without the mutex still: it only makes them fewer.
+        let guard = mutex.acquire_within(*within).await?;
+        let (done, promoted_attempts) = self.attempt(&change).await?;
+        drop(guard);
+        match done {
+            Some((previous, current)) => Ok(AtomicValue {
+                previous,
+                current,
+                optimistic_attempts: attempts,
+                promoted_attempts,
+            }),
+            None => Err(self.contended(attempts + promoted_attempts)),
+        }
+    }
+
+    fn contended(&self, attempts: u32) -> AtomicError {
+        AtomicError::Contended {
+            path: self.counter.queue.path.to_string(),
+            attempts,
+        }
+    }
+
+    /// The values before and after if it succeeds, and after how many attempts.
+    async fn attempt(
+        &self,
+        change: &(impl Fn(i64) -> i64 + Send + Sync),
+    ) -> Result<(Option<(i64, i64)>, u32), AtomicError> {
+        for attempt in 1..=self.options.attempts_max {
+            let seen = self.counter.read().await?;
+            let current = change(seen.value);
+            if self.counter.write(seen, current).await? {
+                return Ok((Some((seen.value, current)), attempt));
+            }
+            if attempt < self.options.attempts_max {
+                sleep(self.pause(attempt)).await;
+            }
+        }
+        Ok((None, self.options.attempts_max))
+    }
+
+    /// A random wait, longer after more attempts, so that those who failed together part.
+    fn pause(&self, attempt: u32) -> Duration {
+        // The last bits of a random UUID are random.
+        let id = self.counter.queue.client.new_id();
+        let [.., high, low] = *id.as_bytes();
+        let part = u32::from(u16::from_be_bytes([high, low]));
+        let longest = self
+            .options
+            .backoff
+            .saturating_mul(1 << attempt.min(16).saturating_sub(1));
+        longest / (1 << 16) * part
+    }
+}

@@ -1,0 +1,282 @@
+//! The shared count: a number that processes read, set, and wait for changes of.
+//!
+//! Source: `docs/curator-recipes.md` section 7; Curator's `SharedCount`.
+
+use std::fmt;
+
+use minikeeper_client::{Bytes, Error};
+
+use crate::{
+    client::ZooKeeper,
+    error::ValueError,
+    values::shared_value::{SharedValue, ValueChanges, VersionedValue},
+};
+
+/// A number that processes share, Java processes with Curator's class of the same name included.
+///
+/// A [`SharedValue`] of four bytes, the highest first. As in Java, bytes behind the fourth are not
+/// looked at. A semaphore can take its maximum from it.
+///
+/// Cheap to clone; clones know the same.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::SharedCount;
+///
+/// let tickets = SharedCount::start(client, "/tickets", 250).await?;
+/// loop {
+///     let before = tickets.get().await?;
+///     if tickets.try_set(&before, before.value - 1).await?.is_some() {
+///         break;
+///     }
+/// }
+/// assert_eq!(tickets.get().await?.value, 249);
+/// # Ok(()) }
+/// ```
+pub struct SharedCount<C: ZooKeeper> {
+    value: SharedValue<C>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for SharedCount<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedCount")
+            .field("value", &self.value)
+            .finish()
+    }
+}
+
+impl<C: ZooKeeper> Clone for SharedCount<C> {
+    fn clone(&self) -> Self {
+        Self {
+            value: self.value.clone(),
+        }
+    }
+}
+
+impl<C: ZooKeeper> SharedCount<C> {
+    /// The count at this path; if there is none yet, it is made, and is the seed. See
+    /// [`SharedValue::start`].
+    ///
+    /// # Errors
+    /// [`Error::Path`] when the path breaks a rule, [`Error::Refused`] when a server refuses,
+    /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
+    /// the next one.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// use minikeeper_recipes::SharedCount;
+    ///
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// // The second who starts finds it: its seed counts for nothing.
+    /// let same = SharedCount::start(client, "/tickets", 9).await?;
+    /// assert_eq!(same.get().await?.value, 250);
+    /// # Ok(()) }
+    /// ```
+    pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
+        let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
+        Ok(Self { value })
+    }
+
+    /// The count as far as this object knows it; see [`SharedValue::current`].
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// it.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.current()?.value, 250);
+    /// # Ok(()) }
+    /// ```
+    pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
+        count(self.value.path(), &self.value.current())
+    }
+
+    /// The count; see [`SharedValue::get`].
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// it. Those of [`SharedValue::get`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.get().await?.value, 250);
+    /// # Ok(()) }
+    /// ```
+    pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
+        count(self.value.path(), &self.value.get().await?)
+    }
+
+    /// Sets the count, whatever it was; see [`SharedValue::set`].
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// tickets.set(300).await?;
+    /// assert_eq!(tickets.get().await?.value, 300);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set(&self, new: i32) -> Result<VersionedValue<i32>, ValueError> {
+        let set = self.value.set(&new.to_be_bytes()).await?;
+        Ok(set.with(new))
+    }
+
+    /// Sets the count if it still is what it was; see [`SharedValue::try_set`].
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::try_set`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let before = tickets.get().await?;
+    /// assert!(tickets.try_set(&before, 249).await?.is_some());
+    /// // It is not any more what it was.
+    /// assert!(tickets.try_set(&before, 249).await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub async fn try_set(
+        &self,
+        previous: &VersionedValue<i32>,
+        new: i32,
+    ) -> Result<Option<VersionedValue<i32>>, ValueError> {
+        let current = self.value.current();
+        let is_current = current.mzxid == previous.mzxid
+            && count(self.value.path(), &current).is_ok_and(|count| count == *previous);
+        if !is_current {
+            return Ok(None);
+        }
+        let set = self.value.try_set(&current, &new.to_be_bytes()).await?;
+        Ok(set.map(|set| set.with(new)))
+    }
+
+    /// Every change from here on; see [`SharedValue::changes`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let mut changes = tickets.changes();
+    /// tickets.set(249).await?;
+    /// assert_eq!(changes.next().await?.value, 249);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn changes(&self) -> CountChanges<C> {
+        CountChanges {
+            path: self.value.path().to_owned(),
+            changes: self.value.changes(),
+        }
+    }
+
+    /// The path of the znode.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// assert_eq!(tickets.path(), "/tickets");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.value.path()
+    }
+}
+
+fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32>, ValueError> {
+    match value.value.first_chunk() {
+        Some(bytes) => Ok(value.with(i32::from_be_bytes(*bytes))),
+        None => Err(ValueError::NotACount {
+            path: path.to_owned(),
+            bytes: value.value.len(),
+        }),
+    }
+}
+
+/// The changes of a shared count. Made by [`SharedCount::changes`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::SharedCount;
+///
+/// let limit = SharedCount::start(client, "/limits/workers", 3).await?;
+/// let mut changes = limit.changes();
+/// let told = tokio::spawn(async move { changes.next().await });
+/// limit.set(5).await?;
+/// assert_eq!(told.await??.value, 5);
+/// # Ok(()) }
+/// ```
+pub struct CountChanges<C: ZooKeeper> {
+    path: String,
+    changes: ValueChanges<C>,
+}
+
+impl<C: ZooKeeper> fmt::Debug for CountChanges<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountChanges")
+            .field("changes", &self.changes)
+            .finish()
+    }
+}
+
+impl<C: ZooKeeper> CountChanges<C> {
+    /// The next count; see [`ValueChanges::next`].
+    ///
+    /// Cancel safe: a change is either given or still to come.
+    ///
+    /// # Errors
+    /// [`ValueError::NotACount`], and those of [`ValueChanges::next`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_recipes::SharedCount;
+    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
+    /// let mut changes = tickets.changes();
+    /// tickets.set(249).await?;
+    /// assert_eq!(changes.next().await?.value, 249);
+    /// # Ok(()) }
+    /// ```
+    pub async fn next(&mut self) -> Result<VersionedValue<i32>, ValueError> {
+        count(&self.path, &self.changes.next().await?)
+    }
+}
