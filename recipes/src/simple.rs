@@ -382,7 +382,12 @@ async fn create<C: ZooKeeper>(
             Ok(created) => {
                 let (made, made_in) = (created.value, created.epoch);
                 let czxid = made.stat.czxid;
-                return Ok(Some(QueueNode::new(client.clone(), made.path, czxid, made_in)));
+                return Ok(Some(QueueNode::new(
+                    client.clone(),
+                    made.path,
+                    czxid,
+                    made_in,
+                )));
             }
             Err(error) if error.is(ErrorCode::NodeExists) && is_unanswered => {
                 // It may be the own one.

@@ -18,7 +18,7 @@ use crate::{
     },
     create::withdrawn,
     error::Error,
-    news::Slot,
+    notifications::Slot,
     paths,
     shared::Shared,
     watch::OneShot,
@@ -281,21 +281,23 @@ impl<T: FromReply> Future for Call<T> {
                 *slot
             }
         };
-        let outcome = this.shared.look(|inner| match &mut inner.news.slots[slot] {
-            Slot::Done(_) => match inner.news.slots.remove(slot) {
-                Slot::Done(outcome) => Some(outcome),
-                Slot::Waiting(_) => None,
-            },
-            Slot::Waiting(waker) => {
-                if !waker
-                    .as_ref()
-                    .is_some_and(|known| known.will_wake(cx.waker()))
-                {
-                    *waker = Some(cx.waker().clone());
+        let outcome = this
+            .shared
+            .look(|inner| match &mut inner.notifications.slots[slot] {
+                Slot::Done(_) => match inner.notifications.slots.remove(slot) {
+                    Slot::Done(outcome) => Some(outcome),
+                    Slot::Waiting(_) => None,
+                },
+                Slot::Waiting(waker) => {
+                    if !waker
+                        .as_ref()
+                        .is_some_and(|known| known.will_wake(cx.waker()))
+                    {
+                        *waker = Some(cx.waker().clone());
+                    }
+                    None
                 }
-                None
-            }
-        });
+            });
         let Some(outcome) = outcome else {
             return Poll::Pending;
         };
@@ -342,7 +344,7 @@ impl<T> Drop for Call<T> {
             return;
         };
         self.shared.with_rearm(|inner, now| {
-            match inner.news.slots.remove(slot) {
+            match inner.notifications.slots.remove(slot) {
                 Slot::Waiting(_) => {
                     let caller = u32::try_from(slot).unwrap_or(u32::MAX);
                     inner.core.abandon(now, caller);

@@ -4,7 +4,7 @@ use minikeeper_protocol::Ustring;
 
 use crate::{
     client::Client,
-    core::{janitor::Target, outcome::Epoch},
+    core::{cleanup::Target, outcome::Epoch},
     error::Error,
     paths,
 };

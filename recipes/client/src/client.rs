@@ -10,12 +10,12 @@ use crate::{
     core::{input::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
     multi::{self},
-    news::Slot,
+    notifications::Slot,
     paths,
     shared::Shared,
     state::{ClientStatus, ConnectionState},
     states::States,
-    watch::{OneShot, Place},
+    watch::{OneShot, Registration},
 };
 
 /// A client of a `ZooKeeper` service.
@@ -53,7 +53,7 @@ struct Alive(Arc<Shared>);
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0
-            .with_rearm(|inner, now| inner.core.close(now, &mut inner.news));
+            .with_rearm(|inner, now| inner.core.close(now, &mut inner.notifications));
         self.0.flush();
     }
 }
@@ -93,7 +93,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn state(&self) -> ConnectionState {
-        self.shared.look(|inner| inner.news.state)
+        self.shared.look(|inner| inner.notifications.state)
     }
 
     /// Every change of the state from here on.
@@ -227,7 +227,7 @@ impl Client {
     pub fn status(&self) -> ClientStatus {
         let (state, safe_until) = self
             .shared
-            .look(|inner| (inner.news.state, inner.core.safe_until()));
+            .look(|inner| (inner.notifications.state, inner.core.safe_until()));
         ClientStatus {
             state,
             safe_until: safe_until.map(|at| self.shared.clock.at(at)),
@@ -307,14 +307,14 @@ impl Client {
     /// ```
     pub async fn close(&self) {
         self.shared
-            .with_rearm(|inner, now| inner.core.close(now, &mut inner.news));
+            .with_rearm(|inner, now| inner.core.close(now, &mut inner.notifications));
         self.shared.flush();
         poll_fn(|cx| {
             self.shared.look(|inner| {
                 if inner.core.is_stopped() {
                     return Poll::Ready(());
                 }
-                let wakers = &mut inner.news.closing;
+                let wakers = &mut inner.notifications.closing;
                 if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
                     wakers.push(cx.waker().clone());
                 }
@@ -327,7 +327,7 @@ impl Client {
     /// Ends the client, and leaves the session to its timeout.
     pub(crate) fn stop(&self) {
         self.shared
-            .with_rearm(|inner, now| inner.core.stop(now, &mut inner.news));
+            .with_rearm(|inner, now| inner.core.stop(now, &mut inner.notifications));
     }
 
     /// A handle whose calls end after this time, with [`Error::NotSent`] or
@@ -438,8 +438,13 @@ impl Client {
         }
         let is_seen_to = if_abandoned.is_some();
         let submit = |inner: &mut crate::shared::Inner, now| {
-            let slot = inner.news.slots.insert(Slot::Waiting(None));
-            let watch = watch.map(|kind| (kind, inner.news.add_watch(kind, about.path.clone())));
+            let slot = inner.notifications.slots.insert(Slot::Waiting(None));
+            let watch = watch.map(|kind| {
+                (
+                    kind,
+                    inner.notifications.add_watch(kind, about.path.clone()),
+                )
+            });
             let submission = Submission {
                 caller: Some(u32::try_from(slot).expect("memory ends before this many calls")),
                 payload_bytes: bytes,
@@ -450,7 +455,7 @@ impl Client {
             };
             inner
                 .core
-                .submit(now, &request, submission, &mut inner.news);
+                .submit(now, &request, submission, &mut inner.notifications);
             (slot, watch.map(|(_, token)| token))
         };
         let (slot, token) = if self.timeout.is_some() {
@@ -458,7 +463,8 @@ impl Client {
         } else {
             self.shared.with(submit)
         };
-        let watch = token.map(|token| OneShot::new(Place::new(Arc::clone(&self.shared), token)));
+        let watch =
+            token.map(|token| OneShot::new(Registration::new(Arc::clone(&self.shared), token)));
         Call::made(Arc::clone(&self.shared), slot, about, watch).seen_to(is_seen_to)
     }
 }

@@ -126,14 +126,18 @@ impl Driver {
             Some(Ok((reader, writer))) => {
                 tracing::debug!(host, "connected");
                 shared.install(writer);
-                shared.with(|inner, now| inner.core.linked(now));
+                shared.with(|inner, now| inner.core.handle_connected(now));
                 let why = self.stay(reader, alarm).await;
                 drop(shared.uninstall());
                 why
             }
         };
         tracing::debug!(why, "no connection");
-        shared.with(|inner, now| inner.core.unlinked(now, &mut inner.news));
+        shared.with(|inner, now| {
+            inner
+                .core
+                .handle_disconnected(now, &mut inner.notifications)
+        });
     }
 
     /// Reads until the connection ends; says why it did.
@@ -181,7 +185,9 @@ impl Driver {
         let (done, look) = self
             .shared
             .with(|inner, now| {
-                let done = inner.core.received(now, &batch, &mut inner.news)?;
+                let done = inner
+                    .core
+                    .handle_read(now, &batch, &mut inner.notifications)?;
                 Ok((done, inner.output_state()))
             })
             .map_err(|fault: crate::core::outcome::Fault| fault.to_string())?;
@@ -208,7 +214,7 @@ impl Drop for Driver {
         // Nothing more is read: whoever waits must not wait for ever.
         drop(self.shared.uninstall());
         self.shared
-            .with(|inner, now| inner.core.stop(now, &mut inner.news));
+            .with(|inner, now| inner.core.stop(now, &mut inner.notifications));
     }
 }
 
@@ -227,7 +233,7 @@ impl<'a> Alarm<'a> {
     /// Lets the machine look at the time, and sets the alarm for the next.
     fn tick(&mut self) {
         let next = self.shared.with(|inner, now| {
-            inner.core.tick(now, &mut inner.news);
+            inner.core.handle_timeout(now, &mut inner.notifications);
             inner.armed = inner.core.next_deadline();
             inner.armed
         });

@@ -11,7 +11,7 @@
 //! | `core` | the session state machine: no I/O, no clock |
 //! | `client.rs`, `operations.rs`, `reads.rs`, `create.rs`, `multi.rs`, `clean_up.rs`, `builder.rs` | the handle: one method an operation; what it sees to by itself; settings |
 //! | `call.rs`, `results.rs`, `watch.rs`, `state.rs`, `states.rs`, `error.rs` | what its users wait for and get |
-//! | `shared.rs`, `news.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
+//! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
 //! ```
@@ -40,7 +40,7 @@ mod create;
 mod driver;
 mod error;
 mod multi;
-mod news;
+mod notifications;
 mod operations;
 mod paths;
 mod reads;

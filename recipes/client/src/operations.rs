@@ -13,7 +13,7 @@ use crate::{
     core::{requests::IfAbandoned, watches::WatchKind},
     create::{CreateOptions, withdrawn},
     multi::{self, Multi},
-    news::Slot,
+    notifications::Slot,
     results::Created,
     watch::Persistent,
 };
@@ -258,11 +258,11 @@ impl Client {
             data: None,
         };
         let slot = self.shared.with_rearm(|inner, now| {
-            let slot = inner.news.slots.insert(Slot::Waiting(None));
+            let slot = inner.notifications.slots.insert(Slot::Waiting(None));
             let caller = u32::try_from(slot).expect("memory ends before this many calls");
             inner
                 .core
-                .add_identity(now, scheme, data, caller, &mut inner.news);
+                .add_identity(now, scheme, data, caller, &mut inner.notifications);
             slot
         });
         Call::made(Arc::clone(&self.shared), slot, self.about(&about), None)

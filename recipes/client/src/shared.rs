@@ -17,7 +17,7 @@ use tokio::io::AsyncWrite as _;
 use crate::{
     clock::Clock,
     core::{input::Settings, machine::Core, outcome::Time},
-    news::News,
+    notifications::Notifications,
     transport::Writer,
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Output {
 /// Everything behind the lock.
 pub(crate) struct Inner {
     pub(crate) core: Core,
-    pub(crate) news: News,
+    pub(crate) notifications: Notifications,
     pub(crate) output: Output,
     /// What the driver sleeps until.
     pub(crate) armed: Option<Time>,
@@ -110,7 +110,7 @@ impl Shared {
             frame_bytes_max: settings.frame_bytes_max,
             inner: Mutex::new(Inner {
                 core: Core::new(settings),
-                news: News::new(clock),
+                notifications: Notifications::new(clock),
                 output: Output {
                     wire: Wire::Gone,
                     link: 0,
@@ -146,7 +146,7 @@ impl Shared {
         // Read under the lock: time never runs backwards for the machine.
         let now = self.clock.now();
         let result = act(&mut inner, now);
-        let wakers = std::mem::take(&mut inner.news.wakers);
+        let wakers = std::mem::take(&mut inner.notifications.wakers);
         drop(inner);
         for waker in wakers {
             waker.wake();
@@ -160,7 +160,10 @@ impl Shared {
         self.with(|inner, now| {
             let result = act(inner, now);
             if inner.core.is_stopped() || inner.is_earlier(inner.core.next_deadline()) {
-                inner.news.wakers.extend(inner.output.driver.clone());
+                inner
+                    .notifications
+                    .wakers
+                    .extend(inner.output.driver.clone());
             }
             result
         })

@@ -34,7 +34,7 @@ pub struct States {
 
 impl States {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        let key = shared.look(|inner| inner.news.states.insert(StateQueue::default()));
+        let key = shared.look(|inner| inner.notifications.states.insert(StateQueue::default()));
         Self {
             shared: Arc::clone(shared),
             key,
@@ -61,8 +61,8 @@ impl States {
     pub async fn next(&mut self) -> Option<ConnectionState> {
         poll_fn(|cx| {
             self.shared.look(|inner| {
-                let is_closed = inner.news.state == ConnectionState::Closed;
-                let queue = &mut inner.news.states[self.key];
+                let is_closed = inner.notifications.state == ConnectionState::Closed;
+                let queue = &mut inner.notifications.states[self.key];
                 match queue.pop() {
                     Some(state) => Poll::Ready(Some(state)),
                     None if is_closed => Poll::Ready(None),
@@ -79,7 +79,8 @@ impl States {
 
 impl Drop for States {
     fn drop(&mut self) {
-        self.shared.look(|inner| inner.news.states.remove(self.key));
+        self.shared
+            .look(|inner| inner.notifications.states.remove(self.key));
     }
 }
 

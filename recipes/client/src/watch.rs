@@ -76,29 +76,29 @@ impl Fired {
 }
 
 /// The place of a watch, given up when dropped.
-pub(crate) struct Place {
+pub(crate) struct Registration {
     shared: Arc<Shared>,
     token: WatchToken,
 }
 
-impl Place {
+impl Registration {
     pub(crate) const fn new(shared: Arc<Shared>, token: WatchToken) -> Self {
         Self { shared, token }
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
         let token = self.token;
         self.shared.with(|inner, now| {
-            let slot = inner.news.watches.remove(token.0 as usize);
+            let slot = inner.notifications.watches.remove(token.0 as usize);
             inner.core.abandon_watch(now, slot.kind, &slot.path, token);
         });
         self.shared.flush();
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.token.fmt(f)
     }
@@ -126,11 +126,11 @@ impl fmt::Debug for Place {
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is taken away"]
 pub struct OneShot {
-    place: Place,
+    place: Registration,
 }
 
 impl OneShot {
-    pub(crate) const fn new(place: Place) -> Self {
+    pub(crate) const fn new(place: Registration) -> Self {
         Self { place }
     }
 
@@ -157,7 +157,7 @@ impl OneShot {
         let end = self
             .place
             .shared
-            .look(|inner| inner.news.watches[token].end);
+            .look(|inner| inner.notifications.watches[token].end);
         end.map(fired)
     }
 }
@@ -175,7 +175,7 @@ impl Future for OneShot {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Fired> {
         let token = self.place.token.0 as usize;
         self.place.shared.look(|inner| {
-            let slot = &mut inner.news.watches[token];
+            let slot = &mut inner.notifications.watches[token];
             match slot.end {
                 Some(end) => Poll::Ready(fired(end)),
                 None => {
@@ -238,7 +238,7 @@ pub enum WatchEvent {
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is taken away"]
 pub struct Persistent {
-    place: Place,
+    place: Registration,
 }
 
 impl From<OneShot> for Persistent {
@@ -265,11 +265,11 @@ impl Persistent {
     /// # Ok(()) }
     /// ```
     pub async fn next(&mut self) -> WatchEvent {
-        let Place { shared, token } = &self.place;
+        let Registration { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();
         poll_fn(|cx| {
             shared.look(|inner| {
-                let slot = &mut inner.news.watches[token.0 as usize];
+                let slot = &mut inner.notifications.watches[token.0 as usize];
                 if let Some((kind, path, zxid)) = slot.events.pop_front() {
                     let path = crate::paths::shown(&path, chroot_bytes);
                     return Poll::Ready(WatchEvent::Event { kind, path, zxid });

@@ -5,7 +5,7 @@
 use minikeeper_protocol::{ErrorCode, FrameError, Reply, Request, Xid, Zxid, frame};
 
 use super::{
-    janitor::Target,
+    cleanup::Target,
     machine::{Core, Link},
     outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, Verdict, WatchEnd},
     requests::{Entry, IfAbandoned, Token},
@@ -56,7 +56,7 @@ impl Core {
         self.unregistered(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::Unknown(cause)),
-            Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
             None => {
                 let target = match entry.if_abandoned.map(|it| *it) {
                     Some(IfAbandoned::DeleteCreated { parent, prefix }) => {
@@ -66,7 +66,7 @@ impl Core {
                     // The watch goes with the connection.
                     Some(IfAbandoned::RemoveWatchStill(..)) | None => return,
                 };
-                self.janitor.add(now, self.epoch, target);
+                self.cleanups.add(now, self.epoch, target);
             }
         }
     }
@@ -98,7 +98,7 @@ impl Core {
             (IfAbandoned::RemoveWatchStill(kind, path), Outcome::Answered { result, .. }) => {
                 let passes = |code: ErrorCode| Verdict::of(code) != Verdict::Refused;
                 let is_refused = result.is_err_and(passes);
-                let chance = self.janitor.chance();
+                let chance = self.cleanups.chance();
                 self.watches
                     .removal_answered(now, kind, &path, is_refused, chance);
                 return;
@@ -138,7 +138,7 @@ impl Core {
         self.unregistered(now, &entry);
         match entry.token {
             Some(Token::Caller(caller)) => effects.completed(caller, Outcome::NotSent(cause)),
-            Some(Token::Janitor(errand)) => self.janitor.failed(now, errand),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
             None => {}
         }
     }
@@ -160,7 +160,7 @@ impl Core {
         if self.session.is_none() || now >= give_up_at {
             return self.stop(now, effects);
         }
-        if self.link == Link::Up && !self.close_sent && self.janitor.len() == 0 {
+        if self.link == Link::Up && !self.close_sent && self.cleanups.len() == 0 {
             self.close_sent = true;
             let xid = self.take_xid();
             self.send_own(now, xid, &Request::CloseSession, None);

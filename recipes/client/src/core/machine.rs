@@ -4,9 +4,9 @@ use bytes::Bytes;
 use minikeeper_protocol::{ConnectResponse, Reader, Reply, Request, Ustring, Xid, Zxid, frame};
 
 use super::{
+    cleanup::{CleanupRequest, Cleanups, Target},
     hosts::Hosts,
     input::{Settings, Submission},
-    janitor::{Errand, Janitor, Target},
     outcome::{Cause, Change, Effects, Epoch, Fault, LostReason, Outcome, Time},
     requests::{Entry, IfAbandoned, Registering, Requests, Token},
     session::{self, Session},
@@ -52,7 +52,7 @@ pub(crate) struct Core {
     pub(super) next_xid: i32,
     pub(super) requests: Requests,
     pub(super) watches: Watches,
-    pub(super) janitor: Janitor,
+    pub(super) cleanups: Cleanups,
     /// Said again on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
     /// When the connection was last up, and whether its server takes no changes.
@@ -71,7 +71,7 @@ impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             hosts: Hosts::new(settings.hosts, settings.seed),
-            janitor: Janitor::new(settings.seed),
+            cleanups: Cleanups::new(settings.seed),
             settings,
             link: Link::Down {
                 retry_at: Time::ZERO,
@@ -138,11 +138,11 @@ impl Core {
     }
 
     pub(crate) fn clean_ups_pending(&self) -> usize {
-        self.janitor.len()
+        self.cleanups.len()
     }
 
     pub(crate) const fn clean_ups_forbidden(&self) -> u64 {
-        self.janitor.forbidden()
+        self.cleanups.forbidden()
     }
 
     pub(crate) fn has_output(&self) -> bool {
@@ -153,7 +153,7 @@ impl Core {
         self.requests.take_output(empty)
     }
 
-    /// When [`Core::tick`] is due.
+    /// When [`Core::handle_timeout`] is due.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let link = match (self.link, &self.session) {
             (Link::Stopped, _) => return None,
@@ -170,7 +170,7 @@ impl Core {
             .filter(|session| self.is_fading(session));
         // Behind `closeSession` nothing is sent any more: the session's end cleans up.
         let cleans_up = self.link == Link::Up && !self.close_sent;
-        let clean_up = self.janitor.next_due().filter(|_| cleans_up);
+        let clean_up = self.cleanups.next_due().filter(|_| cleans_up);
         let removal = self.watches.next_removal().filter(|_| cleans_up);
         let overflow = self.has_too_many_clean_ups().then_some(Time::ZERO);
         let candidates = [
@@ -311,7 +311,7 @@ impl Core {
         if self.is_stopped() {
             return;
         }
-        self.janitor.add(now, epoch, target);
+        self.cleanups.add(now, epoch, target);
         self.work_off(now);
     }
 
@@ -321,7 +321,7 @@ impl Core {
             // Told before anything is sent that lets others have what this session holds.
             effects.changed(Change::Closed);
             self.closing = Some(now + self.settings.close_wait);
-            self.janitor.hurry(now);
+            self.cleanups.hurry(now);
             self.work_off(now);
             self.go_on_closing(now, effects);
         }
@@ -330,7 +330,7 @@ impl Core {
     // What happens.
 
     /// The server is connected to.
-    pub(crate) fn linked(&mut self, now: Time) {
+    pub(crate) fn handle_connected(&mut self, now: Time) {
         let Link::Connecting { give_up_at, .. } = self.link else {
             return;
         };
@@ -353,7 +353,7 @@ impl Core {
     }
 
     /// The server could not be connected to, or the connection is gone.
-    pub(crate) fn unlinked(&mut self, now: Time, effects: &mut impl Effects) {
+    pub(crate) fn handle_disconnected(&mut self, now: Time, effects: &mut impl Effects) {
         if matches!(self.link, Link::Down { .. } | Link::Stopped) {
             return;
         }
@@ -385,7 +385,7 @@ impl Core {
     ///
     /// # Errors
     /// When they make no sense: the connection must end.
-    pub(crate) fn received(
+    pub(crate) fn handle_read(
         &mut self,
         now: Time,
         batch: &Bytes,
@@ -413,15 +413,15 @@ impl Core {
     }
 
     fn has_too_many_clean_ups(&self) -> bool {
-        self.janitor.len() > self.settings.clean_ups_max
+        self.cleanups.len() > self.settings.clean_ups_max
     }
 
     /// Time has passed.
-    pub(crate) fn tick(&mut self, now: Time, effects: &mut impl Effects) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, effects: &mut impl Effects) {
         if self.has_too_many_clean_ups() {
             // The end of the session does what they would have done.
-            self.janitor.clear();
-            self.unlinked(now, effects);
+            self.cleanups.clear();
+            self.handle_disconnected(now, effects);
             self.lose(now, LostReason::TooManyCleanUps, effects);
         }
         self.end_overdue(now, effects);
@@ -429,7 +429,7 @@ impl Core {
             && let Some(session) = &self.session
         {
             if now >= self.silent_at(session) {
-                self.unlinked(now, effects);
+                self.handle_disconnected(now, effects);
             } else if now >= self.ping_at(session) {
                 self.send_own(now, Xid::PING, &Request::Ping, None);
             }
@@ -438,7 +438,7 @@ impl Core {
             self.link
             && now >= give_up_at
         {
-            self.unlinked(now, effects);
+            self.handle_disconnected(now, effects);
         }
         if let Some(session) = &self.session
             && self.is_fading(session)
@@ -446,7 +446,7 @@ impl Core {
         {
             // There may be a connection, to a server that does not keep it alive.
             if self.link == Link::Up {
-                self.unlinked(now, effects);
+                self.handle_disconnected(now, effects);
             }
             self.lose(now, LostReason::Presumed, effects);
         }
@@ -529,9 +529,9 @@ impl Core {
         self.send_own(now, Xid::AUTH, &request, token);
     }
 
-    pub(super) fn send_errand(&mut self, now: Time, errand: Errand, request: &Request) {
+    pub(super) fn send_cleanup(&mut self, now: Time, step: CleanupRequest, request: &Request) {
         let xid = self.take_xid();
-        self.send_own(now, xid, request, Some(Token::Janitor(errand)));
+        self.send_own(now, xid, request, Some(Token::Cleanup(step)));
     }
 
     /// Ends the registration of a watch by a request that leaves none.
@@ -575,8 +575,8 @@ impl Core {
         for (kind, path) in self.watches.due_removals(now) {
             self.remove_watch(now, kind, &path);
         }
-        for (errand, request) in self.janitor.requests(now, self.epoch) {
-            self.send_errand(now, errand, &request);
+        for (step, request) in self.cleanups.requests(now, self.epoch) {
+            self.send_cleanup(now, step, &request);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Core {
                 };
                 return self.lose(now, LostReason::Expired, effects);
             }
-            return self.unlinked(now, effects);
+            return self.handle_disconnected(now, effects);
         }
         let read_only = response.read_only == Some(true);
         let resumed = match &mut self.session {
@@ -71,7 +71,7 @@ impl Core {
         for entry in self.requests.send_kept(now, self.epoch) {
             self.not_sent(now, entry, Cause::SessionLost, effects);
         }
-        self.janitor.hurry(now);
+        self.cleanups.hurry(now);
         self.work_off(now);
         self.go_on_closing(now, effects);
     }
@@ -118,7 +118,7 @@ impl Core {
             self.registering_again = self.registering_again.saturating_sub(1);
             if header.error.is_some() {
                 // Without its watches the connection is of no use: nobody would hear of anything.
-                self.unlinked(now, effects);
+                self.handle_disconnected(now, effects);
                 return Ok(());
             }
         }
@@ -166,17 +166,17 @@ impl Core {
             // Not about the identity: it is told again on the next connection.
             (OpCode::Auth, Err(code)) if Verdict::of(*code) != Verdict::Refused => {
                 self.finish(now, entry, result, zxid, effects);
-                return self.unlinked(now, effects);
+                return self.handle_disconnected(now, effects);
             }
             (OpCode::Auth, Err(_)) => return self.auth_failed(now, entry, result, zxid, effects),
             (_, Err(ErrorCode::SessionExpired)) => {
                 self.finish(now, entry, result, zxid, effects);
-                self.unlinked(now, effects);
+                self.handle_disconnected(now, effects);
                 return self.lose(now, LostReason::Expired, effects);
             }
             (_, Err(ErrorCode::SessionMoved)) => {
                 self.finish(now, entry, result, zxid, effects);
-                return self.unlinked(now, effects);
+                return self.handle_disconnected(now, effects);
             }
             _ => {}
         }
@@ -225,9 +225,9 @@ impl Core {
                     epoch,
                 },
             ),
-            Some(Token::Janitor(errand)) => {
-                for (errand, request) in self.janitor.answered(now, epoch, errand, result) {
-                    self.send_errand(now, errand, &request);
+            Some(Token::Cleanup(step)) => {
+                for (step, request) in self.cleanups.answered(now, epoch, step, result) {
+                    self.send_cleanup(now, step, &request);
                 }
             }
             None => {
@@ -252,7 +252,7 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         self.finish(now, entry, result, zxid, effects);
-        self.unlinked(now, effects);
+        self.handle_disconnected(now, effects);
         self.lose(now, LostReason::AuthFailed, effects);
         // Every further connection would end the same way.
         self.stop(now, effects);

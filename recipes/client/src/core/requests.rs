@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use minikeeper_protocol::{OpCode, Ustring, Xid};
 
 use super::{
-    janitor::Errand,
+    cleanup::CleanupRequest,
     outcome::{Epoch, Time},
     watches::{WatchKind, WatchToken},
 };
@@ -18,7 +18,7 @@ use super::{
 pub(crate) enum Token {
     /// The shell knows whom by this number.
     Caller(u32),
-    Janitor(Errand),
+    Cleanup(CleanupRequest),
 }
 
 /// A watch that a request will leave.
@@ -134,7 +134,7 @@ impl<T> Queue<T> {
 
 /// Where the newest request of a caller is, if it is still there.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum QueuePosition {
     Sent(u64),
     Unsent(u64),
 }
@@ -148,7 +148,7 @@ pub(crate) struct Requests {
     sent: Queue<Sent>,
     unsent: Queue<Unsent>,
     /// By caller, so that giving up a call does not depend on how many there are.
-    places: Vec<Place>,
+    positions: Vec<QueuePosition>,
     /// What the frames take that were not sent. Unit: bytes.
     unsent_bytes: usize,
     /// What is to be written next.
@@ -177,7 +177,7 @@ impl Requests {
         encode(&mut self.out);
         let at = now;
         let number = self.sent.push(Sent { entry, at, start });
-        self.put(caller, Place::Sent(number));
+        self.put(caller, QueuePosition::Sent(number));
     }
 
     /// Keeps a request until there is a connection.
@@ -191,7 +191,7 @@ impl Requests {
         let caller = self.enter(&unsent.entry);
         self.unsent_bytes += unsent.frame.len();
         let number = self.unsent.push(unsent);
-        self.put(caller, Place::Unsent(number));
+        self.put(caller, QueuePosition::Unsent(number));
     }
 
     /// Puts everything that was kept into the output, in order; gives back what must not be sent
@@ -269,8 +269,8 @@ impl Requests {
     /// Gives it back if it was not sent; otherwise it stays, without a token, for its reply.
     pub(crate) fn abandon(&mut self, caller: u32) -> Option<Entry> {
         let token = Some(Token::Caller(caller));
-        match *self.places.get(caller as usize)? {
-            Place::Unsent(number) => {
+        match *self.positions.get(caller as usize)? {
+            QueuePosition::Unsent(number) => {
                 let is_it = |unsent: &&mut Unsent| unsent.entry.token == token;
                 self.unsent.get_mut(number).filter(is_it)?;
                 let Unsent { entry, frame } = self.unsent.remove(number)?;
@@ -283,7 +283,7 @@ impl Requests {
                 }
                 Some(entry)
             }
-            Place::Sent(number) => {
+            QueuePosition::Sent(number) => {
                 let entry = &mut self.sent.get_mut(number)?.entry;
                 if entry.token == token {
                     if let Some(deadline) = entry.deadline.take() {
@@ -362,14 +362,14 @@ impl Requests {
         Some(caller)
     }
 
-    fn put(&mut self, caller: Option<u32>, place: Place) {
+    fn put(&mut self, caller: Option<u32>, place: QueuePosition) {
         let Some(caller) = caller.map(|caller| caller as usize) else {
             return;
         };
-        if caller >= self.places.len() {
-            self.places.resize(caller + 1, place);
+        if caller >= self.positions.len() {
+            self.positions.resize(caller + 1, place);
         }
-        self.places[caller] = place;
+        self.positions[caller] = place;
     }
 
     /// A request is in neither queue any more.

@@ -13,8 +13,8 @@ use minikeeper_protocol::{
 
 use super::{
     backoff::Chance,
+    cleanup::Target,
     input::{Settings, Submission},
-    janitor::Target,
     machine::Core,
     outcome::{Cause, Change, Effects, Epoch, LostReason, Outcome, Time, WatchEnd},
     watches::{WatchKind, WatchToken},
@@ -88,12 +88,12 @@ impl Play {
 
     /// Lets time pass until a server is to be connected to, and says yes; gives the hello.
     fn link(&mut self) -> ConnectRequest {
-        self.core.tick(self.now, &mut self.log);
+        self.core.handle_timeout(self.now, &mut self.log);
         while self.core.connecting().is_none() {
             self.now = self.core.next_deadline().expect("it goes on").max(self.now);
-            self.core.tick(self.now, &mut self.log);
+            self.core.handle_timeout(self.now, &mut self.log);
         }
-        self.core.linked(self.now);
+        self.core.handle_connected(self.now);
         let out = Bytes::from(self.core.take_output(Vec::new()));
         let body = frame::next(&out, 1 << 20).unwrap().unwrap();
         ConnectRequest::decode(&mut Reader::window(&out, body)).unwrap()
@@ -118,12 +118,15 @@ impl Play {
 
     fn receive(&mut self, bytes: Vec<u8>) {
         let batch = Bytes::from(bytes);
-        let done = self.core.received(self.now, &batch, &mut self.log).unwrap();
+        let done = self
+            .core
+            .handle_read(self.now, &batch, &mut self.log)
+            .unwrap();
         assert_eq!(done, batch.len());
     }
 
     fn unlink(&mut self) {
-        self.core.unlinked(self.now, &mut self.log);
+        self.core.handle_disconnected(self.now, &mut self.log);
     }
 
     fn submit(&mut self, request: &Request, submission: Submission) {
@@ -419,12 +422,12 @@ fn play_watches(seed: u64) {
             _ => {}
         }
         play.now += Duration::from_millis(chance.below(50));
-        play.core.tick(play.now, &mut play.log);
+        play.core.handle_timeout(play.now, &mut play.log);
     }
     // Longer than any pause, shorter than the silence that ends a connection.
     for _ in 0..2 {
         play.now += Duration::from_secs(6);
-        play.core.tick(play.now, &mut play.log);
+        play.core.handle_timeout(play.now, &mut play.log);
         for _ in 0..100 {
             server.answer(&mut play, None, true);
         }
@@ -482,7 +485,7 @@ fn refused_removal_of_a_watch_is_sent_again() {
         play.reply(sent[0].0, 11, Err(ErrorCode::ThrottledOp));
         assert!(play.sent().is_empty(), "not before a pause");
         play.now = play.core.next_deadline().unwrap();
-        play.core.tick(play.now, &mut play.log);
+        play.core.handle_timeout(play.now, &mut play.log);
     }
 }
 
@@ -532,7 +535,7 @@ fn connections_that_live_briefly_are_made_at_a_bounded_rate() {
             play.welcome_with(7, Duration::from_millis(1), false);
             while play.core.is_linked() {
                 play.now = play.core.next_deadline().unwrap().max(play.now);
-                play.core.tick(play.now, &mut play.log);
+                play.core.handle_timeout(play.now, &mut play.log);
             }
         }),
     ];
@@ -580,11 +583,11 @@ fn every_server_has_its_share_of_the_time_to_connect() {
     // With the defaults, a server that swallows packets had a third of the session timeout, 20 s,
     // of the 15 s in which a client has to have connected.
     let mut play = Play::new(3);
-    play.core.tick(play.now, &mut play.log);
+    play.core.handle_timeout(play.now, &mut play.log);
     let begun_at = play.now;
     for _ in 0..2 {
         play.now = play.core.next_deadline().unwrap();
-        play.core.tick(play.now, &mut play.log);
+        play.core.handle_timeout(play.now, &mut play.log);
     }
     assert!(play.core.connecting().is_some());
     assert!(
@@ -604,7 +607,7 @@ fn granted_session_timeout_bounds_the_time_of_each_server() {
     play.now += Duration::from_secs(1);
     play.unlink();
     let lost_at = play.now;
-    play.core.tick(play.now, &mut play.log);
+    play.core.handle_timeout(play.now, &mut play.log);
     play.now = play.core.next_deadline().unwrap();
     assert_eq!(play.now - lost_at, granted / 3);
 }
@@ -650,7 +653,7 @@ fn read_only_server_does_not_prolong_a_session() {
     // In the end it is presumed lost, although there is a connection.
     while play.core.safe_until().is_some() {
         play.now = play.core.next_deadline().unwrap().max(play.now);
-        play.core.tick(play.now, &mut play.log);
+        play.core.handle_timeout(play.now, &mut play.log);
         for (xid, _) in play.sent() {
             play.reply(xid, 10, Ok(&Reply::Empty));
         }
@@ -723,7 +726,7 @@ fn session_is_given_up_rather_than_a_clean_up() {
         let target = Target::Named(format!("/{number}").as_str().into());
         play.core.clean_up(play.now, Epoch(1), target);
     }
-    play.core.tick(play.now, &mut play.log);
+    play.core.handle_timeout(play.now, &mut play.log);
     let (epoch, reason) = (Epoch(1), LostReason::TooManyCleanUps);
     assert_eq!(
         play.log.changes.last(),

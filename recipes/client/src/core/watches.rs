@@ -82,7 +82,7 @@ pub(crate) struct WatchToken(pub(crate) u32);
 
 /// The watch of one path in one table of the server.
 #[derive(Debug, Default)]
-struct Place {
+struct ServerWatch {
     waiters: SmallVec<[(WatchKind, WatchToken); 1]>,
     /// Registrations on their way.
     registering: u32,
@@ -91,7 +91,7 @@ struct Place {
     is_kept: bool,
 }
 
-impl Place {
+impl ServerWatch {
     fn is_wanted(&self) -> bool {
         !self.waiters.is_empty() || self.registering > 0
     }
@@ -105,7 +105,7 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     /// By table and path. Ordered, so that what is sent after a reconnect is the same each time.
-    places: BTreeMap<(WatchKind, Ustring), Place>,
+    watches: BTreeMap<(WatchKind, Ustring), ServerWatch>,
     persistent: usize,
     /// Removals that the server refused, to be sent again.
     refused: BTreeMap<(WatchKind, Ustring), Refused>,
@@ -121,7 +121,7 @@ struct Refused {
 
 /// Who hears of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fired {
+pub(crate) struct FiredWatches {
     /// One-shot watches that have ended with it.
     pub(crate) ended: Vec<WatchToken>,
     /// Persistent watches, which go on.
@@ -132,7 +132,7 @@ impl Watches {
     /// Notes that a request was sent that will leave a watch. It may turn out to be another kind of
     /// the same server's watch (exists finds the znode or does not).
     pub(crate) fn announce(&mut self, kind: WatchKind, path: &Ustring) {
-        self.place(kind, path).registering += 1;
+        self.watch(kind, path).registering += 1;
     }
 
     /// Ends a registration: its request was answered, or never will be. `left` is the watch that
@@ -146,12 +146,12 @@ impl Watches {
         path: &Ustring,
         left: Option<(WatchKind, Option<WatchToken>)>,
     ) -> bool {
-        let place = self.place(announced, path);
-        place.registering = place.registering.saturating_sub(1);
+        let watch = self.watch(announced, path);
+        watch.registering = watch.registering.saturating_sub(1);
         if let Some((kind, token)) = left {
-            place.is_kept = true;
+            watch.is_kept = true;
             if let Some(token) = token {
-                place.waiters.push((kind, token));
+                watch.waiters.push((kind, token));
                 self.persistent += usize::from(!kind.is_one_shot());
             }
         }
@@ -162,27 +162,27 @@ impl Watches {
     /// [`Watches::settle`] does.
     #[must_use]
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &Ustring, token: WatchToken) -> bool {
-        let Some(place) = self.places.get_mut(&(kind.table(), path.clone())) else {
+        let Some(watch) = self.watches.get_mut(&(kind.table(), path.clone())) else {
             return false;
         };
-        let before = place.waiters.len();
-        place.waiters.retain(|(_, other)| *other != token);
-        if place.waiters.len() < before {
+        let before = watch.waiters.len();
+        watch.waiters.retain(|(_, other)| *other != token);
+        if watch.waiters.len() < before {
             self.persistent -= usize::from(!kind.is_one_shot());
         }
         self.release(kind, path)
     }
 
     /// Ends the one-shot watches that an event for this path ends, and says who hears of it.
-    pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring) -> Fired {
-        let mut fired = Fired::default();
+    pub(crate) fn fire(&mut self, event: EventKind, path: &Ustring) -> FiredWatches {
+        let mut fired = FiredWatches::default();
         for kind in [WatchKind::Data, WatchKind::Child] {
             if kind.ends_with(event)
-                && let Some(place) = self.places.get_mut(&(kind, path.clone()))
+                && let Some(watch) = self.watches.get_mut(&(kind, path.clone()))
             {
-                let waiters = place.waiters.drain(..);
+                let waiters = watch.waiters.drain(..);
                 fired.ended.extend(waiters.map(|(_, token)| token));
-                place.is_kept = false;
+                watch.is_kept = false;
                 self.release(kind, path);
             }
         }
@@ -196,8 +196,8 @@ impl Watches {
     /// no others.
     pub(crate) fn reconnected(&mut self) {
         self.refused.clear();
-        for place in self.places.values_mut() {
-            place.is_kept = !place.waiters.is_empty();
+        for watch in self.watches.values_mut() {
+            watch.is_kept = !watch.waiters.is_empty();
         }
     }
 
@@ -214,9 +214,9 @@ impl Watches {
         let key = (kind.table(), path.clone());
         if !is_refused {
             self.refused.remove(&key);
-        } else if let Some(place) = self.places.get_mut(&key) {
+        } else if let Some(watch) = self.watches.get_mut(&key) {
             // It has waiters again, or will have: the last one who leaves removes it.
-            place.is_kept = true;
+            watch.is_kept = true;
             self.refused.remove(&key);
         } else {
             let refused = self.refused.entry(key).or_insert(Refused {
@@ -244,8 +244,8 @@ impl Watches {
                 return true;
             }
             refused.due = None;
-            if let Some(place) = self.places.get_mut(key) {
-                place.is_kept = true;
+            if let Some(watch) = self.watches.get_mut(key) {
+                watch.is_kept = true;
                 return false;
             }
             due.push(key.clone());
@@ -254,9 +254,9 @@ impl Watches {
         due
     }
 
-    fn fire_persistent(&self, event: EventKind, path: &Ustring, fired: &mut Fired) {
-        if let Some(place) = self.places.get(&(WatchKind::Persistent, path.clone())) {
-            fired.going_on.extend(place.tokens());
+    fn fire_persistent(&self, event: EventKind, path: &Ustring, fired: &mut FiredWatches) {
+        if let Some(watch) = self.watches.get(&(WatchKind::Persistent, path.clone())) {
+            fired.going_on.extend(watch.tokens());
         }
         // Recursive watches see creation, deletion and data below them, but no lists of children.
         if event == EventKind::ChildrenChanged {
@@ -273,20 +273,23 @@ impl Watches {
             }
             last = end;
             let ancestor = Ustring::from(path.clone().into_bytes().slice(..end));
-            if let Some(place) = self.places.get(&(WatchKind::PersistentRecursive, ancestor)) {
-                fired.going_on.extend(place.tokens());
+            if let Some(watch) = self
+                .watches
+                .get(&(WatchKind::PersistentRecursive, ancestor))
+            {
+                fired.going_on.extend(watch.tokens());
             }
         }
     }
 
     /// Every watch that has waiters, for registering again.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (WatchKind, &Ustring)> {
-        self.places.iter().flat_map(|((table, path), place)| {
+        self.watches.iter().flat_map(|((table, path), watch)| {
             let kinds = match table {
                 WatchKind::Data => &[WatchKind::Data, WatchKind::Exist][..],
                 table => std::slice::from_ref(table),
             };
-            let is_waited_for = |kind: &&WatchKind| place.waiters.iter().any(|it| it.0 == **kind);
+            let is_waited_for = |kind: &&WatchKind| watch.waiters.iter().any(|it| it.0 == **kind);
             let kinds = kinds.iter().filter(is_waited_for);
             kinds.map(move |kind| (*kind, path))
         })
@@ -297,30 +300,32 @@ impl Watches {
         self.persistent = 0;
         self.refused.clear();
         let mut ended = Vec::new();
-        self.places.retain(|_, place| {
-            ended.extend(place.waiters.drain(..).map(|(_, token)| token));
-            place.is_kept = false;
-            place.registering > 0
+        self.watches.retain(|_, watch| {
+            ended.extend(watch.waiters.drain(..).map(|(_, token)| token));
+            watch.is_kept = false;
+            watch.registering > 0
         });
         ended
     }
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.watches.is_empty()
     }
 
-    fn place(&mut self, kind: WatchKind, path: &Ustring) -> &mut Place {
-        self.places.entry((kind.table(), path.clone())).or_default()
+    fn watch(&mut self, kind: WatchKind, path: &Ustring) -> &mut ServerWatch {
+        self.watches
+            .entry((kind.table(), path.clone()))
+            .or_default()
     }
 
-    /// Forgets a place that is not wanted any more. Returns whether the server keeps its watch.
+    /// Forgets a watch that is not wanted any more. Returns whether the server keeps its watch.
     fn release(&mut self, kind: WatchKind, path: &Ustring) -> bool {
         let key = (kind.table(), path.clone());
-        match self.places.get(&key) {
-            Some(place) if !place.is_wanted() => {
-                let is_kept = place.is_kept;
-                self.places.remove(&key);
+        match self.watches.get(&key) {
+            Some(watch) if !watch.is_wanted() => {
+                let is_kept = watch.is_kept;
+                self.watches.remove(&key);
                 is_kept
             }
             _ => false,

@@ -32,7 +32,7 @@ pub(crate) enum Target {
 
 /// The number of a ticket, and of the step that a request is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct CleanupRequest {
     ticket: u32,
     step: Step,
 }
@@ -58,7 +58,7 @@ struct Ticket {
 
 /// Every ticket that is not done.
 #[derive(Debug)]
-pub(crate) struct Janitor {
+pub(crate) struct Cleanups {
     tickets: BTreeMap<u32, Ticket>,
     next: u32,
     /// Tickets given up because the server does not permit the deletion.
@@ -66,7 +66,7 @@ pub(crate) struct Janitor {
     chance: Chance,
 }
 
-impl Janitor {
+impl Cleanups {
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             tickets: BTreeMap::new(),
@@ -117,7 +117,7 @@ impl Janitor {
     ///
     /// A znode of an earlier session goes with that session; one deletion shortens the wait of
     /// others, and then the ticket is forgotten.
-    pub(crate) fn requests(&mut self, now: Time, epoch: Epoch) -> Vec<(Errand, Request)> {
+    pub(crate) fn requests(&mut self, now: Time, epoch: Epoch) -> Vec<(CleanupRequest, Request)> {
         let mut requests = Vec::new();
         self.tickets
             .retain(|_, ticket| ticket.epoch == epoch || matches!(ticket.target, Target::Named(_)));
@@ -126,12 +126,12 @@ impl Janitor {
                 continue;
             }
             ticket.due = None;
-            let errand = |step| Errand {
+            let step = |step| CleanupRequest {
                 ticket: *number,
                 step,
             };
             match &ticket.target {
-                Target::Named(path) => requests.push((errand(Step::Delete), delete(path.clone()))),
+                Target::Named(path) => requests.push((step(Step::Delete), delete(path.clone()))),
                 Target::Prefixed { parent, .. } => {
                     // What another server still has in its pipe is seen only after a sync
                     // (`docs/curator-recipes.md` section 14.6).
@@ -142,8 +142,8 @@ impl Janitor {
                         path: Some(parent.clone()),
                         watch: false,
                     };
-                    requests.push((errand(Step::Sync), sync));
-                    requests.push((errand(Step::List), list));
+                    requests.push((step(Step::Sync), sync));
+                    requests.push((step(Step::List), list));
                 }
             }
         }
@@ -155,13 +155,13 @@ impl Janitor {
         &mut self,
         now: Time,
         epoch: Epoch,
-        errand: Errand,
+        step: CleanupRequest,
         answer: Result<Reply, ErrorCode>,
-    ) -> Vec<(Errand, Request)> {
-        let Some(ticket) = self.tickets.get_mut(&errand.ticket) else {
+    ) -> Vec<(CleanupRequest, Request)> {
+        let Some(ticket) = self.tickets.get_mut(&step.ticket) else {
             return Vec::new();
         };
-        match (errand.step, answer) {
+        match (step.step, answer) {
             (Step::Sync, _) => {}
             (Step::List, Ok(Reply::Children(names))) => {
                 let Target::Prefixed { parent, prefix } = &ticket.target else {
@@ -172,44 +172,44 @@ impl Janitor {
                     .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()));
                 let requests: Vec<_> = found
                     .map(|name| {
-                        let errand = Errand {
+                        let step = CleanupRequest {
                             step: Step::Delete,
-                            ..errand
+                            ..step
                         };
-                        (errand, delete(join(parent, name)))
+                        (step, delete(join(parent, name)))
                     })
                     .collect();
                 if requests.is_empty() {
-                    self.tickets.remove(&errand.ticket);
+                    self.tickets.remove(&step.ticket);
                 } else {
                     ticket.deleting = u32::try_from(requests.len()).unwrap_or(u32::MAX);
                 }
                 return requests;
             }
             (Step::List, Err(ErrorCode::NoNode)) => {
-                self.tickets.remove(&errand.ticket);
+                self.tickets.remove(&step.ticket);
             }
             (Step::Delete, Ok(_) | Err(ErrorCode::NoNode)) => {
                 ticket.deleting = ticket.deleting.saturating_sub(1);
                 if ticket.deleting == 0 {
-                    self.tickets.remove(&errand.ticket);
+                    self.tickets.remove(&step.ticket);
                 }
             }
             (_, Err(ErrorCode::NoAuth)) => {
                 self.forbidden += 1;
-                self.tickets.remove(&errand.ticket);
+                self.tickets.remove(&step.ticket);
             }
             _ if ticket.epoch != epoch => {
-                self.tickets.remove(&errand.ticket);
+                self.tickets.remove(&step.ticket);
             }
-            _ => self.failed(now, errand),
+            _ => self.failed(now, step),
         }
         Vec::new()
     }
 
     /// A request of its own will not be answered.
-    pub(crate) fn failed(&mut self, now: Time, errand: Errand) {
-        if let Some(ticket) = self.tickets.get_mut(&errand.ticket)
+    pub(crate) fn failed(&mut self, now: Time, step: CleanupRequest) {
+        if let Some(ticket) = self.tickets.get_mut(&step.ticket)
             && ticket.due.is_none()
         {
             ticket.due = Some(now + PAUSES.after(ticket.attempts, &mut self.chance));
@@ -251,37 +251,37 @@ mod tests {
     const NOW: Time = Duration::from_secs(1);
     const EPOCH: Epoch = Epoch(1);
 
-    fn named() -> Janitor {
-        let mut janitor = Janitor::new(1);
-        janitor.add(NOW, EPOCH, Target::Named("/l/a".into()));
-        janitor
+    fn named() -> Cleanups {
+        let mut cleanups = Cleanups::new(1);
+        cleanups.add(NOW, EPOCH, Target::Named("/l/a".into()));
+        cleanups
     }
 
     #[test]
     fn named_znode_is_deleted_until_the_server_says_so() {
-        let mut janitor = named();
-        let requests = janitor.requests(NOW, EPOCH);
-        let [(errand, request)] = &requests[..] else {
+        let mut cleanups = named();
+        let requests = cleanups.requests(NOW, EPOCH);
+        let [(step, request)] = &requests[..] else {
             panic!("{requests:?}");
         };
         assert_eq!(*request, delete("/l/a".into()));
-        assert!(janitor.requests(NOW, EPOCH).is_empty(), "asked already");
-        janitor.failed(NOW, *errand);
-        let due = janitor.next_due().unwrap();
+        assert!(cleanups.requests(NOW, EPOCH).is_empty(), "asked already");
+        cleanups.failed(NOW, *step);
+        let due = cleanups.next_due().unwrap();
         assert!(due > NOW);
-        let (errand, _) = janitor.requests(due, EPOCH).remove(0);
-        janitor.answered(due, EPOCH, errand, Err(ErrorCode::NoNode));
-        assert_eq!(janitor.len(), 0);
+        let (step, _) = cleanups.requests(due, EPOCH).remove(0);
+        cleanups.answered(due, EPOCH, step, Err(ErrorCode::NoNode));
+        assert_eq!(cleanups.len(), 0);
     }
 
     #[test]
     fn pauses_grow_to_a_bound() {
-        let mut janitor = named();
+        let mut cleanups = named();
         let mut now = NOW;
         for _ in 0..40 {
-            let (errand, _) = janitor.requests(now, EPOCH).remove(0);
-            janitor.failed(now, errand);
-            let pause = janitor.next_due().unwrap() - now;
+            let (step, _) = cleanups.requests(now, EPOCH).remove(0);
+            cleanups.failed(now, step);
+            let pause = cleanups.next_due().unwrap() - now;
             assert!((PAUSES.min / 2..=PAUSES.max).contains(&pause));
             now += pause;
         }
@@ -289,46 +289,46 @@ mod tests {
 
     #[test]
     fn unanswered_creation_is_looked_for_after_a_sync() {
-        let mut janitor = Janitor::new(1);
+        let mut cleanups = Cleanups::new(1);
         let target = Target::Prefixed {
             parent: "/".into(),
             prefix: "_c_1-".into(),
         };
-        janitor.add(NOW, EPOCH, target);
-        let requests = janitor.requests(NOW, EPOCH);
+        cleanups.add(NOW, EPOCH, target);
+        let requests = cleanups.requests(NOW, EPOCH);
         assert!(matches!(requests[0].1, Request::Sync { .. }));
         assert!(matches!(requests[1].1, Request::GetChildren { .. }));
         let names = vec!["_c_1-lock-3".into(), "_c_2-lock-4".into()];
         let list = requests[1].0;
-        janitor.answered(NOW, EPOCH, requests[0].0, Ok(Reply::Path(None)));
-        let deletes = janitor.answered(NOW, EPOCH, list, Ok(Reply::Children(names)));
+        cleanups.answered(NOW, EPOCH, requests[0].0, Ok(Reply::Path(None)));
+        let deletes = cleanups.answered(NOW, EPOCH, list, Ok(Reply::Children(names)));
         assert_eq!(deletes.len(), 1);
         assert_eq!(deletes[0].1, delete("/_c_1-lock-3".into()));
-        assert_eq!(janitor.len(), 1);
-        janitor.answered(NOW, EPOCH, deletes[0].0, Ok(Reply::Empty));
-        assert_eq!(janitor.len(), 0);
+        assert_eq!(cleanups.len(), 1);
+        cleanups.answered(NOW, EPOCH, deletes[0].0, Ok(Reply::Empty));
+        assert_eq!(cleanups.len(), 0);
     }
 
     #[test]
     fn later_session_deletes_what_has_a_name_and_forgets_the_rest() {
-        let mut janitor = named();
+        let mut cleanups = named();
         let target = Target::Prefixed {
             parent: "/l".into(),
             prefix: "x".into(),
         };
-        janitor.add(NOW, EPOCH, target);
-        let requests = janitor.requests(NOW, Epoch(2));
+        cleanups.add(NOW, EPOCH, target);
+        let requests = cleanups.requests(NOW, Epoch(2));
         assert_eq!(requests.len(), 1);
         let refused = Err(ErrorCode::NotEmpty);
-        janitor.answered(NOW, Epoch(2), requests[0].0, refused);
-        assert_eq!(janitor.len(), 0);
+        cleanups.answered(NOW, Epoch(2), requests[0].0, refused);
+        assert_eq!(cleanups.len(), 0);
     }
 
     #[test]
     fn forbidden_deletion_is_counted_and_given_up() {
-        let mut janitor = named();
-        let (errand, _) = janitor.requests(NOW, EPOCH).remove(0);
-        janitor.answered(NOW, EPOCH, errand, Err(ErrorCode::NoAuth));
-        assert_eq!((janitor.len(), janitor.forbidden()), (0, 1));
+        let mut cleanups = named();
+        let (step, _) = cleanups.requests(NOW, EPOCH).remove(0);
+        cleanups.answered(NOW, EPOCH, step, Err(ErrorCode::NoAuth));
+        assert_eq!((cleanups.len(), cleanups.forbidden()), (0, 1));
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct WatchSlot {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct Notifications {
     clock: Clock,
     pub(crate) slots: Slab<Slot>,
     pub(crate) watches: Slab<WatchSlot>,
@@ -50,7 +50,7 @@ pub(crate) struct News {
     pub(crate) wakers: Vec<Waker>,
 }
 
-impl News {
+impl Notifications {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -77,7 +77,7 @@ impl News {
     }
 }
 
-impl Effects for News {
+impl Effects for Notifications {
     fn completed(&mut self, caller: u32, outcome: Outcome) {
         let slot = &mut self.slots[caller as usize];
         if let Slot::Waiting(Some(waker)) = std::mem::replace(slot, Slot::Done(outcome)) {
