@@ -2,26 +2,11 @@
 
 use std::time::Duration;
 
-use minikeeper::{Fault, Keep, OpCode, Server, assert_tree, tree};
+use minikeeper::{Fault, Keep, OpCode, Server, tree};
 use minikeeper_client::{Client, CreateMode};
+use minikeeper_recipes::InterProcessMutex;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
-
-#[tokio::test]
-async fn embedded_server_of_the_guide() -> Outcome {
-    // --8<-- [start:embed]
-    let server = Server::builder().start().await?; // on a free port of 127.0.0.1
-    let client = Client::connect(&server.connect_string()).await?; // or any other ZooKeeper client
-    server.seed(&tree! { "/app/limit" => "10" })?; // create znodes without a client
-
-    client.set_data("/app/limit", b"20", None).await?;
-
-    assert_tree!(server, { "/app" => "", "/app/limit" => "20" }); // panics with the difference
-    println!("{}", server.dump()); // znodes, sessions and watches as text
-    server.shutdown().await?; // dropping the server stops it too
-    // --8<-- [end:embed]
-    Ok(())
-}
 
 #[tokio::test]
 async fn time_of_the_guide() -> Outcome {
@@ -109,5 +94,19 @@ async fn restarts_of_the_guide() -> Outcome {
     server.go_down().await; // refuse connections and close all that are open
     server.come_up(Keep::Everything).await?;
     // --8<-- [end:restart]
+    Ok(())
+}
+
+#[tokio::test]
+async fn lock_of_the_guide() -> Outcome {
+    let server = Server::builder().start().await?;
+    let address = server.connect_string();
+    // --8<-- [start:lock]
+    let client = Client::connect(&address).await?; // for example 127.0.0.1:2181
+    let printer = InterProcessMutex::new(client, "/locks/printer")?;
+    let guard = printer.acquire().await?;
+    println!("printing, with token {}", guard.token());
+    guard.release().await?; // dropping the guard releases too, and does not wait
+    // --8<-- [end:lock]
     Ok(())
 }

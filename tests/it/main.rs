@@ -25,7 +25,7 @@
 //! | `four_letter` | questions an operator types into a fresh connection |
 //! | `four_letter_captured` | the same words against captured answers of the original |
 //! | `embedding` | what a test suite does with a server in its process |
-//! | `guide` | the code in the pages of `docs/` |
+//! | `guide`, `guide_start` | the code in the pages of `docs/` |
 //! | `faults` | what a test lets go wrong: requests, replies, connections, events |
 //! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
 //! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
@@ -51,6 +51,7 @@ mod faults;
 mod four_letter;
 mod four_letter_captured;
 mod guide;
+mod guide_start;
 mod http;
 mod kit;
 mod limits;
