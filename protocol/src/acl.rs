@@ -7,7 +7,7 @@ use crate::{
     jute::{self, Reader, Ustring},
 };
 
-/// A set of permissions. Unknown bits are kept, as the original keeps them.
+/// A set of permissions. Unknown bits are kept, as ZooKeeper keeps them.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 3.6.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -209,7 +209,7 @@ impl AclList {
             Acl::decode(reader)?;
         }
         let wire = reader.since(start);
-        // The original reads a count below -1 as an empty list; keep one form for it.
+        // ZooKeeper reads a count below -1 as an empty list; keep one form for it.
         if count == 0 {
             return Ok(Self::new(&[]));
         }

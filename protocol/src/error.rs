@@ -1,6 +1,6 @@
 //! Error codes of the wire, and what can be wrong with a message.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 3.3; the original's `KeeperException.Code`.
+//! Source: `docs/zookeeper-protocol.md` section 3.3; ZooKeeper's `KeeperException.Code`.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use std::{fmt, ops::Range};
 
 /// The largest message accepted unless configured otherwise, in bytes.
 ///
-/// Source: `jute.maxbuffer` of the original, `0xFFFFF`; a length of `0x100000` closes the
+/// Source: `jute.maxbuffer` of ZooKeeper, `0xFFFFF`; a length of `0x100000` closes the
 /// connection on a live server.
 pub const BYTES_MAX_DEFAULT: usize = 0xFFFFF;
 

@@ -25,7 +25,7 @@ impl fmt::Display for Xid {
     }
 }
 
-/// The number of a state change. Printed in hexadecimal, as the original does.
+/// The number of a state change. Printed in hexadecimal, as ZooKeeper does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Zxid(pub i64);
 

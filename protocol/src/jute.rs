@@ -1,6 +1,6 @@
 //! The primitive encodings of jute, ZooKeeper's record format. All integers are big-endian.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 2.2; the original's `BinaryInputArchive`.
+//! Source: `docs/zookeeper-protocol.md` section 2.2; ZooKeeper's `BinaryInputArchive`.
 
 use std::{borrow::Cow, fmt};
 
@@ -38,7 +38,7 @@ impl Ustring {
         Self(self.0.slice(from..))
     }
 
-    /// The text, malformed sequences replaced by U+FFFD as the original's decoder does.
+    /// The text, malformed sequences replaced by U+FFFD as ZooKeeper's decoder does.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         // Judging all of it first is much faster than looking for the next fault piece by piece.
@@ -48,7 +48,7 @@ impl Ustring {
         }
     }
 
-    /// The bytes the original sends back for it, having decoded and encoded it: malformed sequences
+    /// The bytes ZooKeeper sends back for it, having decoded and encoded it: malformed sequences
     /// replaced, and characters beyond U+FFFF as two sequences of three bytes.
     ///
     /// Source: `docs/zookeeper-protocol.md` section 2.2; observed on a live server.
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
 
     /// The count in front of a vector; `None` is the null vector.
     ///
-    /// Other negative counts read as empty, as the original does. The count is a claim: do not
+    /// Other negative counts read as empty, as ZooKeeper does. The count is a claim: do not
     /// allocate by it.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! multi and multiRead: several operations in one request, and their outcomes.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 13; the original's `MultiOperationRecord` and
+//! Source: `docs/zookeeper-protocol.md` section 13; ZooKeeper's `MultiOperationRecord` and
 //! `MultiResponse`.
 
 use bytes::Bytes;
@@ -208,8 +208,8 @@ pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, Deco
     }
 }
 
-/// Reads the operations of a multiRead; those of a multi, if the first one changes something: the
-/// original decodes them alike, and refuses only to serve them.
+/// Reads the operations of a multiRead; those of a multi, if the first one changes something:
+/// ZooKeeper decodes them alike, and refuses only to serve them.
 ///
 /// # Errors
 /// When an operation is malformed or of the other kind than the first, or the end marker is

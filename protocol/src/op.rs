@@ -1,6 +1,6 @@
 //! The operation codes of the client protocol.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 3.1; the original's `ZooDefs.OpCode`.
+//! Source: `docs/zookeeper-protocol.md` section 3.1; ZooKeeper's `ZooDefs.OpCode`.
 
 macro_rules! opcodes {
     ($($variant:ident = $code:literal, $name:literal;)*) => {
@@ -11,7 +11,7 @@ macro_rules! opcodes {
         }
 
         impl OpCode {
-            /// Every operation, in the order of `docs/zookeeper-protocol.md` section 3.1.
+            /// Every operation, ordered by number, the internal ones last.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The number on the wire.

@@ -1,6 +1,6 @@
 //! Paths: what names a znode, and which names are allowed.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 8.1; the original's `PathUtils.validatePath`.
+//! Source: `docs/zookeeper-protocol.md` section 8.1; ZooKeeper's `PathUtils.validatePath`.
 
 use std::fmt;
 
@@ -262,7 +262,7 @@ fn find_forbidden_character(path: &[u8]) -> Option<(PathFault, usize)> {
         Err(error) => return Some((PathFault::Malformed, error.valid_up_to())),
     };
     text.char_indices().find_map(|(at, c)| {
-        // The original works on UTF-16 units: characters beyond U+FFFF are surrogates there.
+        // ZooKeeper works on UTF-16 units: characters beyond U+FFFF are surrogates there.
         let forbidden = matches!(c, '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
             || c >= '\u{fff0}';
         forbidden.then_some((PathFault::ForbiddenCharacter(c), at))

@@ -159,7 +159,7 @@ pub enum Request {
     Multi(Vec<MultiOp>),
     /// multiRead: several reads, each with its own outcome.
     MultiRead(Vec<MultiReadOp>),
-    /// multiRead of operations that change something: decoded by the original, but not served.
+    /// multiRead of operations that change something: decoded by ZooKeeper, but not served.
     MultiReadOfChanges(Vec<MultiOp>),
     /// reconfig: ensembles only.
     Reconfig {
@@ -285,7 +285,7 @@ impl Request {
         }
     }
 
-    /// Reads the body of an operation; bytes left over are ignored, as the original does.
+    /// Reads the body of an operation; bytes left over are ignored, as ZooKeeper does.
     ///
     /// # Errors
     /// When the body is malformed. The frame was whole, so the stream can go on.

@@ -133,7 +133,7 @@ fn malformed_utf8_is_refused_where_it_starts() {
         (b"/\xed\xa0\x80", 1),
         (b"/\xed\xbf\xbf", 1),
         (b"/\xc0\x80", 1),
-        // U+1F600 as two surrogates, the original's own output form.
+        // U+1F600 as two surrogates, ZooKeeper's own output form.
         (b"/\xed\xa0\xbd\xed\xb8\x80", 1),
         (b"/\xf4\x90\x80\x80", 1),
     ] {

@@ -246,7 +246,7 @@ impl Drive {
 
     /// Moves the clock to where nothing was due on the way.
     fn jump(&mut self, elapsed_ms: u64) {
-        self.engine.skip_idle_looks(self.now, elapsed_ms);
+        self.engine.skip_idle_cleanups(self.now, elapsed_ms);
         self.set_elapsed(elapsed_ms);
     }
 

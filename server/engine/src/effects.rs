@@ -1,4 +1,4 @@
-//! Everything that leaves the engine.
+//! Everything that leaves the engine: replies, events, connections to close, changes to log.
 
 use minikeeper_protocol::{ConnectResponse, EventKind, ReplyHeader, ReplyRef, SessionId, Zxid};
 
@@ -39,7 +39,7 @@ pub enum CloseReason {
     AuthRequired,
     /// The client is looking for another ensemble.
     EnsembleRefused,
-    /// A SASL message of a kind that the original trips over.
+    /// A SASL message of a kind that ZooKeeper trips over.
     SaslUnanswered,
     /// `sessions_max` is reached.
     SessionsMax,

@@ -1,18 +1,26 @@
-//! The engine: takes inputs in and answers questions about the state.
+//! [`Engine`]: applies inputs to the state, and the methods for what tests and the server do to it:
+//! deadlines, marks, forks, restarts, sessions that move.
 
-use minikeeper_protocol::{ErrorCode, ReplyRef, Request, SessionId, Stat, Xid, Zxid};
+use minikeeper_protocol::{SessionId, Stat, Zxid};
 
 use crate::{
-    effects::{CloseReason, Effects},
-    input::{ConnId, Input, Now, Settings},
-    ops::{self, answer::Answer, watch::WatchLists},
-    persist::{image::Image, image_error::ImageError, restore::Restoration},
+    effects::Effects,
+    input::{ConnId, Input, Now, Settings, ZXID_MAX},
+    ops::{self, cleanup},
+    persist::{
+        image::Image,
+        restore::{ImageError, Restoration},
+    },
     report::{
         check::{self, Broken},
         digest::Digests,
         dump,
     },
-    state::{Caller, State, conns::Conn},
+    state::{
+        State,
+        identities::Identity,
+        undo::{Mark, Undo},
+    },
 };
 
 /// The state of one server. See the crate's documentation.
@@ -94,25 +102,7 @@ impl Engine {
         if let Some(digests) = &mut self.digests {
             digests.note(state.zxid, &state.tree);
         }
-        match input {
-            Input::Request { conn, xid, request } => {
-                let Some(caller) = admit(state, *conn, now) else {
-                    return;
-                };
-                if matches!(request, Request::Auth { .. } | Request::Sasl { .. }) {
-                    let answer = Answer::to(*conn, *xid, effects);
-                    return ops::auth::serve(state, caller, request, answer);
-                }
-                if !enter(state, caller, *xid, effects) {
-                    return;
-                }
-                serve(state, caller, request, Answer::to(*conn, *xid, effects));
-                if let Some(limit) = state.limit_hit.take() {
-                    effects.limit_hit(limit, state.settings.max_of(limit));
-                }
-            }
-            rare => apply_rare(state, now, rare, effects),
-        }
+        ops::serve(state, now, input, effects);
     }
 
     /// The number of the newest change.
@@ -185,214 +175,254 @@ impl Engine {
     }
 }
 
-/// Whatever is not a request that could be decoded.
-#[inline(never)]
-fn apply_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Effects) {
-    match input {
-        Input::Request { .. } => {}
-        Input::Open { conn, peer } => state.open(*conn, *peer),
-        Input::Identify { conn, subject } => ops::auth::identify(state, *conn, subject, effects),
-        Input::Connect { conn, hello } => {
-            ops::session::connect(state, *conn, now, hello, effects);
+impl Engine {
+    /// When something happens next if nobody asks for anything, in milliseconds since the start: a
+    /// session expires, or a container or a znode with a time to live is deleted. For whoever moves
+    /// time by hand: there is nothing to stop at before.
+    #[must_use]
+    pub fn next_deadline_ms(&mut self, now: Now) -> Option<u64> {
+        let expiry = self.state.sessions.next_deadline_ms();
+        let cleanup = cleanup::next_due_ms(&self.state, now);
+        expiry.into_iter().chain(cleanup).min()
+    }
+
+    /// Time is moved by hand to `until_ms`. The looks for containers and times to live on the way
+    /// are left out as long as they find nothing to delete; the next tick makes the one that does.
+    pub fn skip_idle_cleanups(&mut self, now: Now, until_ms: u64) {
+        cleanup::skip_idle(&mut self.state, now, until_ms);
+    }
+
+    /// As [`Engine::next_deadline_ms`], if sessions go on being heard of whose client answers:
+    /// those with a connection of which `answers` says so, given their timeout in milliseconds.
+    #[must_use]
+    pub fn next_deadline_of_silent_ms(
+        &self,
+        now: Now,
+        answers: impl Fn(SessionId, u32, ConnId) -> bool,
+    ) -> Option<u64> {
+        let sessions = &self.state.sessions;
+        let silent = sessions.iter().filter(|(_, session)| {
+            let answers = |conn| answers(session.id, session.timeout_ms, conn);
+            !session.conn.is_some_and(answers)
+        });
+        let expiry = silent.map(|(key, _)| sessions.deadline_ms(key)).min();
+        let cleanup = cleanup::next_due_ms(&self.state, now);
+        expiry.into_iter().chain(cleanup).min()
+    }
+
+    /// Hears of the sessions whose client answers, as by a ping at this time: see
+    /// [`Engine::next_deadline_of_silent_ms`].
+    pub fn renew_sessions(&mut self, now: Now, answers: impl Fn(SessionId, u32, ConnId) -> bool) {
+        self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
+        let sessions = &mut self.state.sessions;
+        let heard: Vec<_> = sessions
+            .iter()
+            .filter(|(_, session)| {
+                let answers = |conn| answers(session.id, session.timeout_ms, conn);
+                session.conn.is_some_and(answers)
+            })
+            .map(|(key, _)| key)
+            .collect();
+        for key in heard {
+            sessions.touch(key, now);
         }
-        Input::Undecodable {
-            conn,
-            xid,
-            consumes_zxid,
-        } => {
-            if let Some(caller) = admit(state, *conn, now)
-                && enter(state, caller, *xid, effects)
-            {
-                let zxid = if *consumes_zxid {
-                    state.next_zxid()
-                } else {
-                    state.zxid
-                };
-                Answer::to(*conn, *xid, effects).refuse(zxid, ErrorCode::MarshallingError);
-            }
-        }
-        Input::UnknownOp { conn, xid } => {
-            if let Some(caller) = admit(state, *conn, now)
-                && enter(state, caller, *xid, effects)
-            {
-                refuse_unknown(state, Answer::to(*conn, *xid, effects));
-            }
-        }
-        // `docs/zookeeper-protocol.md` section 17.2: it keeps the session alive like any request.
-        Input::Refused { conn, xid, error } => {
-            if let Some(caller) = admit(state, *conn, now)
-                && enter(state, caller, *xid, effects)
-            {
-                Answer::to(*conn, *xid, effects).refuse(state.zxid, *error);
-            }
-        }
-        Input::Disconnect { conn } => state.detach(*conn),
-        Input::Tick => {
-            ops::session::expire_due(state, now, effects);
-            ops::cleanup::run_if_due(state, now, effects);
-        }
-        Input::Expire { session } => {
-            if let Some(session) = state.sessions.find(*session) {
-                ops::session::expire(state, session, now, effects);
-            }
+    }
+
+    /// The time of the next [`Input::Tick`](crate::Input::Tick): never later than
+    /// [`Engine::next_deadline_ms`], and found without a search. Earlier if a session was heard of
+    /// since, unless deadlines are rounded; and while there are containers or znodes with a time to
+    /// live, since the time of day may be set.
+    #[must_use]
+    pub fn next_tick_ms(&self) -> Option<u64> {
+        let expiry = self.state.sessions.look_ms();
+        expiry.into_iter().chain(self.state.cleanup_ms).min()
+    }
+
+    /// Whether [`Engine::next_tick_ms`] has become earlier since this was asked last, by
+    /// something else than a handshake.
+    pub const fn deadline_moved(&mut self) -> bool {
+        std::mem::replace(&mut self.state.deadline_moved, false)
+    }
+}
+
+impl Engine {
+    /// Goes on behind this change, as if everything up to it had happened; never back, and never
+    /// so far that the numbers could run out.
+    pub fn skip_to(&mut self, zxid: Zxid) {
+        let zxid = zxid.min(Zxid(ZXID_MAX));
+        self.state.zxid = self.state.zxid.max(zxid);
+    }
+
+    /// Sets a mark to [`rewind`](Engine::rewind) to. Costs nothing by itself; from here on what
+    /// changes is noted down.
+    pub fn mark(&mut self) -> Mark {
+        self.state.mark()
+    }
+
+    /// Goes back to a mark, which stays; marks set after it are forgotten. Costs what has changed
+    /// since.
+    ///
+    /// Znodes are as they were, stats included; so are the watches of connected sessions. Sessions
+    /// that have ended since are back, each with a whole timeout to be taken up again; those opened
+    /// since are gone, and their connections close. The zxid does not go back, or clients that
+    /// have seen it would be turned away: going back uses one up. Nor does time. Nobody is told.
+    ///
+    /// False, and nothing has happened, if there is no such mark: it was forgotten, or went when
+    /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
+    pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
+        self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
+        self.state.rewind(mark, now, effects)
+    }
+
+    /// Forgets a mark; whether it was there.
+    pub fn forget_mark(&mut self, mark: Mark) -> bool {
+        self.state.forget_mark(mark)
+    }
+
+    /// Another engine that begins with the same znodes, quotas, zxid and sessions, none of them
+    /// connected, and has nothing in common with this one from then on. The next session it
+    /// opens has the given id; time goes on for it from where it is here.
+    #[must_use]
+    pub fn fork(&self, next_session_id: SessionId) -> Self {
+        let state = self.state.fork(next_session_id);
+        Self {
+            digests: state.settings.digests.then(Digests::new),
+            state,
+            elapsed_ms: self.elapsed_ms,
         }
     }
 }
 
-/// A request is heard only on a connection with a living session.
-#[inline]
-fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
-    let Conn {
-        session,
-        identities,
-    } = state.conns.get(conn)?;
-    Some(Caller {
-        conn,
-        session,
-        identities,
-        now,
-    })
+/// What outlives a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// Znodes and sessions. Each session has its whole timeout before it to come back.
+    Everything,
+    /// Znodes, but no sessions, and so no ephemerals: what a ZooKeeper server has that was down for
+    /// longer than its sessions lived.
+    Data,
+    /// Nothing but the built-in znodes: what a ZooKeeper server has whose disk was emptied.
+    Nothing,
 }
 
-/// What goes through the original's queue keeps the session alive, unless the server demands
-/// another identity first: then it has been answered.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
-fn enter(state: &mut State, caller: Caller, xid: Xid, effects: &mut impl Effects) -> bool {
-    let may_enter = ops::auth::lets_through(state, caller, xid, effects);
-    if may_enter {
-        state.sessions.touch(caller.session, caller.now);
+impl Engine {
+    /// The id that the next session gets.
+    #[must_use]
+    pub const fn next_session_id(&self) -> SessionId {
+        self.state.sessions.next_id
     }
-    may_enter
-}
 
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "five percent of a getData, measured")]
-fn serve(
-    state: &mut State,
-    caller: Caller,
-    request: &Request,
-    mut answer: Answer<'_, impl Effects>,
-) {
-    match request {
-        Request::GetData { path, watch } => {
-            ops::read::get_data(state, caller, path.as_ref(), *watch, answer);
+    /// Becomes what a server has that was stopped and started again. Nobody is told: connections
+    /// are the caller's to close.
+    ///
+    /// The zxid never goes back, whatever is kept, or clients that have seen it would be turned
+    /// away; where something is not kept it moves on by one. Session ids are not given out again.
+    /// No mark outlives it.
+    pub fn restart(&mut self, keep: Keep, now: Now) {
+        match keep {
+            Keep::Everything => {}
+            Keep::Data => self.state.end_all_sessions(),
+            Keep::Nothing => {
+                let settings = self.state.settings.clone();
+                return self.replace(Self::new(settings), now);
+            }
         }
-        Request::SetData {
-            path,
-            data,
-            version,
-        } => {
-            ops::set::set_data(
-                state,
-                caller,
-                path.as_ref(),
-                data.as_ref(),
-                *version,
-                answer,
-            );
-        }
-        Request::Create(create) => ops::create::create(state, caller, create, answer),
-        Request::Delete { path, version } => {
-            ops::delete::delete(state, caller, path.as_ref(), *version, answer);
-        }
-        Request::Exists { path, watch } => {
-            ops::read::exists(state, caller, path.as_ref(), *watch, answer);
-        }
-        Request::GetChildren { path, watch } => {
-            ops::read::get_children(state, caller, path.as_ref(), *watch, false, answer);
-        }
-        Request::GetChildren2 { path, watch } => {
-            ops::read::get_children(state, caller, path.as_ref(), *watch, true, answer);
-        }
-        Request::Ping => {
-            answer.xid = Xid::PING;
-            answer.send(state.zxid, ReplyRef::Empty);
-        }
-        Request::Multi(requests) => ops::multi::multi(state, caller, requests, answer),
-        Request::MultiRead(requests) => ops::multi::multi_read(state, caller, requests, answer),
-        Request::MultiReadOfChanges(requests) => {
-            ops::multi::multi_read_of_changes(state, requests, answer);
-        }
-        Request::GetAcl { path } => ops::read::get_acl(state, caller, path.as_ref(), answer),
-        Request::SetAcl { path, acl, version } => {
-            ops::set::set_acl(state, caller, path.as_ref(), acl, *version, answer);
-        }
-        Request::Sync { path } => ops::read::sync(state, path.as_ref(), answer),
-        Request::GetEphemerals { prefix } => {
-            ops::read::get_ephemerals(state, caller, prefix.as_ref(), answer);
-        }
-        Request::GetAllChildrenNumber { path } => {
-            ops::read::get_all_children_number(state, caller, path.as_ref(), answer);
-        }
-        Request::SetWatches {
-            relative_zxid,
-            data,
-            exist,
-            child,
-        } => {
-            let lists = WatchLists {
-                relative_zxid: *relative_zxid,
-                data,
-                exist,
-                child,
-                persistent: &[],
-                persistent_recursive: &[],
-            };
-            ops::watch::set_watches(state, caller, &lists, answer);
-        }
-        Request::SetWatches2 {
-            relative_zxid,
-            data,
-            exist,
-            child,
-            persistent,
-            persistent_recursive,
-        } => {
-            let relative_zxid = *relative_zxid;
-            let lists = WatchLists {
-                relative_zxid,
-                data,
-                exist,
-                child,
-                persistent,
-                persistent_recursive,
-            };
-            ops::watch::set_watches(state, caller, &lists, answer);
-        }
-        Request::AddWatch { path, mode } => {
-            ops::watch::add_watch(state, caller, path.as_ref(), *mode, answer);
-        }
-        Request::CheckWatches { path, kind } => {
-            ops::watch::check_watches(state, caller, path.as_ref(), *kind, answer);
-        }
-        Request::RemoveWatches { path, kind } => {
-            ops::watch::remove_watches(state, caller, path.as_ref(), *kind, answer);
-        }
-        // A standalone server cannot; a failed write uses up a zxid.
-        Request::Reconfig { .. } => {
-            let error = if state.settings.reconfig_enabled {
-                ErrorCode::Unimplemented
-            } else {
-                ErrorCode::ReconfigDisabled
-            };
-            let zxid = state.next_zxid();
-            answer.refuse(zxid, error);
-        }
-        Request::CloseSession => ops::session::close_session(state, caller, answer),
-        Request::WhoAmI => ops::auth::who_am_i(state, caller, answer),
-        // Served before.
-        Request::Auth { .. } | Request::Sasl { .. } => {}
-        // Alone a check is unknown since 3.9.3; the internal operations are not for clients
-        // (`docs/zookeeper-protocol.md` section 26).
-        Request::Check { .. } | Request::CreateSession | Request::DeleteContainer { .. } => {
-            refuse_unknown(state, answer);
-        }
+        self.elapsed_ms = now.elapsed_ms;
+        self.digests = self.state.settings.digests.then(Digests::new);
+        self.state.start_anew(now);
+    }
+
+    /// Becomes another state, as if the server had been stopped and started with that one.
+    ///
+    /// As for [`restart`](Engine::restart): the zxid and session ids go on from both, and no mark
+    /// outlives it.
+    pub fn replace(&mut self, other: Self, now: Now) {
+        let before = std::mem::replace(self, other);
+        let State {
+            zxid,
+            sessions,
+            undo,
+            ..
+        } = before.state;
+        self.skip_to(Zxid(zxid.0 + 1));
+        let next_id = &mut self.state.sessions.next_id;
+        *next_id = sessions.next_id.max(*next_id);
+        self.state.undo.go_on_from(&undo);
+        self.restart(Keep::Everything, now);
     }
 }
 
-/// Answers an operation that does not exist, and closes the connection.
-fn refuse_unknown(state: &mut State, answer: Answer<'_, impl Effects>) {
-    let why = CloseReason::UnknownOp;
-    answer.refuse_and_close(state, Zxid::NONE, ErrorCode::Unimplemented, why);
+/// A session on its way from one engine to another.
+#[derive(Debug)]
+pub struct Handover {
+    session: SessionId,
+    timeout_ms: u32,
+    identities: Vec<Identity>,
+}
+
+impl Handover {
+    /// Whose it is.
+    #[must_use]
+    pub const fn session(&self) -> SessionId {
+        self.session
+    }
+}
+
+impl Engine {
+    /// Whether there is such a session.
+    #[must_use]
+    pub fn has_session(&self, id: SessionId) -> bool {
+        self.state.sessions.find(id).is_some()
+    }
+
+    /// Lets a session go, with the connection it goes over: nothing of it is left here. `None` if
+    /// the connection has no session, or one that owns or watches something here.
+    pub fn hand_over(&mut self, conn: ConnId) -> Option<Handover> {
+        let state = &mut self.state;
+        let entry = state.conns.get(conn)?;
+        let session = &state.sessions[entry.session];
+        let has_watches = state.watches.conn_watches(conn).next().is_some();
+        if has_watches || !session.ephemerals.is_empty() {
+            return None;
+        }
+        let handover = Handover {
+            session: session.id,
+            timeout_ms: session.timeout_ms,
+            identities: state.identities.get(entry.identities).added().to_vec(),
+        };
+        state.detach(conn);
+        state.close_session(entry.session);
+        Some(handover)
+    }
+
+    /// Takes a session up as if it had been opened here, over a connection that was announced.
+    ///
+    /// Uses up a zxid, as opening one does; `seen` is the newest one its client can have seen, and
+    /// is never gone below. False if there is such a session already, and it is connected.
+    pub fn take_over(&mut self, conn: ConnId, handover: Handover, seen: Zxid, now: Now) -> bool {
+        self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
+        let state = &mut self.state;
+        let (id, timeout_ms) = (handover.session, handover.timeout_ms);
+        state.zxid = state.zxid.max(seen);
+        let key = match state.sessions.find(id) {
+            None => {
+                state.next_zxid();
+                let key = state.sessions.take_over(id, timeout_ms, conn, now);
+                state.undo.note(|| Undo::SessionOpened(key));
+                key
+            }
+            // It was there when this engine was forked, and waits for its client.
+            Some(key) if state.sessions[key].conn.is_none() => {
+                state.sessions.resume(key, now, timeout_ms);
+                key
+            }
+            Some(_) => return false,
+        };
+        state.attach(conn, key);
+        for identity in handover.identities {
+            state.add_identity(conn, identity);
+        }
+        state.deadline_moved = true;
+        true
+    }
 }

@@ -1,10 +1,10 @@
-//! Everything that enters the engine: time, what happened, and the settings it starts with.
+//! Everything that enters the engine: time, inputs and settings.
 
-use core::net::IpAddr;
+use core::{fmt, net::IpAddr, ops::Deref};
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
-use crate::{auth::digest_and_ip::DigestAlgorithm, effects::Limit, secret::Secret};
+use crate::{auth::digest::DigestAlgorithm, effects::Limit};
 
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
@@ -108,10 +108,10 @@ pub enum Input {
 pub struct Settings {
     /// The unit of expiry: deadlines are rounded up to the next multiple, if they are rounded.
     ///
-    /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of the original.
+    /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of ZooKeeper.
     pub tick_ms: u32,
-    /// Whether a session that keeps silent is ended at the next tick past its timeout, as by the
-    /// original, and not after exactly its timeout.
+    /// Whether a session that keeps silent is ended at the next tick past its timeout, as by
+    /// ZooKeeper, and not after exactly its timeout.
     ///
     /// Default: true. Source: `docs/zookeeper-protocol.md` section 14.1.
     pub rounds_expiry: bool,
@@ -155,7 +155,7 @@ pub struct Settings {
     /// Whether znodes may have a time to live; otherwise createTTL is answered with
     /// UNIMPLEMENTED.
     ///
-    /// Default: true. Source: `extendedTypesEnabled` of the original, whose default is false.
+    /// Default: true. Source: `extendedTypesEnabled` of ZooKeeper, whose default is false.
     pub extended_types: bool,
     /// How often containers and znodes with a time to live are looked at; 0 is never.
     ///
@@ -212,11 +212,11 @@ pub struct Settings {
     pub super_digest: Option<Secret>,
     /// Who may log in with SASL; without it an exchange succeeds at once and proves nothing.
     ///
-    /// Default: none. Source: a JAAS `Server` section of the original.
+    /// Default: none. Source: a JAAS `Server` section of ZooKeeper.
     pub sasl: Option<SaslSettings>,
     /// Whether the x509 scheme exists.
     ///
-    /// Default: false. Source: a secure port of the original.
+    /// Default: false. Source: a secure port of ZooKeeper.
     pub x509: bool,
     /// The subject of the certificate that may do everything, in the form of RFC 2253.
     ///
@@ -228,7 +228,7 @@ pub struct Settings {
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
     pub enforce_auth_schemes: Vec<String>,
-    /// Whether children are listed in the order in which the original lists them, which is that of
+    /// Whether children are listed in the order in which ZooKeeper lists them, which is that of
     /// a Java hash set, instead of the order of their creation. Costs time with each listing.
     ///
     /// Default: false.
@@ -316,5 +316,43 @@ impl Default for Settings {
             #[cfg(feature = "planted")]
             planted: None,
         }
+    }
+}
+
+/// A password, a token or the hash of one, which `Debug` does not show: settings with secrets may
+/// be logged. There is no `Display`; to use the text, dereference.
+///
+/// ```
+/// use minikeeper_engine::Secret;
+/// let secret = Secret::from("s3cret");
+/// assert_eq!(format!("{secret:?}"), "Secret");
+/// assert_eq!(secret.len(), 6);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Deref for Secret {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
     }
 }

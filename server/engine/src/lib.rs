@@ -9,15 +9,15 @@
 //! shrunk, and the same list gives the same effects and the same [`Engine::dump`].
 //!
 //! ```
-//! use minikeeper_engine::{ConnId, Effects, Engine, Event, Input, Limit, Now, Settings, CloseReason};
-//! use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyHeader, ReplyRef};
+//! use minikeeper_engine::{ConnId, Effects, Engine, Event, Input, Limit, Now, Settings,
+//! CloseReason}; use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyHeader, ReplyRef};
 //!
 //! #[derive(Default)]
 //! struct Sessions(Vec<ConnectResponse>);
 //! impl Effects for Sessions {
-//!     fn connected(&mut self, _: ConnId, response: &ConnectResponse) { self.0.push(response.clone()); }
-//!     fn reply(&mut self, _: ConnId, _: ReplyHeader, _: ReplyRef<'_>) {}
-//!     fn event(&mut self, _: ConnId, _: &Event<'_>) {}
+//!     fn connected(&mut self, _: ConnId, response: &ConnectResponse) {
+//! self.0.push(response.clone()); }     fn reply(&mut self, _: ConnId, _: ReplyHeader, _:
+//! ReplyRef<'_>) {}     fn event(&mut self, _: ConnId, _: &Event<'_>) {}
 //!     fn close(&mut self, _: ConnId, _: CloseReason) {}
 //!     fn limit_hit(&mut self, _: Limit, _: usize) {}
 //! }
@@ -40,30 +40,24 @@ mod persist;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod report;
-mod secret;
 mod state;
 #[cfg(test)]
 mod tests;
 mod work;
 
 pub use crate::{
-    auth::digest_and_ip::{DigestAlgorithm, UnknownDigestAlgorithm},
+    auth::digest::{DigestAlgorithm, UnknownDigestAlgorithm},
     effects::{CloseReason, Effects, Event, Limit},
-    engine::{Counts, Engine},
-    input::{ConnId, Input, Now, SaslSettings, Settings},
-    ops::handover::Handover,
+    engine::{Counts, Engine, Handover, Keep},
+    input::{ConnId, Input, Now, SaslSettings, Secret, Settings},
     persist::{
         change::{Change, ChangeHead, Life},
         image::{Image, SessionImage, ZnodeImage, Znodes},
-        image_error::ImageError,
-        restart::Keep,
-        restore::Restoration,
+        restore::{ImageError, Restoration},
     },
     report::{
         check::Broken,
-        inspect::{Group, Listing, Room, WatchSummary},
-        session_report::{SessionReport, WatchKind},
+        inspect::{Group, Listing, Room, SessionReport, WatchKind, WatchSummary},
     },
-    secret::Secret,
     state::{quota::QuotaTotals, undo::Mark},
 };

@@ -1,5 +1,5 @@
-//! How much a request makes the engine look at, counted in tests: no request may hold the lock for
-//! more work than is stated. Elsewhere counting costs nothing.
+//! Counts how many entries a request looks at, in tests only: no request may hold the lock for more
+//! work than its bound. In other builds counting costs nothing.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -9,8 +9,8 @@ thread_local! {
     static VISITS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An entry is looked at: a child, a watch, an ephemeral, a path of a list, an access list's entry, an
-/// identity.
+/// An entry is looked at: a child, a watch, an ephemeral, a path of a list, an access list's entry,
+/// an identity.
 #[inline]
 pub(crate) fn visit() {
     #[cfg(test)]

@@ -347,7 +347,7 @@ impl Turns {
         if is_up {
             let now = self.clock.now();
             let until_ms = now.elapsed_ms.saturating_add(by_ms);
-            core.engine.skip_idle_looks(now, until_ms);
+            core.engine.skip_idle_cleanups(now, until_ms);
         }
         self.clock.jump(by_ms);
         if is_up && jump == Jump::Keeping {
@@ -355,7 +355,7 @@ impl Turns {
             let Core {
                 engine, members, ..
             } = &mut *core;
-            engine.hear(now, self.answers(members));
+            engine.renew_sessions(now, self.answers(members));
         }
         drop(core);
         self.clock.tell_changed();

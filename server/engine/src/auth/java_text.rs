@@ -1,4 +1,4 @@
-//! What of Java's handling of text clients can see: how it decodes UTF-8 and how it reads numbers.
+//! How Java decodes UTF-8 and reads numbers, where clients can observe it.
 
 use std::borrow::Cow;
 

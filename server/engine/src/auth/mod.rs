@@ -1,8 +1,70 @@
-//! Who a client is: the identities that each scheme proves.
+//! The authentication schemes: what a client proves about itself, and which ids of access lists are
+//! valid.
+//!
+//! | file | scheme |
+//! | --- | --- |
+//! | [`digest`] | `digest`: user name and hash of the password |
+//! | [`ip`] | `ip`: address, or address and prefix length |
+//! | [`sasl`], [`sasl_directives`] | `sasl`: the server's side of DIGEST-MD5 |
+//! | [`x509`] | `x509`: subject names of certificates |
+//! | [`java_text`] | how Java decodes text and reads numbers, which clients can observe |
+//!
+//! The schemes `ensemble` and `key` are one function each, in this file. All functions here are
+//! pure: which connection has which identities is in `state/identities.rs`, and `ops/auth.rs`
+//! serves the requests.
 
-pub(crate) mod digest_and_ip;
-pub(crate) mod identities;
+pub(crate) mod digest;
+pub(crate) mod ip;
 pub(crate) mod java_text;
 pub(crate) mod sasl;
 pub(crate) mod sasl_directives;
 pub(crate) mod x509;
+
+use crate::auth::java_text::{decode_utf8, parse_int};
+
+/// Whether data for the `ensemble` scheme names one of these ensembles. Who names none, or asks a
+/// server that was told none, is not checked.
+///
+/// Source: ZooKeeper's `EnsembleAuthenticationProvider`.
+pub(crate) fn is_of_ensemble(names: &[String], data: &[u8]) -> bool {
+    data.is_empty() || names.is_empty() || names.iter().any(|name| *name == decode_utf8(data))
+}
+
+/// Whether data for the `key` scheme is a multiple of the key, both being numbers in text.
+///
+/// Source: ZooKeeper's sample `KeyAuthenticationProvider`.
+pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
+    let (key, data) = (decode_utf8(key), decode_utf8(data));
+    let (Some(key), Some(data)) = (parse_int(&key, 10), parse_int(&data, 10)) else {
+        return false;
+    };
+    key == 0 || data.wrapping_rem(key) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cases of ZooKeeper's KeyAuthClientTest, and what Java's `parseInt` and `%` make of
+    /// others.
+    #[test]
+    fn key_is_met_by_its_multiples() {
+        for (key, data, is_met) in [
+            ("5", "25", true),
+            ("5", "125", true),
+            ("5", "26", false),
+            ("5", "0", true),
+            ("5", "-10", true),
+            ("-1", "-2147483648", true),
+            ("0", "7", true),
+            ("5", "", false),
+            ("", "5", false),
+            ("five", "5", false),
+            ("5", " 5", false),
+            ("5", "2147483650", false),
+        ] {
+            let is = is_multiple_of_key(key.as_bytes(), data.as_bytes());
+            assert_eq!(is, is_met, "{key:?} and {data:?}");
+        }
+    }
+}

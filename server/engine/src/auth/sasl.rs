@@ -8,7 +8,7 @@
 //!                                <--   rspauth=...
 //! ```
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831; where the original is stricter,
+//! Source: `docs/zookeeper-protocol.md` section 9.10 and RFC 2831; where ZooKeeper is stricter,
 //! laxer or simply different it is followed: it leaves the exchange to OpenJDK's `DigestMD5Server`,
 //! with realm, protocol and host as below.
 
@@ -18,7 +18,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::auth::{
     java_text::{decode_utf8, eq_ignore_case, parse_int},
-    sasl_directives::{Directives, Key},
+    sasl_directives::{DirectiveKey, Directives},
 };
 
 /// Realm, and the host in the uri, whatever the server's address is.
@@ -54,7 +54,7 @@ pub(crate) enum Step {
 pub(crate) enum SaslError {
     /// Answered with a refusal. The fault, for the log; it quotes nothing the client sent.
     Refused(&'static str),
-    /// Ends the connection without an answer: what the original does when it trips over a number
+    /// Ends the connection without an answer: what ZooKeeper does when it trips over a number
     /// or a name instead of judging it.
     Unanswered(&'static str),
 }
@@ -100,7 +100,7 @@ pub(crate) fn nonce(seed: &[u8], counter: u64) -> String {
             .chain_update([which])
             .finalize()
     };
-    // 30 bytes, as many as the original's.
+    // 30 bytes, as many as ZooKeeper's.
     let bytes: Vec<u8> = half(0).into_iter().chain(half(1)).take(30).collect();
     STANDARD.encode(bytes)
 }
@@ -114,7 +114,7 @@ pub(crate) fn challenge(nonce: &str) -> Vec<u8> {
 /// is. `users` knows the password of each user.
 ///
 /// # Errors
-/// The first fault, in the order in which the original looks for them.
+/// The first fault, in the order in which ZooKeeper looks for them.
 pub(crate) fn finish<'a>(
     nonce: &str,
     users: impl FnOnce(&str) -> Option<&'a str>,
@@ -127,34 +127,36 @@ pub(crate) fn finish<'a>(
     }
     let directives = Directives::parse(response).map_err(Refused)?;
     let text = |key| directives.get(key).map(decode_utf8);
-    if text(Key::Charset).is_some_and(|charset| charset != "utf-8") {
+    if text(DirectiveKey::Charset).is_some_and(|charset| charset != "utf-8") {
         return Err(Refused("charset other than utf-8"));
     }
-    if text(Key::Maxbuf).is_some_and(|number| parse_int(&number, 10).is_none()) {
+    if text(DirectiveKey::Maxbuf).is_some_and(|number| parse_int(&number, 10).is_none()) {
         return Err(Unanswered("maxbuf is not a number"));
     }
-    let username = text(Key::Username).ok_or(Refused("no username"))?;
-    if text(Key::Realm).as_deref() != Some(REALM) {
+    let username = text(DirectiveKey::Username).ok_or(Refused("no username"))?;
+    if text(DirectiveKey::Realm).as_deref() != Some(REALM) {
         return Err(Refused("realm other than the server's"));
     }
-    if directives.get(Key::Nonce) != Some(nonce.as_bytes()) {
+    if directives.get(DirectiveKey::Nonce) != Some(nonce.as_bytes()) {
         return Err(Refused("nonce other than the challenge's"));
     }
-    let cnonce = directives.get(Key::Cnonce).ok_or(Refused("no cnonce"))?;
-    // RFC 2831 calls it `nc`, which the original does not look for, and so accepts with any value.
-    match text(Key::NonceCount).map(|count| parse_int(&count, 16)) {
+    let cnonce = directives
+        .get(DirectiveKey::Cnonce)
+        .ok_or(Refused("no cnonce"))?;
+    // RFC 2831 calls it `nc`, which ZooKeeper does not look for, and so accepts with any value.
+    match text(DirectiveKey::NonceCount).map(|count| parse_int(&count, 16)) {
         None | Some(Some(1)) => {}
         Some(Some(_)) => return Err(Refused("nonce-count other than 1")),
         Some(None) => return Err(Unanswered("nonce-count is not a number")),
     }
-    if text(Key::Qop).is_some_and(|qop| qop != "auth") {
+    if text(DirectiveKey::Qop).is_some_and(|qop| qop != "auth") {
         return Err(Refused("qop other than auth"));
     }
-    let uri = text(Key::DigestUri)
+    let uri = text(DirectiveKey::DigestUri)
         .filter(|uri| eq_ignore_case(uri, DIGEST_URI))
         .ok_or(Refused("digest-uri other than the server's"))?;
     let given = directives
-        .get(Key::Response)
+        .get(DirectiveKey::Response)
         .ok_or(Refused("no response"))?;
     if username.is_empty() {
         return Err(Unanswered("empty username"));
@@ -169,7 +171,7 @@ pub(crate) fn finish<'a>(
         .chain_update(latin1_or_utf8(password))
         .finalize();
     let mut a1 = [&user_hash[..], b":", nonce.as_bytes(), b":", cnonce].concat();
-    if let Some(authzid) = directives.get(Key::Authzid) {
+    if let Some(authzid) = directives.get(DirectiveKey::Authzid) {
         a1.push(b':');
         a1.extend(authzid);
     }
@@ -185,7 +187,7 @@ pub(crate) fn finish<'a>(
     if is_malformed_principal(&username) {
         return Err(Unanswered("username is a malformed Kerberos name"));
     }
-    // Here the original lets a user whose name has a realm (`bob@R`) become whoever the response
+    // Here ZooKeeper lets a user whose name has a realm (`bob@R`) become whoever the response
     // asks for in authzid. That is a hole, not a rule; everybody is who knows the password.
     let proof = format!("rspauth={}", value("")).into_bytes();
     Ok((proof, username.into_owned()))
@@ -212,7 +214,7 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 /// Names with an `@` have to look like `service/host@realm`, the host being optional.
 ///
-/// The original reads every user's name as Kerberos would, and ids of `sasl` entries in access
+/// ZooKeeper reads every user's name as Kerberos would, and ids of `sasl` entries in access
 /// lists too; names without an `@` are simple.
 pub(crate) fn is_malformed_principal(name: &str) -> bool {
     name.split_once('@')
@@ -233,7 +235,7 @@ mod tests {
         proof: &'static str,
     }
 
-    /// Between OpenJDK 17's client and the original's server, and (the last) between kazoo with
+    /// Between OpenJDK 17's client and ZooKeeper's server, and (the last) between kazoo with
     /// pure-sasl and a live 3.9.5.
     const CAPTURED: [Captured; 8] = [
         Captured {
@@ -334,7 +336,7 @@ mod tests {
     /// What a change to the first captured response leads to. Such changes to a response of its own
     /// have been put to a live 3.9.5.
     #[test]
-    fn changed_responses_fail_as_in_the_original() {
+    fn changed_responses_fail_as_in_zookeeper() {
         use SaslError::{Refused, Unanswered};
         let Captured {
             nonce, response, ..

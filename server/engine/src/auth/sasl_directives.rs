@@ -1,12 +1,12 @@
-//! The `key=value, key="value"` lists of DIGEST-MD5, read as leniently as the original reads them.
+//! Parses the `key=value, key="value"` lists of DIGEST-MD5 as leniently as OpenJDK does.
 //!
-//! Source: `DigestMD5Base.parseDirectives` of OpenJDK, to which the original leaves this.
+//! Source: OpenJDK's `DigestMD5Base.parseDirectives`, which ZooKeeper uses.
 
 use crate::auth::java_text::{decode_utf8, eq_ignore_case};
 
 /// The directives known in a response; all others are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Key {
+pub(crate) enum DirectiveKey {
     Username,
     Realm,
     Nonce,
@@ -20,7 +20,8 @@ pub(crate) enum Key {
     Authzid,
 }
 
-/// In the order of [`Key`]. The last two mean nothing here, but must not come twice either.
+/// In the order of [`DirectiveKey`]. The last two mean nothing here, but must not come twice
+/// either.
 const NAMES: [&str; 13] = [
     "username",
     "realm",
@@ -42,7 +43,7 @@ const NAMES: [&str; 13] = [
 pub(crate) struct Directives([Option<Vec<u8>>; NAMES.len()]);
 
 impl Directives {
-    pub(crate) fn get(&self, key: Key) -> Option<&[u8]> {
+    pub(crate) fn get(&self, key: DirectiveKey) -> Option<&[u8]> {
         self.0[key as usize].as_deref()
     }
 
@@ -171,12 +172,12 @@ mod tests {
                 .get(key)
                 .map(|value| decode_utf8(value).into_owned())
         };
-        Ok((text(Key::Username), text(Key::Realm)))
+        Ok((text(DirectiveKey::Username), text(DirectiveKey::Realm)))
     }
 
     /// Each has been put to OpenJDK's parser.
     #[test]
-    fn lists_are_read_as_leniently_as_by_the_original() {
+    fn lists_are_read_as_leniently_as_by_zookeeper() {
         for (list, user, realm) in [
             (&b""[..], None, None),
             (b" ,, \t,", None, None),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_the_original_refuses_are_refused() {
+    fn lists_zookeeper_refuses_are_refused() {
         for list in [
             &b"username,realm=r"[..],
             b"=r",

@@ -1,6 +1,6 @@
-//! Names of X.500, as access lists name the subjects of certificates.
+//! X.500 names: which ids of `x509` entries are valid.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.5; the original asks Java's `X500Principal`.
+//! Source: `docs/zookeeper-protocol.md` section 9.5; ZooKeeper uses Java's `X500Principal`.
 
 /// What Java knows a type of attribute by, in any case of letters.
 const KEYWORDS: [&str; 21] = [

@@ -1,4 +1,4 @@
-//! Changes that no client makes: those of whoever runs the server.
+//! Changes made by the administrator instead of a client.
 
 use core::net::Ipv4Addr;
 
@@ -6,10 +6,13 @@ use minikeeper_protocol::{CreateMode, ErrorCode, Request};
 
 use crate::{
     ConnId, Effects, Engine, Now,
-    auth::identities::{Identities, Identity, Scheme},
     ops::{create, delete, events, set},
-    persist::journal,
-    state::{Caller, State, keys::SessionKey},
+    persist::change,
+    state::{
+        Caller, State,
+        identities::{Identities, Identity, Scheme},
+        keys::SessionKey,
+    },
 };
 
 impl Engine {
@@ -64,7 +67,7 @@ fn serve(
             }
             let zxid = state.next_zxid();
             let id = create::change(state, caller, zxid, request)?;
-            journal::created(state, caller, zxid, id, effects);
+            change::created(state, caller, zxid, id, effects);
             let path = state.tree[id].path().to_vec();
             let (acl, parent_acl) = state.acls_at(id);
             events::created(state, &path, acl, parent_acl, zxid, effects);
@@ -77,19 +80,19 @@ fn serve(
             let zxid = state.next_zxid();
             let (path, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
-            journal::data_set(state, caller, zxid, id, effects);
+            change::data_set(state, caller, zxid, id, effects);
             let acl = state.tree[id].acl;
             events::data_changed(state, path, acl, zxid, effects);
         }
         Request::SetAcl { path, acl, version } => {
             let zxid = state.next_zxid();
             let id = set::change_acl(state, caller, path.as_ref(), acl, *version)?;
-            journal::acl_set(state, caller, zxid, id, effects);
+            change::acl_set(state, caller, zxid, id, effects);
         }
         Request::Delete { path, version } => {
             let zxid = state.next_zxid();
             let id = delete::find(state, caller, path.as_ref(), *version)?;
-            journal::deleting(state, caller, zxid, id, effects);
+            change::deleting(state, caller, zxid, id, effects);
             delete::delete_and_tell(state, id, zxid, effects);
         }
         _ => return Err(ErrorCode::Unimplemented),

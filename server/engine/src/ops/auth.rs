@@ -1,4 +1,4 @@
-//! auth, sasl, whoAmI: who is at the other end of a connection; and the demand that somebody is.
+//! auth, sasl, whoAmI; and the check for a required scheme.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.2, 9.7, 9.8, 9.10 to 9.12, 10.16 and 10.23.
 
@@ -7,32 +7,34 @@ use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid
 
 use crate::{
     auth::{
-        digest_and_ip as identity,
-        identities::{IDS_BYTES_MAX, Identity, Scheme},
+        self, digest, ip,
         sasl::{self, SaslError, Step},
     },
     effects::{CloseReason, Effects, Limit},
     input::ConnId,
-    ops::answer::Answer,
-    state::{Caller, State},
+    ops::pending_reply::PendingReply,
+    state::{
+        Caller, State,
+        identities::{IDS_BYTES_MAX, Identity, Scheme},
+    },
 };
 
-/// Where the original answers at once, beside its queue: in the header instead of a zxid.
+/// Where ZooKeeper answers at once, beside its queue: in the header instead of a zxid.
 const BESIDE_THE_QUEUE: Zxid = Zxid(0);
 
-/// Serves what bypasses the queue in the original: auth and sasl. It does not touch the session.
+/// Serves what bypasses the queue in ZooKeeper: auth and sasl. It does not touch the session.
 pub(crate) fn serve(
     state: &mut State,
     caller: Caller,
     request: &Request,
-    answer: Answer<'_, impl Effects>,
+    reply: PendingReply<'_, impl Effects>,
 ) {
     match request {
         Request::Auth { scheme, data, .. } => {
-            auth(state, caller, scheme.as_ref(), data.as_ref(), answer);
+            auth(state, caller, scheme.as_ref(), data.as_ref(), reply);
         }
         Request::Sasl { token } => {
-            sasl(state, caller, token.as_deref().unwrap_or_default(), answer);
+            sasl(state, caller, token.as_deref().unwrap_or_default(), reply);
         }
         _ => {}
     }
@@ -43,47 +45,47 @@ fn auth(
     caller: Caller,
     scheme: Option<&Ustring>,
     data: Option<&Bytes>,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let has_succeeded = match (scheme.map(Ustring::as_bytes), data) {
         // The address is known already.
         (Some(b"ip"), _) => true,
         (Some(b"digest"), Some(data)) if state.settings.digest_enabled => {
             let added = add_digest(state, caller, data);
-            is_within_limits(state, added, answer.effects)
+            is_within_limits(state, added, reply.effects)
         }
         // The certificate was shown when the connection was made, or it is not.
         (Some(b"x509"), _) if state.settings.x509 => state
             .identities
             .get(caller.identities)
             .has_scheme(Scheme::X509),
-        (Some(b"ensemble"), data) if let_in(state, data) => true,
-        // No answer: a client that gets an error gives up, and this one is to try another server.
+        (Some(b"ensemble"), data) if is_of_our_ensemble(state, data) => true,
+        // No reply: a client that gets an error gives up, and this one is to try another server.
         (Some(b"ensemble"), _) if state.settings.ensemble_names.is_some() => {
-            return answer.close(state, CloseReason::EnsembleRefused);
+            return reply.close(state, CloseReason::EnsembleRefused);
         }
         (Some(b"key"), Some(data)) if state.settings.key_scheme => {
             // The identity is the same whatever the number was.
             meets_key(state, data) && {
                 let added = state.prove(caller.conn, vec![identity(Scheme::Key, "")]);
-                is_within_limits(state, added, answer.effects)
+                is_within_limits(state, added, reply.effects)
             }
         }
         _ => false,
     };
     if has_succeeded {
-        answer.send(BESIDE_THE_QUEUE, ReplyRef::Empty);
+        reply.send(BESIDE_THE_QUEUE, ReplyRef::Empty);
     } else {
         let (error, why) = (ErrorCode::AuthFailed, CloseReason::AuthFailed);
-        answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, why);
+        reply.refuse_and_close(state, BESIDE_THE_QUEUE, error, why);
     }
 }
 
 /// Whether the client names one of the ensembles this server is of, where that is looked at.
-fn let_in(state: &State, data: Option<&Bytes>) -> bool {
+fn is_of_our_ensemble(state: &State, data: Option<&Bytes>) -> bool {
     let names = state.settings.ensemble_names.as_ref();
     let data = data.map(|data| &**data).unwrap_or_default();
-    names.is_some_and(|names| identity::is_of_ensemble(names, data))
+    names.is_some_and(|names| auth::is_of_ensemble(names, data))
 }
 
 /// Whether the client has a multiple of the number in `/key`; any will do while there is none, so
@@ -91,7 +93,7 @@ fn let_in(state: &State, data: Option<&Bytes>) -> bool {
 fn meets_key(state: &State, data: &[u8]) -> bool {
     let key = state.tree.find(b"/key").map(|id| &state.tree[id]);
     key.and_then(|znode| znode.data())
-        .is_none_or(|key| identity::is_multiple_of_key(key, data))
+        .is_none_or(|key| auth::is_multiple_of_key(key, data))
 }
 
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limit> {
@@ -99,7 +101,7 @@ fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limi
     if data.len() > IDS_BYTES_MAX {
         return Err(Limit::Identities);
     }
-    let id = identity::digest_identity(data, state.settings.digest_algorithm);
+    let id = digest::digest_identity(data, state.settings.digest_algorithm);
     let mut proven = Vec::new();
     if state.settings.super_digest.as_deref() == Some(&id) {
         proven.push(identity(Scheme::Super, ""));
@@ -136,10 +138,15 @@ fn identity(scheme: Scheme, id: &str) -> Identity {
 }
 
 /// One step of a SASL exchange.
-fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, impl Effects>) {
+fn sasl(
+    state: &mut State,
+    caller: Caller,
+    token: &[u8],
+    mut reply: PendingReply<'_, impl Effects>,
+) {
     let Some(settings) = &state.settings.sasl else {
-        // As the original answers without a SASL login: success that proves nothing.
-        return answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
+        // As ZooKeeper answers without a SASL login: success that proves nothing.
+        return reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
     };
     let counter = &mut state.nonces;
     let nonce = || {
@@ -156,7 +163,7 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
     let step = exchange.step(token, nonce, password);
     match step {
         Ok(Step::Challenge(token)) => {
-            answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&token)));
+            reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&token)));
         }
         Ok(Step::Done { user, proof }) => {
             let mut proven = vec![identity(Scheme::Sasl, &user)];
@@ -164,27 +171,27 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
                 proven.push(identity(Scheme::Super, ""));
             }
             let added = state.prove(caller.conn, proven);
-            if !is_within_limits(state, added, answer.effects) {
+            if !is_within_limits(state, added, reply.effects) {
                 let error = ErrorCode::AuthFailed;
-                answer.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
-                return answer.close(state, CloseReason::AuthFailed);
+                reply.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
+                return reply.close(state, CloseReason::AuthFailed);
             }
-            answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
+            reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
         }
-        Err(SaslError::Unanswered(_)) => answer.close(state, CloseReason::SaslUnanswered),
+        Err(SaslError::Unanswered(_)) => reply.close(state, CloseReason::SaslUnanswered),
         Err(SaslError::Refused(_)) => {
             let required = &state.settings.enforce_auth_schemes;
             let is_required = required.iter().any(|scheme| scheme == Scheme::Sasl.name());
             if settings.allow_failed && !is_required {
-                return answer.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
+                return reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
             }
             let error = if is_required {
                 ErrorCode::SessionClosedRequireSaslAuth
             } else {
                 ErrorCode::AuthFailed
             };
-            answer.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
-            answer.close(state, CloseReason::AuthFailed);
+            reply.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
+            reply.close(state, CloseReason::AuthFailed);
         }
     }
 }
@@ -192,17 +199,23 @@ fn sasl(state: &mut State, caller: Caller, token: &[u8], mut answer: Answer<'_, 
 /// Whether a request may pass: the connection has an identity that the server demands. Otherwise
 /// it is answered here, and the connection closed.
 #[inline]
-pub(crate) fn lets_through<E: Effects>(
+pub(crate) fn has_required_scheme<E: Effects>(
     state: &mut State,
     caller: Caller,
     xid: Xid,
     effects: &mut E,
 ) -> bool {
-    state.settings.enforce_auth_schemes.is_empty() || is_known(state, caller, xid, effects)
+    state.settings.enforce_auth_schemes.is_empty()
+        || check_required_scheme(state, caller, xid, effects)
 }
 
 #[inline(never)]
-fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &mut E) -> bool {
+fn check_required_scheme<E: Effects>(
+    state: &mut State,
+    caller: Caller,
+    xid: Xid,
+    effects: &mut E,
+) -> bool {
     let demanded = &state.settings.enforce_auth_schemes;
     let who = state.identities.get(caller.identities);
     let schemes = [
@@ -217,34 +230,38 @@ fn is_known<E: Effects>(state: &mut State, caller: Caller, xid: Xid, effects: &m
         who.has_scheme(*scheme) && demanded.iter().any(|demanded| demanded == scheme.name())
     });
     if !is_let {
-        let answer = Answer::to(caller.conn, xid, effects);
+        let reply = PendingReply::to(caller.conn, xid, effects);
         let error = ErrorCode::SessionClosedRequireSaslAuth;
-        answer.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
+        reply.refuse_and_close(state, BESIDE_THE_QUEUE, error, CloseReason::AuthRequired);
     }
     is_let
 }
 
 /// Lists the identities of the connection, without their secrets.
-pub(crate) fn who_am_i(state: &mut State, caller: Caller, mut answer: Answer<'_, impl Effects>) {
+pub(crate) fn who_am_i(
+    state: &mut State,
+    caller: Caller,
+    mut reply: PendingReply<'_, impl Effects>,
+) {
     let who = state.identities.get(caller.identities);
     let mut infos = vec![ClientInfo {
         scheme: Scheme::Ip.name().into(),
-        user: identity::ip_identity(who.address).into(),
+        user: ip::ip_identity(who.address).into(),
     }];
     infos.extend(who.added().iter().map(|identity| ClientInfo {
         scheme: identity.scheme.name().into(),
         user: match identity.scheme {
             Scheme::Digest => before_colon(&identity.id),
-            // To the original this is the scheme of nobody, whatever its id.
+            // To ZooKeeper this is the scheme of nobody, whatever its id.
             Scheme::Super => "".into(),
             _ => identity.id.clone(),
         },
     }));
     let bytes_of =
         |info: &ClientInfo| 8 + info.scheme.as_bytes().len() + info.user.as_bytes().len();
-    match state.may_reply(4 + infos.iter().map(bytes_of).sum::<usize>()) {
-        Ok(()) => answer.send(state.zxid, ReplyRef::ClientInfos(&infos)),
-        Err(error) => answer.refuse(state.zxid, error),
+    match state.check_reply_bytes(4 + infos.iter().map(bytes_of).sum::<usize>()) {
+        Ok(()) => reply.send(state.zxid, ReplyRef::ClientInfos(&infos)),
+        Err(error) => reply.refuse(state.zxid, error),
     }
 }
 

@@ -1,12 +1,12 @@
-//! Deletes containers that lost their last child, and znodes whose time to live is over.
+//! Deletes containers that lost their last child, and znodes whose TTL has passed.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 10.5 and 15; the original's `ContainerManager`.
+//! Source: `docs/zookeeper-protocol.md` sections 10.5 and 15; ZooKeeper's `ContainerManager`.
 
 use crate::{
     effects::Effects,
     input::Now,
     ops::delete,
-    persist::journal,
+    persist::change,
     state::{State, keys::ZnodeId, znode::Znode},
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects
         .collect();
     for id in due {
         let zxid = state.next_zxid();
-        journal::collecting(state, zxid, id, now, effects);
+        change::collecting(state, zxid, id, now, effects);
         delete::delete_and_tell(state, id, zxid, effects);
     }
     state.cleanup_ms = None;

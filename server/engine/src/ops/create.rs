@@ -8,8 +8,8 @@ use minikeeper_protocol::{
 
 use crate::{
     effects::Effects,
-    ops::{answer::Answer, events},
-    persist::journal,
+    ops::{events, pending_reply::PendingReply},
+    persist::change,
     state::{
         Caller, State,
         keys::ZnodeId,
@@ -23,23 +23,23 @@ pub(crate) fn create(
     state: &mut State,
     caller: Caller,
     request: &Create,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
     match change(state, caller, zxid, request) {
-        Err(error) => answer.refuse(zxid, error),
+        Err(error) => reply.refuse(zxid, error),
         Ok(id) => {
-            journal::created(state, caller, zxid, id, answer.effects);
+            change::created(state, caller, zxid, id, reply.effects);
             let mut path = std::mem::take(&mut state.scratch);
             path.clear();
             path.extend_from_slice(state.tree[id].path());
             if !state.watches.is_empty() {
                 let (acl, parent_acl) = state.acls_at(id);
-                events::created(state, &path, acl, parent_acl, zxid, answer.effects);
+                events::created(state, &path, acl, parent_acl, zxid, reply.effects);
             }
             match request.op {
-                CreateOp::Create => answer.send(zxid, ReplyRef::Path(Some(&path))),
-                _ => answer.send(zxid, ReplyRef::PathStat(&path, &stat(state, id, request))),
+                CreateOp::Create => reply.send(zxid, ReplyRef::Path(Some(&path))),
+                _ => reply.send(zxid, ReplyRef::PathStat(&path, &stat(state, id, request))),
             }
             state.scratch = path;
         }
@@ -47,7 +47,7 @@ pub(crate) fn create(
 }
 
 /// The stat of a znode just created, as it is answered: the counts of a quota are written into
-/// their znode only after the original has taken the stat.
+/// their znode only after ZooKeeper has taken the stat.
 pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
     let length = request.data.as_ref().map_or(0, bytes::Bytes::len);
     Stat {
@@ -56,7 +56,7 @@ pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
     }
 }
 
-/// Checks in the original's order, then creates.
+/// Checks in ZooKeeper's order, then creates.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
@@ -71,7 +71,7 @@ pub(crate) fn change(
         return Err(ErrorCode::Unimplemented);
     }
     // Only createTTL carries a time to live, and nothing else may ask for one; a negative one
-    // with another mode stops the original (`docs/zookeeper-protocol.md` section 26).
+    // with another mode stops ZooKeeper (`docs/zookeeper-protocol.md` section 26).
     let is_ttl = request.op == CreateOp::Ttl;
     if is_ttl != mode.has_ttl() || is_ttl && !(1..=TTL_MS_MAX).contains(&request.ttl_ms) {
         return Err(ErrorCode::BadArguments);

@@ -6,8 +6,8 @@ use minikeeper_protocol::{ErrorCode, Perms, Ustring, Zxid, path};
 
 use crate::{
     effects::Effects,
-    ops::{answer::Answer, events},
-    persist::journal,
+    ops::{events, pending_reply::PendingReply},
+    persist::change,
     state::{Caller, State, keys::ZnodeId, tree::SPECIAL},
 };
 
@@ -16,14 +16,14 @@ pub(crate) fn delete(
     caller: Caller,
     path: Option<&Ustring>,
     version: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
     let outcome = find(state, caller, path, version).map(|id| {
-        journal::deleting(state, caller, zxid, id, answer.effects);
-        delete_and_tell(state, id, zxid, answer.effects);
+        change::deleting(state, caller, zxid, id, reply.effects);
+        delete_and_tell(state, id, zxid, reply.effects);
     });
-    answer.done(zxid, outcome);
+    reply.done(zxid, outcome);
 }
 
 /// Deletes a childless znode and tells its watchers.
@@ -47,7 +47,7 @@ pub(crate) fn delete_and_tell(
     state.scratch = path;
 }
 
-/// The znode to delete, after all checks in the original's order.
+/// The znode to delete, after all checks in ZooKeeper's order.
 ///
 /// # Errors
 /// The first check that fails.
@@ -82,7 +82,7 @@ pub(crate) fn find(
     Ok(id)
 }
 
-/// What is wrong with a path that no znode has, in the original's order: the parent is looked at
+/// What is wrong with a path that no znode has, in ZooKeeper's order: the parent is looked at
 /// first, and who may not delete below it learns nothing.
 fn why_missing(state: &State, caller: Caller, path: &[u8]) -> ErrorCode {
     if path.contains(&0) {

@@ -1,23 +1,22 @@
-//! Who is told about a change, in which order: those who watch, and may read what they watch.
+//! Sends events: to the watchers of a path that may read it, in ZooKeeper's order.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 1.4, 12.2, 12.3 and 12.6; the original's
-//! `DataTree`, `WatchManager` and `NIOServerCnxn.process`.
+//! Source: `docs/zookeeper-protocol.md` sections 1.4, 12.2, 12.3 and 12.6; ZooKeeper's `DataTree`,
+//! `WatchManager` and `NIOServerCnxn.process`.
 
 use minikeeper_protocol::{EventKind, Perms, Zxid, path};
 
 use crate::{
     effects::{Effects, Event},
     state::{
-        State,
+        State, acl,
         keys::{AclId, WatchId},
-        permission,
-        watch_modes::{Modes, Table},
+        watches::{Modes, Table},
     },
     work,
 };
 
 /// An event on its way to the watchers.
-struct News<'a> {
+struct Firing<'a> {
     event: Event<'a>,
     /// Who may read this may hear of it.
     acl: AclId,
@@ -37,7 +36,7 @@ pub(crate) fn created(
     }
     let kind = EventKind::Created;
     let event = Event { kind, path, zxid };
-    fire_data(state, &News { event, acl }, effects);
+    fire_data(state, &Firing { event, acl }, effects);
     parent_changed(state, path, parent_acl, zxid, effects);
 }
 
@@ -54,14 +53,14 @@ pub(crate) fn deleted(
         return;
     }
     let kind = EventKind::Deleted;
-    let news = News {
+    let firing = Firing {
         event: Event { kind, path, zxid },
         acl,
     };
-    fire_data(state, &news, effects);
+    fire_data(state, &firing, effects);
     // The same firing: whom the first table reached is not told again by the second, but its
     // one-shot watch is used up all the same.
-    fire_ring(state, Table::Child, &news, effects);
+    fire_ring(state, Table::Child, &firing, effects);
     parent_changed(state, path, parent_acl, zxid, effects);
 }
 
@@ -78,7 +77,7 @@ pub(crate) fn data_changed(
     }
     let kind = EventKind::DataChanged;
     let event = Event { kind, path, zxid };
-    fire_data(state, &News { event, acl }, effects);
+    fire_data(state, &Firing { event, acl }, effects);
 }
 
 fn parent_changed(
@@ -92,29 +91,29 @@ fn parent_changed(
     let path = path::parent_of(path).expect("a znode's path has a slash");
     let event = Event { kind, path, zxid };
     state.watches.begin_firing();
-    fire_ring(state, Table::Child, &News { event, acl }, effects);
+    fire_ring(state, Table::Child, &Firing { event, acl }, effects);
 }
 
 /// Fires the data table: watchers of the path, then recursive watchers of its ancestors.
-fn fire_data(state: &mut State, news: &News<'_>, effects: &mut impl Effects) {
+fn fire_data(state: &mut State, firing: &Firing<'_>, effects: &mut impl Effects) {
     state.watches.begin_firing();
-    fire_ring(state, Table::Data, news, effects);
+    fire_ring(state, Table::Data, firing, effects);
     if state.watches.recursive() == 0 {
         return;
     }
-    let mut path = news.event.path;
+    let mut path = firing.event.path;
     while path != b"/"
         && let Some(parent) = path::parent_of(path)
     {
         path = parent;
-        fire_recursive(state, path, news, effects);
+        fire_recursive(state, path, firing, effects);
     }
 }
 
 /// Fires one table for exactly the event's path; one-shot watches are used up, even by an event
 /// that is withheld.
-fn fire_ring(state: &mut State, table: Table, news: &News<'_>, effects: &mut impl Effects) {
-    let Some((mut next, last)) = state.watches.ends(&state.tree, news.event.path) else {
+fn fire_ring(state: &mut State, table: Table, firing: &Firing<'_>, effects: &mut impl Effects) {
+    let Some((mut next, last)) = state.watches.ends(&state.tree, firing.event.path) else {
         return;
     };
     loop {
@@ -124,7 +123,7 @@ fn fire_ring(state: &mut State, table: Table, news: &News<'_>, effects: &mut imp
         next = watch.path_next;
         let modes = watch.modes(table);
         if !modes.is_empty() {
-            tell(state, id, news, effects);
+            send(state, id, firing, effects);
         }
         if modes.has(Modes::STANDARD) {
             state.use_up_watch(id, table);
@@ -136,7 +135,12 @@ fn fire_ring(state: &mut State, table: Table, news: &News<'_>, effects: &mut imp
 }
 
 /// Fires the recursive watches on an ancestor of the event's path.
-fn fire_recursive(state: &mut State, ancestor: &[u8], news: &News<'_>, effects: &mut impl Effects) {
+fn fire_recursive(
+    state: &mut State,
+    ancestor: &[u8],
+    firing: &Firing<'_>,
+    effects: &mut impl Effects,
+) {
     let Some((mut id, last)) = state.watches.ends(&state.tree, ancestor) else {
         return;
     };
@@ -145,7 +149,7 @@ fn fire_recursive(state: &mut State, ancestor: &[u8], news: &News<'_>, effects: 
         let watch = state.watches.at(id);
         let (modes, next) = (watch.modes(Table::Data), watch.path_next);
         if modes.has(Modes::RECURSIVE) {
-            tell(state, id, news, effects);
+            send(state, id, firing, effects);
         }
         id = if id == last { WatchId::NONE } else { next };
     }
@@ -153,7 +157,7 @@ fn fire_recursive(state: &mut State, ancestor: &[u8], news: &News<'_>, effects: 
 
 /// Sends an event to a watcher, unless this firing has reached it before or it may not read the
 /// znode.
-fn tell(state: &mut State, watch: WatchId, news: &News<'_>, effects: &mut impl Effects) {
+fn send(state: &mut State, watch: WatchId, firing: &Firing<'_>, effects: &mut impl Effects) {
     let conn = state.watches.at(watch).conn;
     if state.watches.reach(conn)
         && let Some(watcher) = state.conns.get(conn)
@@ -161,12 +165,17 @@ fn tell(state: &mut State, watch: WatchId, news: &News<'_>, effects: &mut impl E
         let State {
             acls, identities, ..
         } = &*state;
-        let may_read =
-            permission::allows(acls, identities, watcher.identities, news.acl, Perms::READ);
+        let may_read = acl::allows(
+            acls,
+            identities,
+            watcher.identities,
+            firing.acl,
+            Perms::READ,
+        );
         #[cfg(feature = "planted")]
         let may_read = may_read || state.planted(crate::planted::Planted::EventsUnfiltered);
         if may_read {
-            effects.event(conn, &news.event);
+            effects.event(conn, &firing.event);
         }
     }
 }

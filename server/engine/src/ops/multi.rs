@@ -10,8 +10,8 @@ use minikeeper_protocol::{
 
 use crate::{
     effects::{Effects, Limit},
-    ops::{answer::Answer, create, delete, events, set},
-    persist::journal,
+    ops::{create, delete, events, pending_reply::PendingReply, set},
+    persist::change,
     state::{
         Caller, State,
         keys::{AclId, ZnodeId},
@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// A change that waits until the whole multi has succeeded before it is told.
-struct Untold {
-    change: Change,
+struct PendingEvent {
+    change: ChangeKind,
     path: Vec<u8>,
     /// Of the znode and of its parent, as they were then.
     acls: (AclId, AclId),
 }
 
-enum Change {
+enum ChangeKind {
     Created,
     Deleted,
     DataChanged,
@@ -36,59 +36,59 @@ pub(crate) fn multi(
     state: &mut State,
     caller: Caller,
     ops: &[MultiOp],
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     if let Err(error) = check_count(state, ops.len()) {
         // As any other that is malformed.
         let zxid = state.next_zxid();
-        return answer.refuse(zxid, error);
+        return reply.refuse(zxid, error);
     }
     let ops = match ops
         .iter()
-        .map(as_decoded_by_the_original)
+        .map(as_decoded_by_zookeeper)
         .collect::<Result<Vec<_>, _>>()
     {
         Ok(ops) => ops,
         Err(NotDecodable::NullAcl) => {
-            return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+            return reply.refuse(state.zxid, ErrorCode::MarshallingError);
         }
         Err(NotDecodable::Other) => {
             let zxid = state.next_zxid();
-            return answer.refuse(zxid, ErrorCode::MarshallingError);
+            return reply.refuse(zxid, ErrorCode::MarshallingError);
         }
     };
     let zxid = state.next_zxid();
     state.begin();
     let mut results = Vec::with_capacity(ops.len());
-    let mut untold = Vec::new();
+    let mut pending_events = Vec::new();
     for op in &ops {
-        match apply(state, caller, zxid, op, &mut untold, answer.effects) {
+        match apply(state, caller, zxid, op, &mut pending_events, reply.effects) {
             Ok(result) => results.push(result),
             Err(error) => {
                 roll_back(state);
-                take_back(state, zxid, answer.effects);
-                // An internal error of the original ends the request, not just the operation.
+                take_back(state, zxid, reply.effects);
+                // An internal error of ZooKeeper ends the request, not just the operation.
                 if error == ErrorCode::MarshallingError {
-                    return answer.refuse(zxid, error);
+                    return reply.refuse(zxid, error);
                 }
                 let results = failed(ops.len(), results.len(), error);
                 // The header says success: clients find out from the results.
-                return answer.send(zxid, ReplyRef::Multi(&results));
+                return reply.send(zxid, ReplyRef::Multi(&results));
             }
         }
     }
-    for Untold { change, path, acls } in &untold {
+    for PendingEvent { change, path, acls } in &pending_events {
         let (acl, parent_acl) = *acls;
-        let effects = &mut *answer.effects;
+        let effects = &mut *reply.effects;
         match change {
-            Change::Created => events::created(state, path, acl, parent_acl, zxid, effects),
-            Change::Deleted => events::deleted(state, path, acl, parent_acl, zxid, effects),
-            Change::DataChanged => events::data_changed(state, path, acl, zxid, effects),
+            ChangeKind::Created => events::created(state, path, acl, parent_acl, zxid, effects),
+            ChangeKind::Deleted => events::deleted(state, path, acl, parent_acl, zxid, effects),
+            ChangeKind::DataChanged => events::data_changed(state, path, acl, zxid, effects),
         }
     }
     // Only now: the undo list keeps the access lists of deleted znodes until they are told.
     state.commit();
-    answer.send(zxid, ReplyRef::Multi(&results));
+    reply.send(zxid, ReplyRef::Multi(&results));
 }
 
 fn roll_back(state: &mut State) {
@@ -113,12 +113,12 @@ fn apply(
     caller: Caller,
     zxid: Zxid,
     op: &MultiOp,
-    untold: &mut Vec<Untold>,
+    pending_events: &mut Vec<PendingEvent>,
     effects: &mut impl Effects,
 ) -> Result<MultiResult, ErrorCode> {
     let mut note = |state: &State, change, id| {
         if !state.watches.is_empty() {
-            untold.push(Untold {
+            pending_events.push(PendingEvent {
                 change,
                 path: state.tree[id].path().to_vec(),
                 acls: state.acls_at(id),
@@ -128,8 +128,8 @@ fn apply(
     Ok(match op {
         MultiOp::Create(request) => {
             let id = create::change(state, caller, zxid, request)?;
-            note(state, Change::Created, id);
-            journal::created(state, caller, zxid, id, effects);
+            note(state, ChangeKind::Created, id);
+            change::created(state, caller, zxid, id, effects);
             let znode = &state.tree[id];
             let path = Ustring::from(Bytes::copy_from_slice(znode.path()));
             match request.op {
@@ -142,8 +142,8 @@ fn apply(
         }
         MultiOp::Delete { path, version } => {
             let id = delete::find(state, caller, path.as_ref(), *version)?;
-            note(state, Change::Deleted, id);
-            journal::deleting(state, caller, zxid, id, effects);
+            note(state, ChangeKind::Deleted, id);
+            change::deleting(state, caller, zxid, id, effects);
             state.delete(id, zxid);
             MultiResult::Delete
         }
@@ -154,8 +154,8 @@ fn apply(
         } => {
             let (_, id) =
                 set::change_data(state, caller, zxid, path.as_ref(), data.as_ref(), *version)?;
-            note(state, Change::DataChanged, id);
-            journal::data_set(state, caller, zxid, id, effects);
+            note(state, ChangeKind::DataChanged, id);
+            change::data_set(state, caller, zxid, id, effects);
             let stat = state.tree[id].stat();
             MultiResult::SetData { stat }
         }
@@ -185,9 +185,9 @@ enum NotDecodable {
     Other,
 }
 
-/// The original's decoder turns creates inside a multi into other ones, or fails the whole
+/// ZooKeeper's decoder turns creates inside a multi into other ones, or fails the whole
 /// request over them. Source: `docs/zookeeper-protocol.md` section 13.1.
-fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
+fn as_decoded_by_zookeeper(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     let (MultiOp::Create(Create { path, .. })
     | MultiOp::Delete { path, .. }
     | MultiOp::SetData { path, .. }
@@ -199,7 +199,7 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
             Ok(op.clone())
         };
     };
-    // createTTL takes another way through the original's decoder: whatever is wrong with its
+    // createTTL takes another way through ZooKeeper's decoder: whatever is wrong with its
     // flags or its access list is found later, as that operation's own fault.
     let is_ttl = create.op == CreateOp::Ttl;
     if create.acl.is_null() && !is_ttl {
@@ -225,21 +225,21 @@ fn as_decoded_by_the_original(op: &MultiOp) -> Result<MultiOp, NotDecodable> {
     }))
 }
 
-/// Refused by the original when it serves the first operation, so that the body says that
+/// Refused by ZooKeeper when it serves the first operation, so that the body says that
 /// nothing was read; or when decoding it, with no body. Source: `docs/zookeeper-protocol.md`
 /// section 13.4.
 pub(crate) fn multi_read_of_changes(
     state: &State,
     ops: &[MultiOp],
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
-    let is_decodable = ops.iter().all(|op| as_decoded_by_the_original(op).is_ok());
+    let is_decodable = ops.iter().all(|op| as_decoded_by_zookeeper(op).is_ok());
     let body = if is_decodable {
         ReplyRef::Multi(&[])
     } else {
         ReplyRef::Empty
     };
-    answer.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
+    reply.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
 }
 
 /// What a reading operation of a multiRead has found; the reply is made of it, from the tree.
@@ -252,17 +252,17 @@ pub(crate) fn multi_read(
     state: &mut State,
     caller: Caller,
     ops: &[MultiReadOp],
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     if let Err(error) = check_count(state, ops.len()) {
-        return answer.refuse(state.zxid, error);
+        return reply.refuse(state.zxid, error);
     }
     let mut found = Vec::with_capacity(ops.len());
     let mut bytes = MultiReadResults::END_BYTES;
     let mut error = None;
     for op in ops {
         let (MultiReadOp::GetData { path, .. } | MultiReadOp::GetChildren { path, .. }) = op;
-        // A null path is an internal error of the original, which ends the request on the spot:
+        // A null path is an internal error of ZooKeeper, which ends the request on the spot:
         // the header has the error, the body what was read so far (observed on a live 3.9.5).
         let Some(path) = path else {
             error = Some(ErrorCode::MarshallingError);
@@ -270,8 +270,8 @@ pub(crate) fn multi_read(
         };
         let result = find(state, caller, path);
         bytes = bytes.saturating_add(result_bytes(state, op, result));
-        if let Err(error) = state.may_reply(bytes) {
-            return answer.refuse(state.zxid, error);
+        if let Err(error) = state.check_reply_bytes(bytes) {
+            return reply.refuse(state.zxid, error);
         }
         found.push(result);
     }
@@ -282,12 +282,12 @@ pub(crate) fn multi_read(
     };
     let body = ReplyRef::MultiRead(&results);
     match error {
-        Some(error) => answer.refuse_with(state.zxid, error, body),
-        None => answer.send(state.zxid, body),
+        Some(error) => reply.refuse_with(state.zxid, error, body),
+        None => reply.send(state.zxid, body),
     }
 }
 
-/// The watch flag is ignored, as the original does.
+/// The watch flag is ignored, as ZooKeeper does.
 fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     let id = state
         .tree

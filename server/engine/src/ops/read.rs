@@ -8,8 +8,8 @@ use minikeeper_protocol::{ErrorCode, Perms, ReplyHeader, ReplyRef, Stat, Ustring
 
 use crate::{
     effects::{Effects, Limit},
-    ops::answer::Answer,
-    state::{Caller, State, keys::ZnodeId, permission, watch_modes::Registration},
+    ops::pending_reply::PendingReply,
+    state::{Caller, State, acl, keys::ZnodeId, watches::Registration},
     work,
 };
 
@@ -18,28 +18,29 @@ pub(crate) fn exists(
     caller: Caller,
     path: Option<&Ustring>,
     watch: bool,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
-    // A watch on a missing znode keeps the path as the original would.
+    // A watch on a missing znode keeps the path as ZooKeeper would.
     let Some(path) = path.map(Ustring::as_echoed) else {
-        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+        return reply.refuse(state.zxid, ErrorCode::MarshallingError);
     };
     if path.contains(&0) {
-        return answer.refuse(state.zxid, ErrorCode::BadArguments);
+        return reply.refuse(state.zxid, ErrorCode::BadArguments);
     }
     let found = state.tree.find_for_read(&path);
     if let Some(id) = found
         && let Err(error) = state.allow(caller, id, Perms::READ)
     {
-        return answer.refuse(state.zxid, error);
+        return reply.refuse(state.zxid, error);
     }
     // Unlike the other reads, exists leaves its watch on a missing znode too.
-    if watch && let Err(error) = state.leave_watch(caller.conn, &path, found, Registration::DATA) {
-        return answer.refuse(state.zxid, error);
+    if watch && let Err(error) = state.register_watch(caller.conn, &path, found, Registration::DATA)
+    {
+        return reply.refuse(state.zxid, error);
     }
     match found {
-        Some(id) => answer.send(state.zxid, ReplyRef::Stat(&state.tree[id].stat())),
-        None => answer.refuse(state.zxid, ErrorCode::NoNode),
+        Some(id) => reply.send(state.zxid, ReplyRef::Stat(&state.tree[id].stat())),
+        None => reply.refuse(state.zxid, ErrorCode::NoNode),
     }
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn get_data(
     caller: Caller,
     path: Option<&Ustring>,
     watch: bool,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     match find(
         state,
@@ -60,10 +61,10 @@ pub(crate) fn get_data(
         watch.then_some(Registration::DATA),
         |state, id| 4 + state.tree[id].data_bytes() + Stat::BYTES,
     ) {
-        Err(error) => answer.refuse(state.zxid, error),
+        Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
-            answer.send(state.zxid, ReplyRef::Data(znode.data(), &znode.stat()));
+            reply.send(state.zxid, ReplyRef::Data(znode.data(), &znode.stat()));
         }
     }
 }
@@ -75,7 +76,7 @@ pub(crate) fn get_children(
     path: Option<&Ustring>,
     watch: bool,
     with_stat: bool,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     match find(
         state,
@@ -89,12 +90,12 @@ pub(crate) fn get_children(
             4 + 4 * names + bytes + Stat::BYTES
         },
     ) {
-        Err(error) => answer.refuse(state.zxid, error),
+        Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             let tree = &state.tree;
             let stat = with_stat.then(|| tree[id].stat());
             let mut names = tree.listing(id).map(|child| tree[child].name());
-            answer.send(state.zxid, ReplyRef::Children(&mut names, stat.as_ref()));
+            reply.send(state.zxid, ReplyRef::Children(&mut names, stat.as_ref()));
         }
     }
 }
@@ -103,7 +104,7 @@ pub(crate) fn get_acl(
     state: &mut State,
     caller: Caller,
     path: Option<&Ustring>,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     // Either of the two is enough.
     let wanted = Perms(Perms::READ.0 | Perms::ADMIN.0);
@@ -112,15 +113,15 @@ pub(crate) fn get_acl(
         list.map_or(4, <[u8]>::len) + Stat::BYTES
     };
     match find(state, caller, path, wanted, None, body_bytes) {
-        Err(error) => answer.refuse(state.zxid, error),
+        Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
             let list = state.acls.get(znode.acl);
             if state.allow(caller, id, Perms::ADMIN).is_ok() {
-                answer.send(state.zxid, ReplyRef::Acl(list, &znode.stat()));
+                reply.send(state.zxid, ReplyRef::Acl(list, &znode.stat()));
             } else {
-                let masked = permission::masked(list);
-                answer.send(state.zxid, ReplyRef::Acl(&masked, &znode.stat()));
+                let masked = acl::masked(list);
+                reply.send(state.zxid, ReplyRef::Acl(&masked, &znode.stat()));
             }
         }
     }
@@ -130,17 +131,17 @@ pub(crate) fn get_all_children_number(
     state: &mut State,
     caller: Caller,
     path: Option<&Ustring>,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     match find(state, caller, path, Perms::READ, None, |_, _| 4) {
-        Err(error) => answer.refuse(state.zxid, error),
+        Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             // Asked through its alias, the root counts among its own descendants (observed on a
             // live 3.9.5, where the root is stored twice).
             let is_alias = path.is_some_and(|path| path.as_bytes().is_empty());
             let count = state.tree.count_descendants(id) + usize::from(is_alias);
             let count = i32::try_from(count).unwrap_or(i32::MAX);
-            answer.send(state.zxid, ReplyRef::Count(count));
+            reply.send(state.zxid, ReplyRef::Count(count));
         }
     }
 }
@@ -150,7 +151,7 @@ pub(crate) fn get_ephemerals(
     state: &mut State,
     caller: Caller,
     prefix: Option<&Ustring>,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let prefix = prefix.map(Ustring::as_bytes).unwrap_or_default();
     let prefix = if prefix.trim_ascii().is_empty() {
@@ -168,20 +169,24 @@ pub(crate) fn get_ephemerals(
     let bytes: usize = paths.iter().map(|path| 4 + path.len()).sum();
     if 4 + bytes + ReplyHeader::BYTES > state.settings.reply_bytes_max {
         state.limit_hit = Some(Limit::ReplyBytes);
-        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+        return reply.refuse(state.zxid, ErrorCode::MarshallingError);
     }
-    answer.send(state.zxid, ReplyRef::Ephemerals(&mut paths.into_iter()));
+    reply.send(state.zxid, ReplyRef::Ephemerals(&mut paths.into_iter()));
 }
 
 /// Echoes any string: there is no other server to wait for.
-pub(crate) fn sync(state: &State, path: Option<&Ustring>, mut answer: Answer<'_, impl Effects>) {
+pub(crate) fn sync(
+    state: &State,
+    path: Option<&Ustring>,
+    mut reply: PendingReply<'_, impl Effects>,
+) {
     #[cfg(feature = "planted")]
     if state.planted(crate::planted::Planted::SyncPanics) {
         let is_asked_for = path.is_some_and(|path| path.as_bytes() == b"/panic");
         assert!(!is_asked_for, "the panic that a test has planted");
     }
     let echo = path.map(|path| path.as_echoed());
-    answer.send(state.zxid, ReplyRef::Path(echo.as_deref()));
+    reply.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
 /// The znode a read is about; a watch is left only if it is there, may be read, and the reply is
@@ -199,9 +204,9 @@ fn find(
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
     state.allow(caller, id, wanted)?;
-    state.may_reply(body_bytes(state, id))?;
+    state.check_reply_bytes(body_bytes(state, id))?;
     if let Some(what) = watch {
-        state.leave_watch(caller.conn, path, Some(id), what)?;
+        state.register_watch(caller.conn, path, Some(id), what)?;
     }
     Ok(id)
 }

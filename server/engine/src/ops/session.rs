@@ -1,4 +1,4 @@
-//! The handshake, closeSession and expiry: how sessions begin, move and end.
+//! The handshake, closeSession and expiry.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.2 to 6.5, 6.8, 10.24, 12.9 and 14.
 
@@ -8,8 +8,8 @@ use minikeeper_protocol::{ConnectRequest, ConnectResponse, ReplyRef, SessionId, 
 use crate::{
     effects::{CloseReason, Effects, Limit},
     input::{ConnId, Now},
-    ops::{answer::Answer, delete},
-    persist::{change::ChangeHead, journal},
+    ops::{delete, pending_reply::PendingReply},
+    persist::change::{self, ChangeHead},
     state::{Caller, State, keys::SessionKey, sessions},
     work,
 };
@@ -34,7 +34,7 @@ pub(crate) fn connect(
         let zxid = state.next_zxid();
         let session = state.open_session(conn, timeout_ms, now);
         let head = head(state, session, zxid, now);
-        journal::session_opened(head, timeout_ms, effects);
+        change::session_opened(head, timeout_ms, effects);
         session
     } else {
         let found = state.sessions.find(hello.session_id);
@@ -88,7 +88,7 @@ fn negotiate(state: &State, wish_ms: i32) -> u32 {
 pub(crate) fn close_session(
     state: &mut State,
     caller: Caller,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
     end(
@@ -97,12 +97,10 @@ pub(crate) fn close_session(
         zxid,
         caller.now,
         false,
-        answer.effects,
+        reply.effects,
     );
-    answer.send(zxid, ReplyRef::Empty);
-    answer
-        .effects
-        .close(caller.conn, CloseReason::SessionClosed);
+    reply.send(zxid, ReplyRef::Empty);
+    reply.effects.close(caller.conn, CloseReason::SessionClosed);
 }
 
 /// Ends every session whose time is up, each with a zxid of its own.
@@ -142,7 +140,7 @@ fn end(
     expired: bool,
     effects: &mut impl Effects,
 ) {
-    journal::session_ending(state, head(state, session, zxid, now), session, effects);
+    change::session_ending(state, head(state, session, zxid, now), session, effects);
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
         work::visit();

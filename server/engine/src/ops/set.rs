@@ -7,8 +7,8 @@ use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyRef, Ustring, Zxid, pa
 
 use crate::{
     effects::Effects,
-    ops::{answer::Answer, events},
-    persist::journal,
+    ops::{events, pending_reply::PendingReply},
+    persist::change,
     state::{
         Caller, State,
         keys::ZnodeId,
@@ -24,21 +24,21 @@ pub(crate) fn set_data(
     path: Option<&Ustring>,
     data: Option<&Bytes>,
     version: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
     match change_data(state, caller, zxid, path, data, version) {
-        Err(error) => answer.refuse(zxid, error),
+        Err(error) => reply.refuse(zxid, error),
         Ok((path, id)) => {
-            journal::data_set(state, caller, zxid, id, answer.effects);
+            change::data_set(state, caller, zxid, id, reply.effects);
             let acl = state.tree[id].acl;
-            events::data_changed(state, path, acl, zxid, answer.effects);
-            answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
+            events::data_changed(state, path, acl, zxid, reply.effects);
+            reply.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
         }
     }
 }
 
-/// Checks in the original's order, then sets; gives back the path, to be told, and the znode.
+/// Checks in ZooKeeper's order, then sets; gives back the path, to be told, and the znode.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
@@ -98,14 +98,14 @@ pub(crate) fn set_acl(
     path: Option<&Ustring>,
     acl: &AclList,
     version: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let zxid = state.next_zxid();
     match change_acl(state, caller, path, acl, version) {
-        Err(error) => answer.refuse(zxid, error),
+        Err(error) => reply.refuse(zxid, error),
         Ok(id) => {
-            journal::acl_set(state, caller, zxid, id, answer.effects);
-            answer.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
+            change::acl_set(state, caller, zxid, id, reply.effects);
+            reply.send(zxid, ReplyRef::Stat(&state.tree[id].stat()));
         }
     }
 }

@@ -10,8 +10,8 @@ use minikeeper_protocol::{
 
 use crate::{
     effects::{Effects, Event},
-    ops::answer::Answer,
-    state::{Caller, State, keys::ZnodeId, watch_modes::Registration},
+    ops::pending_reply::PendingReply,
+    state::{Caller, State, keys::ZnodeId, watches::Registration},
     work,
 };
 
@@ -30,10 +30,10 @@ pub(crate) fn set_watches(
     state: &mut State,
     caller: Caller,
     lists: &WatchLists<'_>,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
-    let outcome = register_lists(state, caller, lists, answer.effects);
-    answer.done(state.zxid, outcome);
+    let outcome = register_lists(state, caller, lists, reply.effects);
+    reply.done(state.zxid, outcome);
 }
 
 fn register_lists(
@@ -114,7 +114,7 @@ fn register(
                 };
                 effects.event(caller.conn, &event);
             }
-            None => state.leave_watch(caller.conn, &path, found, what)?,
+            None => state.register_watch(caller.conn, &path, found, what)?,
         }
     }
     Ok(())
@@ -126,22 +126,22 @@ pub(crate) fn add_watch(
     caller: Caller,
     path: Option<&Ustring>,
     mode: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let what = match AddWatchMode::from_code(mode) {
         Some(AddWatchMode::Persistent) => Registration::PERSISTENT,
         Some(AddWatchMode::PersistentRecursive) => Registration::RECURSIVE,
-        None => return answer.refuse(state.zxid, ErrorCode::MarshallingError),
+        None => return reply.refuse(state.zxid, ErrorCode::MarshallingError),
     };
-    // The original registers a null path; nothing depends on it (`docs/zookeeper-protocol.md`
-    // section 26).
+    // ZooKeeper registers a null path; nothing depends on it (`docs/zookeeper-protocol.md` section
+    // 26).
     let Some(path) = path.map(Ustring::as_echoed) else {
-        return answer.refuse(state.zxid, ErrorCode::MarshallingError);
+        return reply.refuse(state.zxid, ErrorCode::MarshallingError);
     };
     let found = state.tree.find(&path);
-    match state.leave_watch(caller.conn, &path, found, what) {
-        Ok(()) => answer.send(state.zxid, ReplyRef::WatchAdded),
-        Err(error) => answer.refuse(state.zxid, error),
+    match state.register_watch(caller.conn, &path, found, what) {
+        Ok(()) => reply.send(state.zxid, ReplyRef::WatchAdded),
+        Err(error) => reply.refuse(state.zxid, error),
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn check_watches(
     caller: Caller,
     path: Option<&Ustring>,
     kind: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
         if state.watches.has(&state.tree, caller.conn, &path, kind) {
@@ -159,7 +159,7 @@ pub(crate) fn check_watches(
             Err(ErrorCode::NoWatcher)
         }
     });
-    answer.done(state.zxid, outcome);
+    reply.done(state.zxid, outcome);
 }
 
 /// Removes watches of the connection; no event is sent for it.
@@ -168,7 +168,7 @@ pub(crate) fn remove_watches(
     caller: Caller,
     path: Option<&Ustring>,
     kind: i32,
-    mut answer: Answer<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     let outcome = watcher_type(path, kind).and_then(|(path, kind)| {
         if state.remove_watch(caller.conn, &path, kind) {
@@ -177,7 +177,7 @@ pub(crate) fn remove_watches(
             Err(ErrorCode::NoWatcher)
         }
     });
-    answer.done(state.zxid, outcome);
+    reply.done(state.zxid, outcome);
 }
 
 /// What is looked for, the path in the form in which watches keep it.

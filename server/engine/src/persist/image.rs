@@ -1,9 +1,9 @@
-//! What the whole state consists of, in the form it is saved in: sessions, access lists, znodes.
+//! The image of a state, as it is saved: sessions, access lists, znodes.
 //!
-//! Watches and connections are not among it: they end with the process, and clients set them up
-//! again. [`Restoration`](crate::Restoration) is the way back.
+//! Watches and connections end with the process and are not part of it; clients register them
+//! again. [`Restoration`](crate::Restoration) builds a state from an image.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.1; the original's `DataTree.serialize`.
+//! Source: `docs/zookeeper-protocol.md` section 22.1; ZooKeeper's `DataTree.serialize`.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
@@ -32,12 +32,12 @@ pub struct Image<'a> {
 pub struct SessionImage {
     /// Its id; the password follows from it (`docs/zookeeper-protocol.md` section 6.7).
     pub id: SessionId,
-    /// The timeout it was opened with, which is the one the original saves, whatever was
+    /// The timeout it was opened with, which is the one ZooKeeper saves, whatever was
     /// negotiated since (`docs/zookeeper-protocol.md` section 6.4). Unit: milliseconds.
     pub timeout_ms: i32,
 }
 
-/// One znode of an [`Image`]: the original's `DataNode` and `StatPersisted`.
+/// One znode of an [`Image`]: ZooKeeper's `DataNode` and `StatPersisted`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZnodeImage<'a> {
     /// The path; that of the root is `/`.

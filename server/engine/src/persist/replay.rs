@@ -1,10 +1,10 @@
-//! Changes from a transaction log, made once more behind a snapshot.
+//! Replays changes from a transaction log on a restored snapshot.
 //!
-//! A snapshot may have been taken while changes were made: then it has some that the log has too.
-//! The rules of the original make the outcome exact all the same, as long as the log is whole.
+//! A snapshot that was taken while changes were made contains some that are in the log too.
+//! ZooKeeper's rules make the outcome exact all the same, as long as the log is complete.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3; the original's
-//! `DataTree.processTxn` and `FileTxnSnapLog.processTransaction`.
+//! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3; ZooKeeper's `DataTree.processTxn`
+//! and `FileTxnSnapLog.processTransaction`.
 
 use minikeeper_protocol::{AclList, SessionId, Zxid, path};
 
@@ -12,8 +12,7 @@ use crate::{
     persist::{
         change::{Change, ChangeHead, Life},
         image::SessionImage,
-        image_error::ImageError,
-        restore::{Restoration, has_nulls},
+        restore::{ImageError, Restoration, has_nulls},
     },
     state::{
         keys::{AclId, ZnodeId},

@@ -197,7 +197,7 @@ fn check_sessions(state: &State) -> Result<(), Broken> {
 
 /// Every living session is in exactly one bucket.
 fn check_wheel(state: &State) -> Result<(), Broken> {
-    let listed = state.sessions.wheel().sessions();
+    let listed = state.sessions.expiry().sessions();
     ensure!(listed.is_some(), "the links of an expiry bucket disagree");
     let listed = listed.unwrap_or_default();
     let distinct: BTreeSet<_> = listed.iter().map(|key| key.0).collect();
@@ -264,7 +264,7 @@ fn check_watches(state: &State) -> Result<(), Broken> {
             watch.conn
         );
         count += 1;
-        recursive += usize::from(watch.data.has(crate::state::watch_modes::Modes::RECURSIVE));
+        recursive += usize::from(watch.data.has(crate::state::watches::Modes::RECURSIVE));
         in_both += usize::from(watch.is_in_both());
     }
     ensure!(

@@ -1,8 +1,8 @@
-//! One number for the whole tree, noted every so many changes: what `hash` tells.
+//! The digest of the tree, recorded every 128 changes for the command `hash`.
 //!
-//! It is computed anew each time, so that changes cost nothing in between.
+//! Each digest is computed from the whole tree, so that changes cost nothing in between.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.2; the original's `DigestCalculator`, version 2.
+//! Source: `docs/zookeeper-protocol.md` section 22.2; ZooKeeper's `DigestCalculator`, version 2.
 
 use std::collections::VecDeque;
 
@@ -149,7 +149,7 @@ mod tests {
 
     /// The formula as computed from the stats that 3.9.5 told, which agreed with its `hash`.
     #[test]
-    fn fresh_tree_has_the_digest_of_the_original() {
+    fn fresh_tree_has_the_digest_of_zookeeper() {
         assert_eq!(digest(&Tree::new([0; 2])), 1_371_985_504);
     }
 }

@@ -1,4 +1,4 @@
-//! The whole state as text, the same for the same state.
+//! Prints the whole state as text. Equal states give equal texts.
 
 use std::fmt::Write as _;
 

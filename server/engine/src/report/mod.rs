@@ -1,7 +1,10 @@
-//! Reads the whole state: invariants, text, listings, digests. Nothing here changes it.
+//! Reads the whole state; nothing here changes it.
+//!
+//! [`check`] verifies every invariant, [`dump`] prints the state as text, [`inspect`] lists
+//! sessions, watches and ephemerals for administrators and tests, [`digest`] computes ZooKeeper's
+//! checksum of the tree.
 
 pub(crate) mod check;
 pub(crate) mod digest;
 pub(crate) mod dump;
 pub(crate) mod inspect;
-pub(crate) mod session_report;

@@ -1,4 +1,4 @@
-//! Watched paths that have no znode their watches could hang on.
+//! Watched paths that have no znode.
 
 use hashbrown::HashTable;
 use slab::Slab;

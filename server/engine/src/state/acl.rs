@@ -1,31 +1,29 @@
-//! Access lists: stored once however many znodes share them, and checked for sense.
+//! Access lists: stored once however many znodes share them, validated, and evaluated.
 //!
-//! What a list grants is decided in `permission.rs`.
-//!
-//! Source: `docs/zookeeper-protocol.md` sections 9.2 and 9.5.
+//! Source: `docs/zookeeper-protocol.md` sections 9.2 to 9.5 and 9.9; ZooKeeper's `fixupACL` and
+//! `checkACL`.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use hashbrown::HashTable;
-use minikeeper_protocol::{Acl, AclList, AclRef, ErrorCode, Ustring};
+use minikeeper_protocol::{Acl, AclList, AclRef, ErrorCode, Perms, Ustring};
 use slab::Slab;
 
 use crate::{
-    auth::{
-        digest_and_ip as identity,
-        identities::{Identities, Scheme},
-        sasl, x509,
-    },
+    auth::{ip, sasl, x509},
     hashing::TableHasher,
     input::Settings,
-    state::keys::AclId,
+    state::{
+        identities::{Identities, IdentityTable, Scheme},
+        keys::{AclId, IdentitiesId},
+    },
     work,
 };
 
 #[derive(Clone, Debug)]
 pub(crate) struct AclTable {
-    lists: Slab<Shared>,
+    lists: Slab<SharedList>,
     /// By content; never iterated.
     index: HashTable<AclId>,
     hasher: TableHasher,
@@ -58,7 +56,7 @@ impl Schemes {
 }
 
 #[derive(Clone, Debug)]
-struct Shared {
+struct SharedList {
     list: AclList,
     /// How many znodes and undo entries refer to it; not counted for the two built-in lists.
     users: usize,
@@ -87,7 +85,7 @@ impl AclTable {
     fn add(&mut self, list: AclList) -> AclId {
         let hash = self.hash(&list);
         self.bytes += counted_bytes(&list);
-        let key = self.lists.insert(Shared { list, users: 1 });
+        let key = self.lists.insert(SharedList { list, users: 1 });
         let id = AclId(u32::try_from(key).expect("there are fewer lists than znodes"));
         let (lists, hasher) = (&self.lists, &self.hasher);
         self.index.insert_unique(hash, id, |id| {
@@ -197,11 +195,11 @@ pub(crate) enum Refusal {
 ///
 /// Takes time and memory in proportion to the list that was sent, and to `entries_max`.
 ///
-/// Source: `docs/zookeeper-protocol.md` section 9.5, the original's `fixupACL`.
+/// Source: `docs/zookeeper-protocol.md` section 9.5, ZooKeeper's `fixupACL`.
 ///
 /// # Errors
 /// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null
-/// id where one is needed, as the original's internal error answers. Too long is a list of more
+/// id where one is needed, as ZooKeeper's internal error answers. Too long is a list of more
 /// than `entries_max` different entries, or if it has more after `auth` was replaced.
 pub(crate) fn fix_up(
     list: &AclList,
@@ -270,7 +268,7 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// As the original keeps strings: decoded, and encoded again when sent.
+/// As ZooKeeper keeps strings: decoded, and encoded again when sent.
 fn as_stored(list: &AclList) -> Cow<'_, AclList> {
     let is_ascii = |text: Option<&[u8]>| text.is_none_or(<[u8]>::is_ascii);
     let mut entries = list.entries_in_place();
@@ -341,7 +339,7 @@ fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, 
         b"digest" if schemes.digest => is_digest_id(&id()?),
         b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
         b"x509" if schemes.x509 => x509::is_name(&id()?),
-        b"ip" => identity::is_ip_id(&id()?),
+        b"ip" => ip::is_ip_id(&id()?),
         b"key" => schemes.key,
         _ => false,
     })
@@ -350,6 +348,86 @@ fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, 
 /// Split at colons, trailing empty parts dropped, exactly two parts are left.
 fn is_digest_id(id: &str) -> bool {
     id.trim_end_matches(':').split(':').count() == 2
+}
+
+/// Whether the list grants one of the wanted permissions to one of the identities.
+#[inline]
+pub(crate) fn allows(
+    acls: &AclTable,
+    identities: &IdentityTable,
+    who: IdentitiesId,
+    acl: AclId,
+    wanted: Perms,
+) -> bool {
+    // Nearly every znode is open to everybody, and that is all that stands in the hot path.
+    acl == AclId::WORLD_ALL || looked_up(acls, identities.get(who), acl, wanted)
+}
+
+#[inline(never)]
+fn looked_up(acls: &AclTable, who: &Identities, acl: AclId, wanted: Perms) -> bool {
+    let list = acls.get(acl);
+    !acls.is_enforced()
+        || who.is_super()
+        || list
+            .entries_in_place()
+            .any(|entry| entry.perms.0 & wanted.0 != 0 && is_meant(&entry, who))
+        || list.is_empty()
+}
+
+/// Whether an entry is about one of the identities.
+///
+/// Takes a number of steps that grows with the logarithm of how many identities there are.
+fn is_meant(entry: &AclRef<'_>, who: &Identities) -> bool {
+    work::visit();
+    let (Some(scheme), Some(id)) = (entry.scheme, entry.id) else {
+        return false;
+    };
+    match scheme {
+        b"world" => id == b"anyone",
+        b"digest" => who.has(Scheme::Digest, id),
+        b"sasl" => who.has(Scheme::Sasl, id) || who.has(Scheme::Sasl, b"super"),
+        b"x509" => who.has(Scheme::X509, id),
+        b"key" => who.has(Scheme::Key, id),
+        b"ip" => ip::ip_matches(&String::from_utf8_lossy(id), who.address),
+        _ => false,
+    }
+}
+
+/// The list as someone without ADMIN sees it: of digest identities the name only.
+pub(crate) fn masked(list: &AclList) -> AclList {
+    let mask = |mut entry: Acl| {
+        if entry
+            .scheme
+            .as_ref()
+            .is_some_and(|scheme| scheme == "digest")
+            && let Some(id) = &entry.id
+        {
+            entry.id = Some(without_secrets(&id.to_str_lossy()).into());
+        }
+        entry
+    };
+    AclList::new(&list.entries().map(mask).collect::<Vec<_>>())
+}
+
+/// Replaces what follows a colon by an x, up to the end of the line: ZooKeeper's pattern `:.*`
+/// does not match across lines.
+fn without_secrets(id: &str) -> String {
+    let mut out = String::new();
+    let mut is_secret = false;
+    for c in id.chars() {
+        let ends_line = matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        if ends_line {
+            is_secret = false;
+        }
+        if !is_secret {
+            out.push(c);
+        }
+        if c == ':' && !is_secret {
+            is_secret = true;
+            out.push('x');
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -369,7 +447,7 @@ mod tests {
     }
 
     fn list(scheme: &str, id: &str) -> AclList {
-        let perms = minikeeper_protocol::Perms::ALL;
+        let perms = Perms::ALL;
         AclList::new(&[Acl {
             perms,
             scheme: Some(scheme.into()),
@@ -438,7 +516,7 @@ mod tests {
             (Scheme::X509, "CN=bob"),
         ] {
             let id = id.into();
-            who.add(crate::auth::identities::Identity { scheme, id });
+            who.add(crate::state::identities::Identity { scheme, id });
         }
         let fixed = fix_up(&list("auth", "ignored"), &table(ALL_SCHEMES), &who, 9).unwrap();
         let expected: Vec<_> = [("digest", "a:1"), ("sasl", "bob"), ("x509", "CN=bob")]
@@ -470,5 +548,13 @@ mod tests {
         table.release(first);
         assert_eq!(table.users().count(), 0);
         assert!(table.index.len() == 2);
+    }
+
+    #[test]
+    fn mask_keeps_the_name_alone() {
+        // `docs/zookeeper-protocol.md` section 9.9; the second case is what Java's pattern leaves.
+        for (id, masked) in [("bob:hash", "bob:x"), ("bob:ab\ncd", "bob:x\ncd")] {
+            assert_eq!(without_secrets(id), masked);
+        }
     }
 }

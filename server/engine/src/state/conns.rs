@@ -1,6 +1,6 @@
-//! What the engine knows of each connection: its session and who is at its other end.
+//! Connections: the session and the identities of each, in eight bytes.
 //!
-//! Eight bytes each; the watches of a connection are in `watches.rs`.
+//! The watches of a connection are in `watches.rs`.
 
 use crate::{
     input::ConnId,

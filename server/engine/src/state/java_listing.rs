@@ -6,7 +6,7 @@
 //! than eight names at one place become a tree in Java, whose order is not followed here: it takes
 //! names chosen for their hashes.
 //!
-//! Source: the original's `DataNode.addChild`; OpenJDK 17's `HashMap`; compared with it in the tests.
+//! Source: ZooKeeper's `DataNode.addChild`; OpenJDK 17's `HashMap`; compared with it in the tests.
 
 use crate::state::{keys::ZnodeId, tree::Tree};
 

@@ -1,5 +1,5 @@
-//! The handles by which the tables refer to each other: places in arenas, stable while the thing
-//! lives, used again afterwards.
+//! Handles by which the tables refer to each other: indexes into arenas. A handle is stable while
+//! its thing lives, and is reused afterwards.
 
 /// The place of a znode in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

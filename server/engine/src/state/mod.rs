@@ -1,20 +1,34 @@
-//! The whole state, and the changes it can see. Each change is made whole here: tree, owner,
-//! watches' places and undo list; what is allowed and who is told is decided in `ops`.
+//! The whole state of a server, and every change it can undergo.
+//!
+//! [`State`] owns one table per kind of thing. A method that changes one of them keeps the others
+//! consistent with it: [`State::delete`], for example, updates the tree, the owner's ephemerals,
+//! the places of watches, quotas and the undo list. Which changes are allowed, and who gets an
+//! event, is decided in `ops`.
+//!
+//! | file | table |
+//! | --- | --- |
+//! | [`tree`], [`znode`], [`java_listing`] | znodes by path; one znode; the order in which Java
+//! lists children |
+//! | [`watches`], [`absent_paths`] | watches by connection and path; watched paths without a znode
+//! |
+//! | [`sessions`], [`expiry_queue`] | sessions by id; sessions by deadline |
+//! | [`acl`] | access lists, each stored once; what they grant |
+//! | [`conns`], [`identities`] | connections by number; their identities, each set stored once |
+//! | [`quota`] | quotas and the usage counted against them |
+//! | [`undo`] | changes to take back when a multi fails or a caller returns to a mark |
+//! | [`keys`] | the handles by which tables refer to each other |
 
 pub(crate) mod absent_paths;
 pub(crate) mod acl;
 pub(crate) mod conns;
-pub(crate) mod expiry_wheel;
-pub(crate) mod fork;
+pub(crate) mod expiry_queue;
+pub(crate) mod identities;
 pub(crate) mod java_listing;
 pub(crate) mod keys;
-pub(crate) mod permission;
 pub(crate) mod quota;
-pub(crate) mod rewinding;
 pub(crate) mod sessions;
 pub(crate) mod tree;
 pub(crate) mod undo;
-pub(crate) mod watch_modes;
 pub(crate) mod watches;
 pub(crate) mod znode;
 
@@ -24,22 +38,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use minikeeper_protocol::{AclList, ErrorCode, Perms, ReplyHeader, SessionId, WatcherType, Zxid};
 
 use crate::{
-    auth::{
-        identities::{IDS_BYTES_MAX, Identities, Identity, IdentityTable},
-        sasl::Exchange,
-    },
+    auth::sasl::Exchange,
     effects::Limit,
     input::{ConnId, Now, Settings},
     state::{
         acl::{AclTable, Refusal, Schemes},
         conns::{Conn, Conns},
+        identities::{IDS_BYTES_MAX, Identities, Identity, IdentityTable},
         keys::{AclId, IdentitiesId, SessionKey, WatchId, ZnodeId},
         quota::{Growth, Quotas},
         sessions::Sessions,
         tree::{QUOTA, Tree},
         undo::{Before, Undo, UndoList},
-        watch_modes::{Modes, Registration, Table},
-        watches::Watches,
+        watches::{Modes, Place, Registration, Table, Watches},
         znode::{Owner, Znode},
     },
 };
@@ -64,7 +75,7 @@ pub(crate) struct State {
     /// Whether something has become due earlier than before.
     pub(crate) deadline_moved: bool,
     /// Containers of the current multi that were asked for as ephemerals: to the multi's later
-    /// operations the original shows them as such.
+    /// operations ZooKeeper shows them as such.
     pub(crate) looks_ephemeral: Vec<ZnodeId>,
     /// What has changed since the running multi began, and since marks were set.
     pub(crate) undo: UndoList,
@@ -258,7 +269,7 @@ impl State {
         wanted: Perms,
     ) -> Result<(), ErrorCode> {
         let acl = self.tree[id].acl;
-        permission::allows(&self.acls, &self.identities, caller.identities, acl, wanted)
+        acl::allows(&self.acls, &self.identities, caller.identities, acl, wanted)
             .then_some(())
             .ok_or(ErrorCode::NoAuth)
     }
@@ -337,7 +348,7 @@ impl State {
     /// # Errors
     /// MARSHALLINGERROR, with which ZooKeeper answers whatever it fails to make a reply of.
     #[inline]
-    pub(crate) fn may_reply(&mut self, body_bytes: usize) -> Result<(), ErrorCode> {
+    pub(crate) fn check_reply_bytes(&mut self, body_bytes: usize) -> Result<(), ErrorCode> {
         if body_bytes.saturating_add(ReplyHeader::BYTES) > self.settings.reply_bytes_max {
             self.limit_hit = Some(Limit::ReplyBytes);
             return Err(ErrorCode::MarshallingError);
@@ -348,7 +359,7 @@ impl State {
     // Watches.
 
     /// Registers a watch, unless there are too many.
-    pub(crate) fn leave_watch(
+    pub(crate) fn register_watch(
         &mut self,
         conn: ConnId,
         path: &[u8],
@@ -460,7 +471,7 @@ impl State {
         let znode = Znode::new(path, data, owner, acl, zxid, now.wall_ms);
         let id = self.tree.insert(znode, parent);
         let family = self.tree[parent].family_mut();
-        // The counter sticks at its maximum, and then the parent's pzxid does too: the original
+        // The counter sticks at its maximum, and then the parent's pzxid does too: ZooKeeper
         // takes over both only together with a larger counter (`docs/zookeeper-protocol.md` section
         // 11).
         if family.created_children < i32::MAX {
@@ -584,6 +595,89 @@ impl State {
             pzxid: parent.pzxid(),
             created_children: parent.created_children(),
             table_bits: parent.family.as_ref().map(|family| family.table_bits),
+        }
+    }
+}
+
+impl State {
+    /// Znodes, quotas and sessions; nobody is connected, so nobody watches.
+    pub(crate) fn fork(&self, next_session_id: SessionId) -> Self {
+        let mut tree = self.tree.clone();
+        for (_, watch, _) in self.watches.iter(&self.tree) {
+            if let Place::Znode(id) = watch.place {
+                tree[id].watched = WatchId::NONE;
+            }
+        }
+        let mut acls = self.acls.clone();
+        for acl in self.undo.acls() {
+            acls.release(acl);
+        }
+        let mut sessions = self.sessions.clone();
+        sessions.part_all();
+        sessions.next_id = next_session_id;
+        Self {
+            settings: self.settings.clone(),
+            zxid: self.zxid,
+            tree,
+            sessions,
+            watches: Watches::new(self.settings.hash_seed),
+            acls,
+            identities: IdentityTable::new(self.settings.hash_seed),
+            conns: Conns::default(),
+            quotas: self.quotas.clone(),
+            collectables: self.collectables.clone(),
+            cleanup_ms: self.cleanup_ms,
+            deadline_moved: true,
+            looks_ephemeral: Vec::new(),
+            undo: UndoList::default(),
+            limit_hit: None,
+            exchanges: BTreeMap::new(),
+            nonces: self.nonces,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Forgets connections, and gives every session its first timeout, from now on.
+    pub(crate) fn start_anew(&mut self, now: Now) {
+        self.forget_marks();
+        let conns: Vec<_> = self.conns.iter().map(|(conn, _)| conn).collect();
+        for conn in conns {
+            self.detach(conn);
+        }
+        self.exchanges.clear();
+        let sessions: Vec<_> = self.sessions.iter().map(|(key, _)| key).collect();
+        for key in sessions {
+            let timeout_ms = self.sessions[key].opened_timeout_ms;
+            self.sessions.resume(key, now, timeout_ms);
+            let session = &mut self.sessions[key];
+            session.had_ephemerals = !session.ephemerals.is_empty();
+        }
+        self.cleanup_ms = None;
+        self.schedule_cleanup(now);
+        self.deadline_moved = true;
+    }
+
+    /// Ends every session, oldest first, all under one zxid.
+    pub(crate) fn end_all_sessions(&mut self) {
+        self.forget_marks();
+        let zxid = self.next_zxid();
+        let mut sessions: Vec<(SessionId, SessionKey)> = self
+            .sessions
+            .iter()
+            .map(|(key, session)| (session.id, key))
+            .collect();
+        sessions.sort_unstable_by_key(|(id, _)| *id);
+        for (_, key) in sessions {
+            if let Some(conn) = self.sessions[key].conn {
+                self.detach(conn);
+            }
+            for (_, id) in std::mem::take(&mut self.sessions[key].ephemerals) {
+                let acl = self.delete(id, zxid);
+                self.forget_acl(acl);
+            }
+            self.sessions.close(key);
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts in
 //! `zookeeper_stats` beside it. Only the deepest quota above a path counts.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 16; the original's `Quotas`, `StatsTrack`,
-//! `DataTree`, `checkQuota`.
+//! Source: `docs/zookeeper-protocol.md` section 16; ZooKeeper's `Quotas`, `StatsTrack`, `DataTree`,
+//! `checkQuota`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ const STATS: &[u8] = b"zookeeper_stats";
 pub(crate) struct Quotas {
     limited: BTreeSet<Box<[u8]>>,
     /// While a multi runs, what the quotas that it has changed were when it began, `None` for
-    /// those that were off: the original checks each of its operations before it has applied any.
+    /// those that were off: ZooKeeper checks each of its operations before it has applied any.
     before: Option<BTreeMap<Box<[u8]>, Option<Quota>>>,
 }
 
@@ -118,7 +118,7 @@ impl Quotas {
 
     /// What they come to below each child of the root, as far as there is room.
     ///
-    /// Source: the original's `QuotaMetricsUtils`.
+    /// Source: ZooKeeper's `QuotaMetricsUtils`.
     pub(crate) fn totals(&self, tree: &Tree, room: Room) -> BTreeMap<String, QuotaTotals> {
         let mut totals: BTreeMap<String, QuotaTotals> = BTreeMap::new();
         let mut bytes = 0;
@@ -190,7 +190,7 @@ impl Quotas {
     ///
     /// # Errors
     /// QUOTAEXCEEDED when it does not; MARSHALLINGERROR when a quota's znode makes no sense, as
-    /// the original's internal error answers.
+    /// ZooKeeper's internal error answers.
     pub(crate) fn check(&self, tree: &Tree, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
         let quota = ancestors(path).find_map(|subject| {
             let kept = self.before.as_ref().and_then(|before| before.get(subject));
@@ -261,7 +261,7 @@ impl Quotas {
         self.grow(tree, undo, path, growth);
     }
 
-    /// Finds the quotas of a tree that was saved, and counts anew as the original does at its start.
+    /// Finds the quotas of a tree that was saved, and counts anew as ZooKeeper does at its start.
     pub(crate) fn restore(&mut self, tree: &mut Tree) {
         for (_, znode) in tree.iter() {
             if let Role::Limits(subject) = Role::of(znode.path()) {
@@ -290,7 +290,7 @@ impl Quotas {
         };
         self.keep_quota(tree, subject);
         let stats = [QUOTA, subject, b"/", STATS].concat();
-        // What makes no sense is left alone; the original would stop over it.
+        // What makes no sense is left alone; ZooKeeper would stop over it.
         if let Some(id) = tree.find(&stats)
             && let Some(data) = tree[id].data()
             && let Ok(mut track) = Track::parse(data)
@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_the_originals() {
+    fn text_is_zookeepers() {
         // `docs/zookeeper-protocol.md` section 16, rule 2.
         for (text, printed) in [
             ("count=4,bytes=5", "count=4,bytes=5"),

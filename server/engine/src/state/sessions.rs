@@ -1,4 +1,4 @@
-//! The session table: who is alive, over which connection, owning which ephemerals.
+//! The session table: id, timeout, connection and ephemerals of each live session.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6 and 14.
 
@@ -12,7 +12,7 @@ use crate::{
     hashing::TableHasher,
     input::{ConnId, Now},
     state::{
-        expiry_wheel::ExpiryWheel,
+        expiry_queue::ExpiryQueue,
         keys::{SessionKey, ZnodeId},
     },
 };
@@ -38,7 +38,7 @@ pub(crate) struct Sessions {
     /// By id; never iterated.
     index: HashTable<SessionKey>,
     hasher: TableHasher,
-    wheel: ExpiryWheel,
+    expiry: ExpiryQueue,
     /// The id of the next session that is opened.
     pub(crate) next_id: SessionId,
     /// The session touched last and when, since a batch touches one many times at once.
@@ -65,7 +65,7 @@ impl Sessions {
             table: Slab::new(),
             index: HashTable::new(),
             hasher: TableHasher::new(hash_seed, b"sessions"),
-            wheel: ExpiryWheel::new(tick_ms),
+            expiry: ExpiryQueue::new(tick_ms),
             next_id: first_id,
             touched: (SessionKey::NONE, 0),
         }
@@ -135,7 +135,7 @@ impl Sessions {
         self.index.insert_unique(hasher.hash_one(id), key, |key| {
             hasher.hash_one(table[key.0 as usize].id)
         });
-        self.wheel.insert(key, elapsed_ms, timeout_ms);
+        self.expiry.insert(key, elapsed_ms, timeout_ms);
         key
     }
 
@@ -158,13 +158,13 @@ impl Sessions {
     fn move_deadline(&mut self, key: SessionKey, now: Now) {
         self.touched = (key, now.elapsed_ms);
         let timeout_ms = self[key].timeout_ms;
-        self.wheel.touch(key, now.elapsed_ms, timeout_ms);
+        self.expiry.touch(key, now.elapsed_ms, timeout_ms);
     }
 
     /// Forgets a session. Its ephemerals are the caller's to delete first.
     pub(crate) fn close(&mut self, key: SessionKey) -> Session {
         self.touched = (SessionKey::NONE, 0);
-        self.wheel.remove(key);
+        self.expiry.remove(key);
         let id = self[key].id;
         self.index
             .find_entry(self.hasher.hash_one(id), |other| *other == key)
@@ -181,21 +181,21 @@ impl Sessions {
     }
 
     pub(crate) fn first_due(&mut self, now: Now) -> Option<SessionKey> {
-        self.wheel.first_due(now.elapsed_ms)
+        self.expiry.first_due(now.elapsed_ms)
     }
 
     /// When to look for sessions that are due; that there is none then is possible.
     pub(crate) fn look_ms(&self) -> Option<u64> {
-        self.wheel.first_bucket_ms()
+        self.expiry.first_bucket_ms()
     }
 
     /// When the first session is due.
     pub(crate) fn next_deadline_ms(&mut self) -> Option<u64> {
-        self.wheel.next_deadline_ms()
+        self.expiry.next_deadline_ms()
     }
 
     pub(crate) fn deadline_ms(&self, key: SessionKey) -> u64 {
-        self.wheel.deadline_ms(key)
+        self.expiry.deadline_ms(key)
     }
 
     /// Every session, in the order of the table.
@@ -208,16 +208,16 @@ impl Sessions {
         })
     }
 
-    pub(crate) const fn wheel(&self) -> &ExpiryWheel {
-        &self.wheel
+    pub(crate) const fn expiry(&self) -> &ExpiryQueue {
+        &self.expiry
     }
 }
 
 /// The password of a session: a fixed function of its id, so that nothing has to be stored and
-/// a session imported from the original keeps working.
+/// a session imported from ZooKeeper keeps working.
 ///
-/// Source: `docs/zookeeper-protocol.md` section 6.7, the original's `java.util.Random` seeded with
-/// the id.
+/// Source: `docs/zookeeper-protocol.md` section 6.7, ZooKeeper's `java.util.Random` seeded with the
+/// id.
 pub(crate) fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;

@@ -31,7 +31,7 @@ pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     arena: Slab<Znode>,
-    /// Whether children are listed in the order of the original.
+    /// Whether children are listed in the order of ZooKeeper.
     pub(crate) java_listing_order: bool,
     /// By path; never iterated, so its order reaches no output.
     index: HashTable<ZnodeId>,
@@ -237,11 +237,11 @@ impl Tree {
     }
 
     /// The children, in the order of a listing.
-    pub(crate) fn listing(&self, parent: ZnodeId) -> Listing<'_> {
+    pub(crate) fn listing(&self, parent: ZnodeId) -> ChildListing<'_> {
         if self.java_listing_order {
-            Listing::Java(java_listing::listed(self, parent).into_iter())
+            ChildListing::Java(java_listing::listed(self, parent).into_iter())
         } else {
-            Listing::Created(self.children(parent))
+            ChildListing::Created(self.children(parent))
         }
     }
 
@@ -296,14 +296,14 @@ impl Iterator for Children<'_> {
 impl ExactSizeIterator for Children<'_> {}
 
 /// Walks the children of a znode in the order of a listing.
-pub(crate) enum Listing<'a> {
+pub(crate) enum ChildListing<'a> {
     /// That of their creation.
     Created(Children<'a>),
-    /// That of the original.
+    /// That of ZooKeeper.
     Java(std::vec::IntoIter<ZnodeId>),
 }
 
-impl Iterator for Listing<'_> {
+impl Iterator for ChildListing<'_> {
     type Item = ZnodeId;
 
     fn next(&mut self) -> Option<ZnodeId> {
@@ -321,4 +321,4 @@ impl Iterator for Listing<'_> {
     }
 }
 
-impl ExactSizeIterator for Listing<'_> {}
+impl ExactSizeIterator for ChildListing<'_> {}

@@ -1,14 +1,12 @@
-//! Watches: who wants to hear about which path, and who hears what when it changes.
+//! Watches: which connection watches which path, in which modes.
 //!
 //! A watch is one record for one connection and one path, with the modes it was registered in
 //! for the data table and for the child table. The records of a path form a ring in the order of
-//! registration; the ring hangs on the znode if there is one, and on an entry of `absent`
-//! otherwise. So firing costs nothing on a path nobody watches, and a watch on an existing znode
-//! does not store the path again.
+//! registration. The znode holds the head of the ring; without a znode, the path's entry in
+//! [`AbsentPaths`] does. So firing costs nothing on a path without watches, and a watch on an
+//! existing znode does not store the path again.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 12; the original's `DataTree`, `WatchManager`.
-
-mod lists;
+//! Source: `docs/zookeeper-protocol.md` section 12; ZooKeeper's `DataTree`, `WatchManager`.
 
 use hashbrown::HashTable;
 use minikeeper_protocol::WatcherType;
@@ -21,7 +19,6 @@ use crate::{
         absent_paths::AbsentPaths,
         keys::{WatchId, ZnodeId},
         tree::Tree,
-        watch_modes::{Modes, Registration, Table},
     },
 };
 
@@ -419,7 +416,7 @@ impl Watches {
         );
         let removed = data != watch.data || child != watch.child;
         self.narrow(tree, id, data, child);
-        // As the original: its last watch taken back, a connection no longer counts as watching.
+        // As ZooKeeper: its last watch taken back, a connection no longer counts as watching.
         let watcher = self.watcher_mut(conn);
         watcher.had_data &= watcher.head != WatchId::NONE;
         removed
@@ -468,5 +465,187 @@ impl Watches {
             Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),
             Table::Child => self.narrow(tree, id, data, child.without(Modes::STANDARD)),
         }
+    }
+}
+
+impl Watches {
+    /// Every watch with its number and path.
+    pub(crate) fn iter<'a>(
+        &'a self,
+        tree: &'a Tree,
+    ) -> impl Iterator<Item = (WatchId, &'a Watch, &'a [u8])> {
+        self.arena.iter().map(|(key, watch)| {
+            let id = WatchId(u32::try_from(key).expect("ids are made from u32"));
+            (id, watch, self.path(tree, watch.place))
+        })
+    }
+
+    pub(crate) fn path<'a>(&'a self, tree: &'a Tree, place: Place) -> &'a [u8] {
+        match place {
+            Place::Znode(id) => tree[id].path(),
+            Place::Absent(key) => self.absent.path(key),
+        }
+    }
+
+    /// Walks the ring at a place; `None` if it does not come back to its head.
+    pub(crate) fn ring(&self, tree: &Tree, place: Place) -> Option<Vec<WatchId>> {
+        let head = self.head(tree, place);
+        let mut ring = Vec::new();
+        let mut id = head;
+        while id != WatchId::NONE {
+            if ring.len() > self.arena.len() || self.at(id).place != place {
+                return None;
+            }
+            ring.push(id);
+            let next = self.at(id).path_next;
+            if self.at(next).path_prev != id {
+                return None;
+            }
+            id = if next == head { WatchId::NONE } else { next };
+        }
+        Some(ring)
+    }
+
+    /// The watches of a connection, newest first.
+    pub(crate) fn conn_watches(&self, conn: ConnId) -> impl Iterator<Item = WatchId> {
+        let mut id = match self.watchers.get(conn.0 as usize) {
+            Some(watcher) => watcher.head,
+            None => WatchId::NONE,
+        };
+        std::iter::from_fn(move || {
+            let this = (id != WatchId::NONE).then_some(id)?;
+            id = self.at(this).conn_next;
+            Some(this)
+        })
+        // More only if the links are broken, which the check of the whole state then sees.
+        .take(self.arena.len() + 1)
+    }
+
+    /// The paths without a znode that are watched, with the places of their rings.
+    pub(crate) fn absent_paths(&self) -> impl Iterator<Item = (Place, &[u8])> {
+        self.absent
+            .iter()
+            .map(|(key, path)| (Place::Absent(key), path))
+    }
+
+    /// Connections that hold a data watch or held one, in their order.
+    pub(crate) fn data_watchers(&self) -> impl Iterator<Item = ConnId> {
+        let had = |(conn, watcher): (usize, &Watcher)| watcher.had_data.then_some(conn);
+        let conns = self.watchers.iter().enumerate().filter_map(had);
+        conns.map(|conn| ConnId(u32::try_from(conn).expect("made from u32")))
+    }
+
+    pub(crate) const fn in_both(&self) -> usize {
+        self.in_both
+    }
+
+    pub(crate) fn index_len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(crate) const fn recursive(&self) -> usize {
+        self.recursive
+    }
+}
+
+/// How a watch was registered: a set of bits, for one path may be watched in several ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Modes(u8);
+
+impl Modes {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const STANDARD: Self = Self(1);
+    pub(crate) const PERSISTENT: Self = Self(2);
+    pub(crate) const RECURSIVE: Self = Self(4);
+
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The two tables a watch can be in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Table {
+    /// Set by reading data and asking for existence.
+    Data,
+    /// Set by listing children.
+    Child,
+}
+
+/// The modes a request registers, in each of the two tables. Source: `docs/zookeeper-protocol.md`
+/// section 12.1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registration {
+    pub(crate) data: Modes,
+    pub(crate) child: Modes,
+}
+
+impl Registration {
+    /// getData and exists.
+    pub(crate) const DATA: Self = Self {
+        data: Modes::STANDARD,
+        child: Modes::NONE,
+    };
+    /// getChildren.
+    pub(crate) const CHILD: Self = Self {
+        data: Modes::NONE,
+        child: Modes::STANDARD,
+    };
+    /// addWatch, persistent.
+    pub(crate) const PERSISTENT: Self = Self {
+        data: Modes::PERSISTENT,
+        child: Modes::PERSISTENT,
+    };
+    /// addWatch, persistent recursive.
+    pub(crate) const RECURSIVE: Self = Self {
+        data: Modes::RECURSIVE,
+        child: Modes::NONE,
+    };
+
+    /// What removeWatches takes away. Source: `docs/zookeeper-protocol.md` section 12.7.
+    pub(crate) const fn of_type(kind: WatcherType) -> Self {
+        match kind {
+            WatcherType::Children => Self::CHILD,
+            WatcherType::Data => Self::DATA,
+            WatcherType::Persistent => Self::PERSISTENT,
+            WatcherType::PersistentRecursive => Self::RECURSIVE,
+            WatcherType::Any => Self {
+                data: Modes(7),
+                child: Modes(7),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Modes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_empty() {
+            return f.write_str("-");
+        }
+        let names = [
+            (Self::STANDARD, "one-shot"),
+            (Self::PERSISTENT, "persistent"),
+            (Self::RECURSIVE, "recursive"),
+        ];
+        let mut separator = "";
+        for (mode, name) in names {
+            if self.has(mode) {
+                write!(f, "{separator}{name}")?;
+                separator = "+";
+            }
+        }
+        Ok(())
     }
 }

@@ -21,9 +21,9 @@ pub(crate) const TTL_MS_MAX: i64 = (1 << 40) - 1;
 /// What an owner begins with that is a time to live.
 const TTL_MARK: i64 = 0xff << 56;
 
-/// How long a znode lives, in the form the original stores it.
+/// How long a znode lives, in the form ZooKeeper stores it.
 ///
-/// Source: `docs/zookeeper-protocol.md` section 5.6, the original's `EphemeralType`.
+/// Source: `docs/zookeeper-protocol.md` section 5.6, ZooKeeper's `EphemeralType`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owner(pub(crate) i64);
 

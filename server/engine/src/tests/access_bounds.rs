@@ -287,10 +287,8 @@ fn entries_keep_their_order_without_their_duplicates() {
         .entries()
         .map(|entry| entry.id.unwrap().to_str_lossy().into_owned())
         .collect();
-    let bob = crate::auth::digest_and_ip::digest_identity(
-        b"bob:secret",
-        crate::DigestAlgorithm::default(),
-    );
+    let bob =
+        crate::auth::digest::digest_identity(b"bob:secret", crate::DigestAlgorithm::default());
     assert_eq!(ids, ["c:x", "a:x", "b:x", &bob, &bob]);
 }
 

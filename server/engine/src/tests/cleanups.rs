@@ -125,7 +125,7 @@ fn leap(engine: &mut Engine, from_ms: u64, until_ms: u64, deeds: &mut Deeds) -> 
     loop {
         let next_ms = engine.next_deadline_ms(at(now_ms));
         let to_ms = next_ms.filter(|next_ms| *next_ms <= until_ms);
-        engine.skip_idle_looks(at(now_ms), to_ms.unwrap_or(until_ms));
+        engine.skip_idle_cleanups(at(now_ms), to_ms.unwrap_or(until_ms));
         let Some(next_ms) = to_ms else {
             return steps;
         };

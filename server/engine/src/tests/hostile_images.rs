@@ -1,5 +1,5 @@
-//! Rule: a state that is put together from any records and changes is refused, or it is sound and can
-//! be served: what was saved may come from anywhere.
+//! Rule: a state that is put together from any records and changes is refused, or it is sound and
+//! can be served: what was saved may come from anywhere.
 //!
 //! Method: small states with random fields, each of which goes through everything a server does.
 //! `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_IMAGE_VARIANTS` sets how many are tried.
@@ -222,7 +222,8 @@ fn at(ms: u64) -> Now {
     }
 }
 
-/// Everything a server does to a state: changes of each kind, the ends of sessions, clean-up, saving.
+/// Everything a server does to a state: changes of each kind, the ends of sessions, clean-up,
+/// saving.
 fn serve(engine: &mut Engine, random: &mut Random) {
     let image = engine.image();
     let mut again = Restoration::new(engine.settings().clone());

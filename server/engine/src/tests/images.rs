@@ -100,7 +100,7 @@ fn counters_owners_and_lists_come_back() {
     assert_eq!(seen.reply.unwrap().zxid.0, first.zxid().0 + 2);
 }
 
-/// The timeout a session was opened with is what the original saves: `docs/zookeeper-protocol.md`
+/// The timeout a session was opened with is what ZooKeeper saves: `docs/zookeeper-protocol.md`
 /// section 6.4.
 #[test]
 fn restored_session_has_its_first_timeout_before_it() {
@@ -190,7 +190,8 @@ fn root_with_an_owner_is_refused() {
     }
 }
 
-/// Without extended types it goes at the start; children that it left behind made the state unsound.
+/// Without extended types it goes at the start; children that it left behind made the state
+/// unsound.
 #[test]
 fn time_to_live_takes_its_children_along_where_there_are_none() {
     let settings = Settings {

@@ -1,4 +1,4 @@
-//! Listings in the order of the original.
+//! Listings in the order of ZooKeeper.
 
 use super::*;
 

@@ -123,8 +123,7 @@ fn hard_limits_refuse() {
 
 #[test]
 fn multi_is_checked_against_what_was_before_it() {
-    // `docs/zookeeper-protocol.md` section 16, rule 6: statistics lag behind requests in flight,
-    // those of one multi too.
+    // `docs/zookeeper-protocol.md` section 16, rule 6: statistics lag behind requests in flight, those of one multi too.
     let mut engine = enforcing();
     outcome(&mut engine, 0, create("/a", CreateMode::Persistent)).unwrap();
     set_quota(&mut engine, "/a", "count=-1,bytes=-1=;countHardLimit=2");

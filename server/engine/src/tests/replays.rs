@@ -98,7 +98,7 @@ fn log_alone_makes_the_state_from_a_fresh_tree() {
     assert_eq!(sessions, [(SessionId(7), 5_000, None)]);
 }
 
-/// Source: the original's `DataTree.createNode` and `setCversionPzxid`.
+/// Source: ZooKeeper's `DataTree.createNode` and `setCversionPzxid`.
 #[test]
 fn znode_that_is_there_already_keeps_its_data_and_takes_the_list() {
     let list = AclList::new(&[Acl {
@@ -190,7 +190,7 @@ fn deleted_znode_takes_what_a_fuzzy_snapshot_has_below_it() {
     assert!(engine.get("/a/b/c").is_none());
 }
 
-/// Source: the original's `DataTree.killSession`: what is told goes, and what is not told too.
+/// Source: ZooKeeper's `DataTree.killSession`: what is told goes, and what is not told too.
 #[test]
 fn session_that_ended_takes_its_ephemerals_told_or_not() {
     for paths in [

@@ -1,0 +1,226 @@
+//! The scheme `digest`: a user name and the hash of name and password.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 9.7.
+
+use core::{fmt, str::FromStr};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use md5::Md5;
+use sha1::{Digest, Sha1};
+use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
+
+use crate::auth::java_text::decode_utf8;
+
+/// The hash of a `digest` identity: those that Java 17 knows, but MD2.
+///
+/// It is read from the names that Java takes, in upper or lower case: `SHA-256`, `SHA256`,
+/// `SHA-512/224`, `SHA3-256`; for SHA-1 `SHA` too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[expect(missing_docs, reason = "each is named by its algorithm")]
+pub enum DigestAlgorithm {
+    Md5,
+    #[default]
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+    Sha512Of224,
+    Sha512Of256,
+    Sha3Of224,
+    Sha3Of256,
+    Sha3Of384,
+    Sha3Of512,
+}
+
+impl DigestAlgorithm {
+    /// Each with the names that Java has for it, the standard one first.
+    const NAMES: [(Self, &[&str]); 12] = [
+        (Self::Md5, &["MD5"]),
+        (Self::Sha1, &["SHA-1", "SHA1", "SHA"]),
+        (Self::Sha224, &["SHA-224", "SHA224"]),
+        (Self::Sha256, &["SHA-256", "SHA256"]),
+        (Self::Sha384, &["SHA-384", "SHA384"]),
+        (Self::Sha512, &["SHA-512", "SHA512"]),
+        (Self::Sha512Of224, &["SHA-512/224", "SHA512/224"]),
+        (Self::Sha512Of256, &["SHA-512/256", "SHA512/256"]),
+        (Self::Sha3Of224, &["SHA3-224"]),
+        (Self::Sha3Of256, &["SHA3-256"]),
+        (Self::Sha3Of384, &["SHA3-384"]),
+        (Self::Sha3Of512, &["SHA3-512"]),
+    ];
+
+    /// The hash, in Base64.
+    fn hash(self, text: &str) -> String {
+        fn encoded<D: Digest>(text: &str) -> String {
+            STANDARD.encode(D::digest(text.as_bytes()))
+        }
+        match self {
+            Self::Md5 => encoded::<Md5>(text),
+            Self::Sha1 => encoded::<Sha1>(text),
+            Self::Sha224 => encoded::<Sha224>(text),
+            Self::Sha256 => encoded::<Sha256>(text),
+            Self::Sha384 => encoded::<Sha384>(text),
+            Self::Sha512 => encoded::<Sha512>(text),
+            Self::Sha512Of224 => encoded::<Sha512_224>(text),
+            Self::Sha512Of256 => encoded::<Sha512_256>(text),
+            Self::Sha3Of224 => encoded::<Sha3_224>(text),
+            Self::Sha3Of256 => encoded::<Sha3_256>(text),
+            Self::Sha3Of384 => encoded::<Sha3_384>(text),
+            Self::Sha3Of512 => encoded::<Sha3_512>(text),
+        }
+    }
+}
+
+/// A name that is none of a [`DigestAlgorithm`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownDigestAlgorithm(String);
+
+impl core::error::Error for UnknownDigestAlgorithm {}
+
+impl fmt::Display for UnknownDigestAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = DigestAlgorithm::NAMES.map(|(_, names)| names[0]).join(", ");
+        write!(
+            f,
+            "digest algorithm {:?} is unknown; there are {names}",
+            self.0
+        )
+    }
+}
+
+impl FromStr for DigestAlgorithm {
+    type Err = UnknownDigestAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDigestAlgorithm> {
+        let found = Self::NAMES.iter().find(|(_, names)| {
+            let mut names = names.iter();
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        });
+        found
+            .map(|(algorithm, _)| *algorithm)
+            .ok_or_else(|| UnknownDigestAlgorithm(name.to_owned()))
+    }
+}
+
+/// The `digest` identity that an auth request's data stands for: the user in front of the first
+/// colon, and the hash of all of it.
+///
+/// There is none for which it fails: data without a colon is a user without a password.
+///
+/// Source: `docs/zookeeper-protocol.md` section 9.7, ZooKeeper's `DigestAuthenticationProvider`.
+pub(crate) fn digest_identity(data: &[u8], algorithm: DigestAlgorithm) -> String {
+    let text = decode_utf8(data);
+    let user = text.split(':').next().unwrap_or_default();
+    format!("{user}:{}", algorithm.hash(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/zookeeper-protocol.md` section 9.7; all have been put to a live 3.9.5.
+    #[test]
+    fn digest_identity_is_user_and_hash_of_all() {
+        for (data, identity) in [
+            (&b"bob:pw"[..], "bob:ikIaKsbtGweaHnb/jKn7OHqbunM="),
+            (b"", ":2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
+            (b"bob", "bob:SBgazSKz7a68ikR4aKfffOYpkgo="),
+            (b":", ":BaefBs8/Z/cm2uaNGKIpD2yaUMk="),
+            (b"bob:", "bob:tK1fpNO1hB0F++FhHpSq0Fa4tv0="),
+            (b"a:b:c", "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0="),
+            (b"\xed\xa0\x80:x", "\u{fffd}:MRJvuUNgOr/X35TrsstivNIZKtg="),
+            (
+                b"b\xffb:\xe2\x82",
+                "b\u{fffd}b:qaIJYgNRp4OPv48Etcdw00FfheA=",
+            ),
+        ] {
+            assert_eq!(digest_identity(data, DigestAlgorithm::Sha1), identity);
+        }
+    }
+
+    /// What ZooKeeper's AuthSHA2Test and AuthSHA3Test expect of SHA-256 and SHA3-256, and what
+    /// OpenJDK 17 gives for the others.
+    #[test]
+    fn digest_identity_has_the_hash_that_is_asked_for() {
+        for (name, identity) in [
+            ("MD5", "super:yzhcGieXAe2NBWh0Znxa3g=="),
+            ("SHA1", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
+            ("SHA-224", "super:opwh3FU/0WUpM+8JAOS98bsQFC+823kv438mIg=="),
+            (
+                "SHA-256",
+                "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=",
+            ),
+            (
+                "SHA-384",
+                "super:FA/2SgoedA21NnGcUl5C1HBsMwuibAPXlAq/FqXTuUQPExUJgxpf8gWeD4eOupjP",
+            ),
+            (
+                "SHA-512",
+                "super:cMAGk13FCMtJkaVQImGEKhjqoGELCiVjYdIhiD8stB1FnIpdGeFvKwAHh5mf4tUYmBR2ZY9181dZ\
+                 TXEHMlkVhg==",
+            ),
+            (
+                "SHA-512/224",
+                "super:Jbob8j2c9tikAuLuqxcIJr3TG4aS6fcELZsiHw==",
+            ),
+            (
+                "SHA-512/256",
+                "super:GV6U44a5U7SXgFZS9GkWgmwq2+im64wGlYXjCHia3mo=",
+            ),
+            ("SHA3-224", "super:774X6Nz1d3BUO6raVFndfjoMF6e1LHrnHVv5IA=="),
+            (
+                "SHA3-256",
+                "super:cRy/KPYuDpW/dtsepniTMpuiuupnWgdU9txltIfv3hA=",
+            ),
+            (
+                "SHA3-384",
+                "super:a3efqz9Fj+qRHgJMpOPAzqpMP86/aPKowwZfSsm/gM+qBf87ZmeQYtueLs53P8Rw",
+            ),
+            (
+                "SHA3-512",
+                "super:AdTSPtJYC1bEo1Z0UG5z1VXkw2AEUReEjF0RV0jap6VKcDva8ZPEO/WxrOy888alfiJyM5cm5BKh\
+                 rI4X/YFcTg==",
+            ),
+        ] {
+            let algorithm = name.parse().unwrap();
+            assert_eq!(
+                digest_identity(b"super:test", algorithm),
+                identity,
+                "{name}"
+            );
+        }
+        for (name, data, identity) in [
+            (
+                "sha256",
+                &b"super:zookeeper"[..],
+                "super:Ie58Fw6KA4ucTEDj23imIltKrXNDxQg8Rwtu0biQFcU=",
+            ),
+            (
+                "sha3-256",
+                b"super:zookeeper",
+                "super:gM3M1QcrKC6b+h4oZ5Ixc4GTVaAsggI+AqkUaF6E1Is=",
+            ),
+            ("sha", b"super:foo", "super:t6lQTvqID/Gl5Or0n4FYE6kKP8w="),
+        ] {
+            let algorithm = name.parse().unwrap();
+            assert_eq!(digest_identity(data, algorithm), identity, "{name}");
+        }
+    }
+
+    /// Names as OpenJDK 17 takes them; MD2 is the one that is left out.
+    #[test]
+    fn digest_algorithm_is_read_as_java_reads_it() {
+        for name in ["SHA", "SHA-1", "Sha1"] {
+            assert_eq!(name.parse(), Ok(DigestAlgorithm::Sha1), "{name}");
+        }
+        for name in [
+            "", "MD2", "SHA3256", "SHA3_256", "SHAKE128", " SHA1", "SHA-2",
+        ] {
+            let error = name.parse::<DigestAlgorithm>().unwrap_err().to_string();
+            assert!(error.starts_with("digest algorithm \""), "{error}");
+            assert!(error.ends_with("SHA3-384, SHA3-512"), "{error}");
+        }
+    }
+}

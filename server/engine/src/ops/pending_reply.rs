@@ -1,0 +1,77 @@
+//! The reply that a request is owed: its connection and its xid.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 7.2.
+
+use minikeeper_protocol::{ErrorCode, ReplyHeader, ReplyRef, Xid, Zxid};
+
+use crate::{
+    effects::{CloseReason, Effects},
+    input::ConnId,
+    state::State,
+};
+
+/// The answer one request is owed.
+pub(crate) struct PendingReply<'a, E> {
+    pub(crate) conn: ConnId,
+    pub(crate) xid: Xid,
+    pub(crate) effects: &'a mut E,
+}
+
+impl<'a, E: Effects> PendingReply<'a, E> {
+    /// The answer to this request of this connection.
+    pub(crate) const fn to(conn: ConnId, xid: Xid, effects: &'a mut E) -> Self {
+        Self { conn, xid, effects }
+    }
+
+    /// Answers with success.
+    pub(crate) fn send(&mut self, zxid: Zxid, body: ReplyRef<'_>) {
+        let header = ReplyHeader {
+            xid: self.xid,
+            zxid,
+            error: None,
+        };
+        self.effects.reply(self.conn, header, body);
+    }
+
+    /// Answers with an error.
+    pub(crate) fn refuse(&mut self, zxid: Zxid, error: ErrorCode) {
+        self.refuse_with(zxid, error, ReplyRef::Empty);
+    }
+
+    /// Answers with an error and, against the custom, a body.
+    pub(crate) fn refuse_with(&mut self, zxid: Zxid, error: ErrorCode, body: ReplyRef<'_>) {
+        let header = ReplyHeader {
+            xid: self.xid,
+            zxid,
+            error: Some(error),
+        };
+        self.effects.reply(self.conn, header, body);
+    }
+
+    /// Answers with nothing but the outcome.
+    pub(crate) fn done(&mut self, zxid: Zxid, outcome: Result<(), ErrorCode>) {
+        match outcome {
+            Ok(()) => self.send(zxid, ReplyRef::Empty),
+            Err(error) => self.refuse(zxid, error),
+        }
+    }
+
+    /// Answers with an error and parts the connection from its session, which lives on: whatever
+    /// the client has sent after is not served.
+    pub(crate) fn refuse_and_close(
+        mut self,
+        state: &mut State,
+        zxid: Zxid,
+        error: ErrorCode,
+        why: CloseReason,
+    ) {
+        self.refuse(zxid, error);
+        self.close(state, why);
+    }
+
+    /// Parts the connection from its session, which lives on.
+    pub(crate) fn close(self, state: &mut State, why: CloseReason) {
+        state.detach(self.conn);
+        self.effects.close(self.conn, why);
+    }
+}
