@@ -1,9 +1,11 @@
 """Parts of the documentation site that `.ci/docs` needs.
 
-docs.py links                   checks the relative links of the Markdown files outside docs/
-docs.py reference PROGRAM DIR   writes the options and verbs of this program as Markdown tables
+docs.py links                   checks what the generator does not: links outside docs/, pages that the navigation lacks
+docs.py reference PROGRAM DIR   writes the options and verbs of this program as Markdown tables, and checks that it has
+                                every option that a page names
 """
 
+import fnmatch
 import json
 import pathlib
 import re
@@ -32,8 +34,15 @@ def links():
             path = file.parent / name if name else file
             if not path.exists() or anchor and anchor not in anchors(path):
                 dangling.append(f"{file}: {target}")
-    if dangling:
-        sys.exit("dangling links:\n  " + "\n  ".join(dangling))
+    config = pathlib.Path("zensical.toml").read_text()
+    pages = [page.relative_to("docs").as_posix() for page in pathlib.Path("docs").rglob("*.md")]
+    dangling += [f"zensical.toml: docs/{page} is not in nav" for page in pages if f'"{page}"' not in config]
+    stop_at(dangling, "dangling links")
+
+
+def stop_at(faults, what):
+    if faults:
+        sys.exit(f"{what}:\n  " + "\n  ".join(faults))
 
 
 def without_code(text):
@@ -52,7 +61,22 @@ def reference(program, folder):
         (out / f"options-{heading.lower()}.md").write_text(table)
     for command in "ctl", "export", "healthcheck":
         (out / f"help-{command}.txt").write_text(help_of(program, command))
-    (out / "verbs.md").write_text(verb_tables(described(program)))
+    description = described(program)
+    (out / "verbs.md").write_text(verb_tables(description))
+    verbs = {verb["operationId"].replace("_", "-") for verb in operations(description)}
+    texts = [help_of(program), *(help_of(program, name) for name in ("export", "healthcheck"))]
+    texts += [help_of(program, "ctl", verb) for verb in sorted(verbs)]
+    check_options(set(re.findall(r"--[a-z0-9][a-z0-9-]*", "\n".join(texts))))
+
+
+def check_options(known):
+    """Every option that a page names as code, `--like-this`, is one of the program's; a final * stands for any ending."""
+    unknown = []
+    for page in sorted(pathlib.Path("docs").rglob("*.md")):
+        for name in re.findall(r"`(--[a-z0-9][a-z0-9*-]*)", without_code(page.read_text())):
+            if not fnmatch.filter(known, name):
+                unknown.append(f"{page}: {name}")
+    stop_at(unknown, "options that the program does not have")
 
 
 def help_of(program, *command):
@@ -101,17 +125,21 @@ def described(program):
 def verb_tables(description):
     """One section a verb: what it does, how it is asked, its arguments."""
     parts = []
+    for verb in operations(description):
+        parts.append(f"### {verb['operationId']}\n\n{verb['summary']}.\n\n`{verb['request']}`\n")
+        arguments = list(arguments_of(verb))
+        if arguments:
+            rows = [row(f"`{name}`", kind, meaning) for name, kind, meaning in arguments]
+            parts.append("\n".join(["| Argument | Type | Meaning |", "| --- | --- | --- |", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def operations(description):
     for path, methods in description["paths"].items():
         # The same verbs again, for another universe.
-        if "{" in path:
-            continue
-        for method, verb in methods.items():
-            parts.append(f"### {verb['operationId']}\n\n{verb['summary']}.\n\n`{method.upper()} {path}`\n")
-            arguments = list(arguments_of(verb))
-            if arguments:
-                rows = [row(f"`{name}`", kind, meaning) for name, kind, meaning in arguments]
-                parts.append("\n".join(["| Argument | Type | Meaning |", "| --- | --- | --- |", *rows]) + "\n")
-    return "\n".join(parts)
+        if "{" not in path:
+            for method, verb in methods.items():
+                yield {**verb, "request": f"{method.upper()} {path}"}
 
 
 def arguments_of(verb):
