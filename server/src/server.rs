@@ -1,12 +1,6 @@
 //! A running server: start, look inside, move time, stop.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    ops::Deref,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use minikeeper_engine::Engine;
 #[cfg(feature = "control")]
@@ -15,15 +9,17 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 #[cfg(feature = "control")]
-use crate::control::{Controls, Handover, own_port};
+use crate::control::{Controls, own_port};
+#[cfg(feature = "control")]
+use crate::net::listener::Spawner;
 use crate::{
     config::{Config, TxnLog},
     data::{DataSource, SaveError, SavedState},
-    net::{reachability::Listeners, socket::SocketTask},
+    net::reachability::Listeners,
     start::{self, StartError},
     tree::Tree,
     turn::{health::Failure, turns::Turns},
-    universe::{Universe, seeding, state::Shared},
+    universe::{Universe, seeding, state::UniverseState},
 };
 
 /// A server that runs until it is dropped or [shut down](Server::shutdown).
@@ -85,16 +81,16 @@ impl Server {
         let mut turns = Turns::new(engine, clock, &config);
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
-        let shared = Arc::new(Shared::root(config, turns));
+        let shared = Arc::new(UniverseState::root(config, turns));
         if let Some(dir) = data_dir {
-            shared.saving.save_to(dir);
+            shared.server.saving.save_to(dir);
         }
         if shared.config.txn_log != TxnLog::Off {
             // A log goes on from what is saved.
             shared.save().await.map_err(StartError::Save)?;
         }
         let zxid = shared.turns.inspect(Engine::zxid);
-        if let Some(log) = shared.saving.log(zxid, &shared.config) {
+        if let Some(log) = shared.server.saving.log(zxid, &shared.config) {
             shared.turns.log_to(log);
         }
         let universe = Universe::root(Arc::clone(&shared));
@@ -103,32 +99,13 @@ impl Server {
         let control = &shared.config.control;
         #[cfg(feature = "control")]
         let controls = (control.is_enabled || control.listen.is_some())
-            .then(|| Controls::new(universe.clone(), own_port::serve))
-            .map(Arc::new);
-        let spawn = {
-            #[cfg(feature = "control")]
-            let controls = controls.clone().filter(|_| control.is_enabled);
-            move |task: SocketTask, peer: IpAddr| {
-                #[cfg(feature = "control")]
-                if let Some(controls) = &controls {
-                    tokio::spawn(Handover::new(task, Arc::clone(controls), peer));
-                    return;
-                }
-                let _ = peer;
-                tokio::spawn(task);
-            }
-        };
-        let serve = {
-            let shared = Arc::clone(&shared);
-            move |listeners: Listeners| listeners.serve(&shared, &spawn)
-        };
-        shared.reachability.set_up(serve(listeners));
-        let its_config = shared.config.clone();
-        shared.reachability.hang(move || {
-            let listeners = Listeners::bind(&mut its_config.clone())?;
-            let serve = serve.clone();
-            Ok(Box::new(move || serve(listeners)))
+            .then(|| Arc::new(Controls::new(universe.clone())));
+        let reachability = &shared.server.reachability;
+        #[cfg(feature = "control")]
+        reachability.set_spawner(Spawner {
+            controls: controls.clone().filter(|_| control.is_enabled),
         });
+        reachability.set_up(listeners.serve(&shared));
         let mut tasks = Vec::new();
         #[cfg(feature = "control")]
         if let (Some(listener), Some(controls)) = (own_port, &controls) {
@@ -205,7 +182,7 @@ impl Server {
     ///
     /// The server goes on and tries again; it is not told again until a save has succeeded.
     pub async fn save_failed(&self) -> SaveError {
-        self.shared.saving.failed().await
+        self.shared.server.saving.failed().await
     }
 
     /// Stops listening, closes every connection, saves the state if there is a
@@ -220,7 +197,7 @@ impl Server {
     /// it is untouched.
     pub async fn stop(&mut self) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
-        self.shared.open_connections.wait_empty().await;
+        self.shared.server.open_connections.wait_empty().await;
         saved
     }
 
@@ -231,7 +208,7 @@ impl Server {
     /// As [`Server::stop`].
     pub async fn stop_within(&mut self, patience: Duration) -> Result<(), SaveError> {
         let saved = self.stop_serving().await;
-        let empty = self.shared.open_connections.wait_empty();
+        let empty = self.shared.server.open_connections.wait_empty();
         if tokio::time::timeout(patience, empty).await.is_err() {
             tracing::warn!("some connections did not close in time");
         }
@@ -260,8 +237,8 @@ impl Server {
         for task in &tasks {
             task.abort();
         }
-        tasks.extend(self.shared.reachability.close(true));
-        for universe in self.shared.universes.remove_all() {
+        tasks.extend(self.shared.server.reachability.stop());
+        for universe in self.shared.server.universes.remove_all() {
             universe.turns.stop();
         }
         #[cfg(feature = "control")]
@@ -286,7 +263,7 @@ impl Deref for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
-        self.shared.saving.abandon();
+        self.shared.server.saving.abandon();
     }
 }
 

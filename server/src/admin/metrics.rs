@@ -18,7 +18,7 @@ use crate::{
         latency::Latency,
         stats::{Counters, Sizes},
     },
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// What kind of number a metric is.
@@ -132,7 +132,7 @@ pub(crate) struct MetricsSnapshot {
 }
 
 impl MetricsSnapshot {
-    pub(crate) fn take(shared: &Shared) -> Self {
+    pub(crate) fn take(shared: &UniverseState) -> Self {
         let uptime_ms = shared.turns.clock().elapsed_ms();
         shared.turns.look(|look| {
             let Look {

@@ -3,16 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
 use crate::{
     config::ControlConfig,
     control::{access::WrongTokens, error::ControlError},
-    universe::{Snapshot, Universe, state::Shared},
+    universe::{Snapshot, Universe, state::UniverseState},
 };
-
-/// Accepts connections and serves them, on the calling runtime.
-pub(crate) type Serve = fn(TcpListener, Arc<Controls>) -> JoinHandle<()>;
 
 /// Everything that a verb may need of the server.
 #[derive(Debug)]
@@ -20,19 +17,16 @@ pub(crate) struct Controls {
     own: Universe,
     pub(crate) snapshots: Snapshots,
     pub(crate) wrong_tokens: WrongTokens,
-    /// What serves control alone. Verbs ask for it, and it serves verbs.
-    serve: Serve,
     /// Becomes true when the server stops.
     stopped: watch::Sender<bool>,
 }
 
 impl Controls {
-    pub(crate) fn new(own: Universe, serve: Serve) -> Self {
+    pub(crate) fn new(own: Universe) -> Self {
         Self {
             own,
             snapshots: Snapshots::default(),
             wrong_tokens: WrongTokens::default(),
-            serve,
             stopped: watch::Sender::new(false),
         }
     }
@@ -41,13 +35,8 @@ impl Controls {
         &self.shared().config.control
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &UniverseState {
         &self.own.shared
-    }
-
-    /// Serves control alone here, from now on.
-    pub(crate) fn serve(self: &Arc<Self>, listener: TcpListener) -> JoinHandle<()> {
-        (self.serve)(listener, Arc::clone(self))
     }
 
     /// Takes the server down.

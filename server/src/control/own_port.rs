@@ -71,8 +71,8 @@ pub(crate) async fn go_down(
         ))
     })?;
     controls.go_down().await;
-    let side = controls.serve(listener);
-    let address = shared.reachability.set_side(address, side);
+    let task = serve(listener, Arc::clone(&controls));
+    let address = shared.server.reachability.set_control_port(address, task);
     address.ok_or_else(|| {
         ControlError::cannot_now("the server has come up again meanwhile, or stopped")
     })

@@ -12,7 +12,7 @@ use crate::{
     config::{Config, TxnLog},
     data::{self, DataDir, LogSettings, LogWriter, SaveError},
     turn::turns::Turns,
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// How often is looked whether the data directory is still there. Unit: milliseconds.
@@ -36,7 +36,7 @@ impl Anew<'_> {
     }
 }
 
-impl Shared {
+impl UniverseState {
     /// Saves when somebody asks.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(Self::save_now).await
@@ -46,7 +46,7 @@ impl Shared {
     pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(|shared| {
             let saved = shared.save_now();
-            let Some(dir) = shared.saving.dir.lock().take() else {
+            let Some(dir) = shared.server.saving.dir.lock().take() else {
                 return saved;
             };
             saved.and_then(|()| dir.note_saved())
@@ -56,9 +56,9 @@ impl Shared {
 
     /// Does what no log can tell. Whoever does it saves what comes of it, before anybody sees it.
     pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
-        let is_logged = self.config.txn_log != TxnLog::Off;
+        let is_logged = self.is_root() && self.config.txn_log != TxnLog::Off;
         let mut anew = Anew {
-            dir: is_logged.then(|| self.saving.dir.lock()),
+            dir: is_logged.then(|| self.server.saving.dir.lock()),
             failure: None,
         };
         let result = change(&self.turns, &mut anew);
@@ -75,7 +75,7 @@ impl Shared {
         loop {
             tokio::select! {
                 () = self.interval() => {}
-                () = self.saving.is_log_long.notified() => {}
+                () = self.server.saving.is_log_long.notified() => {}
             }
             match self.save().await {
                 Ok(()) => has_failed = false,
@@ -83,8 +83,8 @@ impl Shared {
                     tracing::error!(err = %error, "not saved; tried again with the next save that is due");
                     // Said once, not every time it is tried again.
                     if !std::mem::replace(&mut has_failed, true) {
-                        *self.saving.failure.lock() = Some(error);
-                        self.saving.failed.notify_one();
+                        *self.server.saving.failure.lock() = Some(error);
+                        self.server.saving.failed.notify_one();
                     }
                 }
             }
@@ -100,7 +100,7 @@ impl Shared {
             let next_ms = clock.elapsed_ms().saturating_add(LOOK_INTERVAL_MS);
             clock.wait_until(next_ms).await;
             // A save looks for itself.
-            let looked = match self.saving.dir.try_lock() {
+            let looked = match self.server.saving.dir.try_lock() {
                 Some(dir) => dir.as_ref().map_or(Ok(()), DataDir::check_place),
                 None => continue,
             };
@@ -109,8 +109,8 @@ impl Shared {
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
                         tracing::error!(err = %error, "serving on");
-                        *self.saving.failure.lock() = Some(error);
-                        self.saving.failed.notify_one();
+                        *self.server.saving.failure.lock() = Some(error);
+                        self.server.saving.failed.notify_one();
                     }
                 }
             }
@@ -152,7 +152,7 @@ impl Shared {
     /// A serving engine is locked while its state is copied, no longer; a stopped one is written
     /// straight to the file, which spares the copy.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
-        let mut dir = self.saving.dir.lock();
+        let mut dir = self.server.saving.dir.lock();
         let Some(dir) = &mut *dir else {
             return Ok(());
         };

@@ -1,10 +1,13 @@
 //! Requests that are served later.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::Arc, task::Waker};
+use std::{collections::BTreeMap, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Input};
 
-use crate::{net::limits::Held, turn::outbox::Outbox};
+use crate::{
+    net::{connection::Connection, limits::Held},
+    turn::outbox::Outbox,
+};
 
 /// A request that is served later. A connection has at most one, as it reads nothing meanwhile.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub(crate) struct Delayed {
     /// What it counts against the limits.
     pub(crate) held: Held,
     /// What is let go once it is served: the connection, if its client has not waited for it.
-    pub(crate) kept: Option<Box<dyn Debug + Send + Sync>>,
+    pub(crate) kept: Option<Box<Connection>>,
     /// A client inside the process that waits to write more.
     pub(crate) writer: Option<Waker>,
 }

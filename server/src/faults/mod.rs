@@ -18,7 +18,6 @@ pub(crate) mod rule;
 pub(crate) mod who;
 
 use std::{
-    fmt::Debug,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -38,7 +37,10 @@ use self::{
     hits::Hits,
     rule::{HeldEvent, Rule, Subject},
 };
-use crate::turn::{outbox::Outbox, stats::Peer};
+use crate::{
+    net::connection::Connection,
+    turn::{outbox::Outbox, stats::Peer},
+};
 
 /// The most faults at a time: each is asked about each request.
 const FAULTS_MAX: usize = 1_000;
@@ -305,16 +307,16 @@ impl Faults {
     }
 
     /// Lets a connection live until its delayed request is served. Gives it back if there is none.
-    pub(crate) fn keep_until_served<T: Debug + Send + Sync + 'static>(
+    pub(crate) fn keep_until_served(
         &self,
         outbox: &Arc<Outbox>,
-        connection: T,
-    ) -> Option<T> {
+        connection: Box<Connection>,
+    ) -> Option<Box<Connection>> {
         let mut table = self.table.lock();
         match table.delayed.of(outbox) {
             None => Some(connection),
             Some(delayed) => {
-                delayed.kept = Some(Box::new(connection));
+                delayed.kept = Some(connection);
                 None
             }
         }

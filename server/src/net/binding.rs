@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minikeeper_engine::{Handover, Input};
 use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
-use crate::{net::connection::Connection, turn::outbox::Close, universe::state::Shared};
+use crate::{net::connection::Connection, turn::outbox::Close, universe::state::UniverseState};
 
 /// What clients ask for by themselves, whatever their chroot: Curator does before anything else, with
 /// a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
@@ -19,7 +19,7 @@ impl Connection {
     /// Whether it is still open which universe the connection belongs to.
     #[inline]
     pub(crate) fn is_unbound(&self) -> bool {
-        !self.is_bound && self.shared.universes.is_used()
+        !self.is_bound && self.shared.server.universes.is_used()
     }
 
     /// Looks whether the input that is about to be served says which universe the connection
@@ -28,7 +28,7 @@ impl Connection {
     pub(crate) fn bind(&mut self, inputs: &mut [Input]) -> bool {
         match inputs {
             [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {
-                let universes = &self.shared.universes;
+                let universes = &self.shared.server.universes;
                 let Some(to) = universes.of_session(hello.session_id) else {
                     return false;
                 };
@@ -52,7 +52,7 @@ impl Connection {
                     return false;
                 };
                 self.set_bound();
-                let Some(to) = self.shared.universes.of_path(path.as_bytes()) else {
+                let Some(to) = self.shared.server.universes.of_path(path.as_bytes()) else {
                     return false;
                 };
                 let turns = &self.shared.turns;
@@ -62,10 +62,10 @@ impl Connection {
                     return false;
                 };
                 let seen = if self.has_seen_root { zxid } else { Zxid(0) };
-                let knows = |shared: &Shared, session| {
+                let knows = |shared: &UniverseState, session| {
                     shared.turns.inspect(|engine| engine.has_session(session))
                 };
-                let universes = &self.shared.universes;
+                let universes = &self.shared.server.universes;
                 universes.note_moved(handover.session(), &to, knows);
                 self.move_to(to, Some((handover, seen)))
             }
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    fn move_to(&mut self, to: Arc<Shared>, session: Option<(Handover, Zxid)>) -> bool {
+    fn move_to(&mut self, to: Arc<UniverseState>, session: Option<(Handover, Zxid)>) -> bool {
         let Some(member) = self.shared.turns.let_go(self.id) else {
             return false;
         };

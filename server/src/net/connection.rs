@@ -26,7 +26,7 @@ use crate::{
         stats::Peer,
         turns::Batch,
     },
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 #[cfg(feature = "control")]
@@ -89,7 +89,7 @@ pub(crate) enum Flow {
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<UniverseState>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) id: ConnId,
     /// Whether the first frame, the handshake, has been served.
@@ -105,7 +105,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Self {
+    pub(crate) fn new(shared: Arc<UniverseState>, peer: Peer) -> Self {
         let (id, outbox) = shared.turns.register(peer);
         Self {
             shared,
@@ -212,7 +212,7 @@ impl Connection {
             rest.read_ms = None;
         }
         rest.is_delayed = matches!(flow, Flow::Delayed);
-        let Shared {
+        let UniverseState {
             limits,
             config,
             turns,
@@ -247,7 +247,7 @@ impl Connection {
 
     /// The time, if it matters to requests how long they have waited.
     fn read_ms(&self) -> Option<u64> {
-        let Shared { turns, config, .. } = &*self.shared;
+        let UniverseState { turns, config, .. } = &*self.shared;
         let is_asked = !config.throttled_op_wait_time.is_zero();
         is_asked.then(|| turns.clock().elapsed_ms())
     }
@@ -340,7 +340,7 @@ impl Connection {
                 .serve(self.id, requests, out, out_bytes_max, wakes);
             arrived_ms.get_or_insert(leftover.began_ms);
             if is_too_late {
-                let Shared { limits, config, .. } = &*self.shared;
+                let UniverseState { limits, config, .. } = &*self.shared;
                 limits.throttled(config, &inputs[..leftover.applied]);
             }
             let all_applied = leftover.applied == inputs.len();
@@ -397,7 +397,7 @@ impl Connection {
         let Some(body) = found? else {
             return Ok(None);
         };
-        let Shared { limits, config, .. } = &*self.shared;
+        let UniverseState { limits, config, .. } = &*self.shared;
         let length = body.len();
         limits
             .admit_request(config, length)
@@ -518,7 +518,7 @@ impl Connection {
         }
         if verdict.is_none() && self.is_too_late(read_ms) {
             limits::throttle(std::slice::from_mut(&mut input));
-            let Shared { limits, config, .. } = &*self.shared;
+            let UniverseState { limits, config, .. } = &*self.shared;
             limits.throttled(config, std::slice::from_ref(&input));
         }
         let request = FaultedRequest {
@@ -550,7 +550,7 @@ impl Connection {
         by: Duration,
     ) -> Result<Option<Input>, CloseCause> {
         let mut held = Held::default();
-        let Shared { limits, config, .. } = &*self.shared;
+        let UniverseState { limits, config, .. } = &*self.shared;
         let memory_bytes = batch.len().max(READ_BYTES);
         limits
             .hold(config, &mut held, memory_bytes, &batch[frame.clone()])
@@ -598,7 +598,12 @@ impl Connection {
     pub(crate) fn finish(self) {
         if self.is_delayed() {
             let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
-            drop(shared.turns.faults.keep_until_served(&outbox, self));
+            drop(
+                shared
+                    .turns
+                    .faults
+                    .keep_until_served(&outbox, Box::new(self)),
+            );
         }
     }
 }

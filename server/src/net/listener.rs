@@ -19,11 +19,13 @@ use tokio::{
     sync::Notify,
 };
 
+#[cfg(feature = "control")]
+use crate::control::{Controls, Handover};
 use crate::{
     config::Config,
     net::{socket::SocketTask, stream::Stream},
     turn::stats::Peer,
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// How long accepting pauses when the process has no file descriptor left.
@@ -43,16 +45,36 @@ pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener>
     socket.listen(backlog)
 }
 
-/// Accepts clients until dropped; `wrap` says what a connection's bytes travel on, `spawn` starts
-/// its task.
+/// Starts the task of a connection that was accepted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spawner {
+    /// Serves connections that turn out to speak HTTP, if the clients' port is for control too.
+    #[cfg(feature = "control")]
+    pub(crate) controls: Option<Arc<Controls>>,
+}
+
+impl Spawner {
+    #[cfg_attr(not(feature = "control"), expect(clippy::unused_self))]
+    fn spawn(&self, task: SocketTask, peer: IpAddr) {
+        #[cfg(feature = "control")]
+        if let Some(controls) = &self.controls {
+            tokio::spawn(Handover::new(task, Arc::clone(controls), peer));
+            return;
+        }
+        let _ = peer;
+        tokio::spawn(task);
+    }
+}
+
+/// Accepts clients until dropped; `wrap` adds TLS to a stream, or nothing.
 pub(crate) async fn accept(
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<UniverseState>,
     wrap: impl Fn(TcpStream) -> Stream,
-    spawn: impl Fn(SocketTask, IpAddr),
+    spawner: Spawner,
 ) {
     each(listener, move |stream, peer| {
-        open(&shared, stream, peer, &wrap, &spawn);
+        open(&shared, stream, peer, &wrap, &spawner);
     })
     .await;
 }
@@ -72,11 +94,11 @@ pub(crate) async fn each(listener: TcpListener, open: impl Fn(TcpStream, SocketA
 }
 
 fn open(
-    shared: &Arc<Shared>,
+    shared: &Arc<UniverseState>,
     stream: TcpStream,
     peer: SocketAddr,
     wrap: impl Fn(TcpStream) -> Stream,
-    spawn: impl Fn(SocketTask, IpAddr),
+    spawner: &Spawner,
 ) {
     let peer = Peer::from(peer);
     if shared.turns.faults.are_set() && shared.turns.faults.refuse(&peer) {
@@ -88,12 +110,16 @@ fn open(
         return;
     };
     let task = SocketTask::new(shared, wrap(stream), peer, slot);
-    spawn(task, address);
+    spawner.spawn(task, address);
 }
 
 /// Counts a connection in, and readies its socket; nothing if a limit forbids it.
-pub(crate) fn enter(shared: &Shared, stream: &TcpStream, address: IpAddr) -> Option<Slot> {
-    match shared.open_connections.enter(&shared.config, address) {
+pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr) -> Option<Slot> {
+    match shared
+        .server
+        .open_connections
+        .enter(&shared.config, address)
+    {
         Ok(slot) => {
             // Fails only on a socket that is gone already, which reading will notice.
             let _ = stream.set_nodelay(true);

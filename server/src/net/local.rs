@@ -16,7 +16,7 @@ use crate::{
         scratch::READ_BYTES,
     },
     turn::{outbox::Registered, stats::Peer},
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// How a connection ends that its client closes.
@@ -42,7 +42,7 @@ pub struct LocalStream {
 }
 
 impl LocalStream {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<UniverseState>) -> Self {
         let is_refused = shared.turns.faults.are_set() && shared.turns.faults.refuse(&Peer::Local);
         let connection = (!is_refused).then(|| {
             let connection = Connection::new(Arc::clone(shared), Peer::Local);
@@ -77,7 +77,7 @@ impl LocalStream {
             return 0;
         };
         let shared = Arc::clone(&connection.shared);
-        let mut scratch = shared.scratches.take();
+        let mut scratch = shared.server.scratches.take();
         let taken = input.len().min(READ_BYTES);
         let flow = if taken == 0 {
             connection.serve_rest(&mut scratch)
@@ -93,7 +93,7 @@ impl LocalStream {
             self.replies_from = 0;
         }
         self.replies.append(&mut scratch.out);
-        shared.scratches.give(scratch);
+        shared.server.scratches.give(scratch);
         if let Flow::Close(why) = flow {
             self.close(why);
         } else if self.unread() > 0

@@ -1,161 +1,146 @@
-//! Whether a server can be reached: its listening tasks, and how there come to be some again.
+//! Whether the server listens, and the sockets it listens on.
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     config::Config,
-    net::{listener, socket::SocketTask, stream::Stream},
+    net::{
+        listener::{self, Spawner},
+        stream::Stream,
+    },
     start::StartError,
     turn::time_control,
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
-/// What listens already; called, it accepts.
-pub(crate) type Serve = Box<dyn FnOnce() -> Vec<JoinHandle<()>> + Send>;
-
-type Bind = Arc<dyn Fn() -> Result<Serve, StartError> + Send + Sync>;
-
-/// What runs while a server is up.
-#[derive(Default)]
+/// Whether the server listens: the tasks that do while it is up, the control port while it is down.
+#[derive(Debug, Default)]
 pub(crate) struct Reachability {
-    inner: Mutex<Inner>,
+    listening: Mutex<ListenTasks>,
+    /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], as it
+    /// refers back to the server.
+    spawner: Mutex<Spawner>,
 }
 
-#[derive(Default)]
-struct Inner {
-    state: State,
-    /// Listens again, on the same port.
-    bind: Option<Bind>,
-}
-
-enum State {
-    /// Reachable, by these tasks.
+#[derive(Debug)]
+enum ListenTasks {
     Up(Vec<JoinHandle<()>>),
-    /// Not reachable for now, but by who opens it again, at a side entrance.
-    Down(Option<Side>),
-    /// Never again.
+    /// Only control can reach the server, if there is such a port.
+    Down(Option<ControlPort>),
     Stopped,
 }
 
-/// A side entrance.
+/// Where control is served while the server is down.
+#[derive(Debug)]
 #[cfg_attr(
     not(feature = "control"),
     expect(dead_code, reason = "only control opens one")
 )]
-struct Side {
+struct ControlPort {
     address: SocketAddr,
-    /// Listens there.
     task: JoinHandle<()>,
 }
 
-impl Default for State {
+impl Default for ListenTasks {
     fn default() -> Self {
         Self::Down(None)
     }
 }
 
-/// What a door was found to be.
-pub(crate) enum Found {
+/// Whether a server listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
     Up,
-    /// Down; what listens again.
-    Down(Bind),
+    /// It can come up again.
+    Down,
+    /// It never listens again.
     Stopped,
 }
 
 impl Reachability {
-    /// Says how the server listens again once it is down.
-    pub(crate) fn hang(
-        &self,
-        bind: impl Fn() -> Result<Serve, StartError> + Send + Sync + 'static,
-    ) {
-        self.inner.lock().bind = Some(Arc::new(bind));
+    /// Sets what starts connections from now on.
+    #[cfg(feature = "control")]
+    pub(crate) fn set_spawner(&self, spawner: Spawner) {
+        *self.spawner.lock() = spawner;
     }
 
-    pub(crate) fn look(&self) -> Found {
-        let inner = self.inner.lock();
-        match (&inner.state, &inner.bind) {
-            (State::Up(_), _) => Found::Up,
-            (State::Down(_), Some(bind)) => Found::Down(Arc::clone(bind)),
-            (State::Down(_), None) | (State::Stopped, _) => Found::Stopped,
+    pub(crate) fn spawner(&self) -> Spawner {
+        self.spawner.lock().clone()
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match *self.listening.lock() {
+            ListenTasks::Up(_) => Phase::Up,
+            ListenTasks::Down(_) => Phase::Down,
+            ListenTasks::Stopped => Phase::Stopped,
         }
     }
 
-    /// Is up by these tasks; they end if there is no way back. The side entrance ends, which is
-    /// given to be waited for.
+    /// Is up from now on, through these tasks; aborts them if the server has stopped meanwhile.
+    /// Returns the aborted task of the control port, to be awaited.
     pub(crate) fn set_up(&self, tasks: Vec<JoinHandle<()>>) -> Vec<JoinHandle<()>> {
-        let mut inner = self.inner.lock();
-        if matches!(inner.state, State::Stopped) {
+        let mut listening = self.listening.lock();
+        if matches!(*listening, ListenTasks::Stopped) {
             abort(&tasks);
             return Vec::new();
         }
-        std::mem::replace(&mut inner.state, State::Up(tasks)).end()
+        std::mem::replace(&mut *listening, ListenTasks::Up(tasks)).abort()
     }
 
-    /// While it is down, this task listens there, unless there is one that does: where it is.
-    /// Nowhere if it is not down; the task has ended then.
+    /// Serves control at this address while the server is down, unless another port does already.
+    /// Returns the address that is served; if the server is not down, aborts the task and returns
+    /// `None`.
     #[cfg(feature = "control")]
-    pub(crate) fn set_side(&self, address: SocketAddr, task: JoinHandle<()>) -> Option<SocketAddr> {
-        let mut inner = self.inner.lock();
-        match &mut inner.state {
-            State::Down(side @ None) => {
-                *side = Some(Side { address, task });
+    pub(crate) fn set_control_port(
+        &self,
+        address: SocketAddr,
+        task: JoinHandle<()>,
+    ) -> Option<SocketAddr> {
+        match &mut *self.listening.lock() {
+            ListenTasks::Down(port @ None) => {
+                *port = Some(ControlPort { address, task });
                 Some(address)
             }
-            State::Down(Some(Side { address, .. })) => {
+            ListenTasks::Down(Some(ControlPort { address, .. })) => {
                 task.abort();
                 Some(*address)
             }
-            State::Up(_) | State::Stopped => {
+            ListenTasks::Up(_) | ListenTasks::Stopped => {
                 task.abort();
                 None
             }
         }
     }
 
-    /// Ends the tasks, which are given to be waited for; `for_ever` if it never comes up again.
-    pub(crate) fn close(&self, for_ever: bool) -> Vec<JoinHandle<()>> {
-        let mut inner = self.inner.lock();
-        if for_ever {
-            // It holds what holds the door.
-            inner.bind = None;
-            return std::mem::replace(&mut inner.state, State::Stopped).end();
+    /// Stops listening. Returns the aborted tasks, to be awaited.
+    pub(crate) fn go_down(&self) -> Vec<JoinHandle<()>> {
+        let mut listening = self.listening.lock();
+        match *listening {
+            ListenTasks::Up(_) => std::mem::take(&mut *listening).abort(),
+            // The control port stays.
+            ListenTasks::Down(_) | ListenTasks::Stopped => Vec::new(),
         }
-        match inner.state {
-            State::Up(_) => std::mem::take(&mut inner.state).end(),
-            // Nothing to close; the side entrance stays.
-            State::Down(_) | State::Stopped => Vec::new(),
-        }
+    }
+
+    /// Stops listening for ever, on the control port too. Returns the aborted tasks, to be awaited.
+    pub(crate) fn stop(&self) -> Vec<JoinHandle<()>> {
+        *self.spawner.lock() = Spawner::default();
+        std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()
     }
 }
 
-impl State {
-    /// Ends the tasks, which are given to be waited for.
-    fn end(self) -> Vec<JoinHandle<()>> {
+impl ListenTasks {
+    fn abort(self) -> Vec<JoinHandle<()>> {
         let tasks = match self {
             Self::Up(tasks) => tasks,
-            Self::Down(side) => side.into_iter().map(|side| side.task).collect(),
+            Self::Down(port) => port.into_iter().map(|port| port.task).collect(),
             Self::Stopped => Vec::new(),
         };
         abort(&tasks);
         tasks
-    }
-}
-
-impl fmt::Debug for Reachability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.inner.lock().state {
-            State::Up(_) => "up",
-            State::Down(_) => "down",
-            State::Stopped => "stopped",
-        };
-        f.debug_tuple("Reachability").field(&state).finish()
     }
 }
 
@@ -165,7 +150,7 @@ fn abort(tasks: &[JoinHandle<()>]) {
     }
 }
 
-/// Sockets that listen, before anybody accepts.
+/// Listening sockets from which nothing is accepted yet.
 pub(crate) struct Listeners {
     plain: Option<TcpListener>,
     #[cfg(feature = "tls")]
@@ -200,21 +185,17 @@ impl Listeners {
         })
     }
 
-    /// Accepts from here on, on the calling runtime; time passes too.
-    /// `spawn` starts the task of a connection.
-    pub(crate) fn serve(
-        self,
-        shared: &Arc<Shared>,
-        spawn: &(impl Fn(SocketTask, IpAddr) + Clone + Send + 'static),
-    ) -> Vec<JoinHandle<()>> {
+    /// Starts to accept and to let time pass, on the calling runtime.
+    pub(crate) fn serve(self, shared: &Arc<UniverseState>) -> Vec<JoinHandle<()>> {
         let mut tasks = Vec::new();
+        let spawner = shared.server.reachability.spawner();
         if let Some(listener) = self.plain {
             tracing::info!(address = %shared.config.listen, "listening");
             tasks.push(tokio::spawn(listener::accept(
                 listener,
                 Arc::clone(shared),
                 Stream::Plain,
-                spawn.clone(),
+                spawner.clone(),
             )));
         }
         #[cfg(feature = "tls")]
@@ -228,7 +209,7 @@ impl Listeners {
                 listener,
                 Arc::clone(shared),
                 wrap,
-                spawn.clone(),
+                spawner.clone(),
             )));
         }
         tasks.push(tokio::spawn(time_control::run(Arc::clone(shared))));

@@ -21,7 +21,7 @@ use crate::{
         stream::Stream,
     },
     turn::{outbox::Registered, stats::Peer},
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// Up to so many others hear of what a turn did before its own answer is written.
@@ -86,7 +86,7 @@ impl std::fmt::Display for End {
 }
 
 impl SocketTask {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: Stream, peer: Peer, slot: Slot) -> Self {
+    pub(crate) fn new(shared: &Arc<UniverseState>, stream: Stream, peer: Peer, slot: Slot) -> Self {
         let connection = Connection::new(Arc::clone(shared), peer);
         shared.handshakes.add(&connection.outbox, &shared.turns);
         Self {
@@ -330,11 +330,11 @@ impl Future for SocketTask {
     type Output = End;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
-        let mut scratch = self.connection.shared.scratches.take();
+        let mut scratch = self.connection.shared.server.scratches.take();
         let end = self.run(cx, &mut scratch);
         scratch.out.clear();
         scratch.inputs.clear();
-        self.connection.shared.scratches.give(scratch);
+        self.connection.shared.server.scratches.give(scratch);
         end.map(|end| {
             tracing::debug!(conn = self.connection.id.0, why = %end, "connection closed");
             end

@@ -17,7 +17,7 @@ use crate::{
         outbox::{Close, Outbox},
         turns::{Batch, Leftover, Turns},
     },
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// One request on its way.
@@ -34,7 +34,12 @@ pub(crate) struct FaultedRequest {
 }
 
 /// Which fault acts on a request, of those behind `after`.
-pub(crate) fn judge(shared: &Shared, conn: ConnId, input: &Input, after: u64) -> Option<Verdict> {
+pub(crate) fn judge(
+    shared: &UniverseState,
+    conn: ConnId,
+    input: &Input,
+    after: u64,
+) -> Option<Verdict> {
     // Looked up for each request: the one before may have been the handshake.
     let (session, peer) = shared.turns.look(|look| {
         let member = look.members.get(conn.0 as usize)?;
@@ -53,7 +58,7 @@ pub(crate) fn judge(shared: &Shared, conn: ConnId, input: &Input, after: u64) ->
 
 /// Serves a request as a fault will have it.
 pub(crate) fn serve(
-    shared: &Shared,
+    shared: &UniverseState,
     verdict: Option<Verdict>,
     request: FaultedRequest,
     out: &mut Vec<u8>,
@@ -68,7 +73,7 @@ pub(crate) fn serve(
 }
 
 fn carry_out(
-    shared: &Shared,
+    shared: &UniverseState,
     action: Option<FaultAction>,
     request: FaultedRequest,
     out: &mut Vec<u8>,
@@ -144,7 +149,11 @@ fn serve_apart(
 }
 
 /// Has a request served later; gives it back if the fault that says so is gone.
-pub(crate) fn delay(shared: &Shared, by: Duration, delayed: Delayed) -> Result<(), Box<Delayed>> {
+pub(crate) fn delay(
+    shared: &UniverseState,
+    by: Duration,
+    delayed: Delayed,
+) -> Result<(), Box<Delayed>> {
     let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     let until_ms = shared.turns.clock().elapsed_ms().saturating_add(by_ms);
     shared.turns.faults.delay(until_ms, delayed)?;
@@ -153,7 +162,7 @@ pub(crate) fn delay(shared: &Shared, by: Duration, delayed: Delayed) -> Result<(
 }
 
 /// Serves the requests whose delay is over.
-pub(crate) fn serve_due(shared: &Shared) {
+pub(crate) fn serve_due(shared: &UniverseState) {
     let elapsed_ms = shared.turns.clock().elapsed_ms();
     while let Some(delayed) = shared.turns.faults.take_due(elapsed_ms) {
         serve_late(shared, delayed);
@@ -162,7 +171,7 @@ pub(crate) fn serve_due(shared: &Shared) {
 
 /// Serves a delayed request, here and not on its connection's task: when time is moved by hand,
 /// everything happens at its own time, and in order.
-fn serve_late(shared: &Shared, mut delayed: Delayed) {
+fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
     let mut verdict = judge(shared, conn, &delayed.input, delayed.rule);
     while let Some(Verdict {
@@ -205,7 +214,7 @@ fn serve_late(shared: &Shared, mut delayed: Delayed) {
 }
 
 /// Removes one fault, or all, and lets go what they held; says how many there were.
-pub(crate) fn remove(shared: &Shared, id: Option<u64>) -> usize {
+pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     let faults = &shared.turns.faults;
     let released = shared.turns.alter(|_, _, effects| {
         let mut released = faults.remove(id);

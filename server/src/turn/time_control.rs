@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::{turn::timers, universe::state::Shared};
+use crate::{turn::timers, universe::state::UniverseState};
 
 #[derive(Debug, Default)]
 pub(crate) struct TimeControl {
@@ -41,11 +41,11 @@ impl TimeControl {
 const GREETING: Duration = Duration::from_secs(1);
 
 /// Runs until dropped.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<UniverseState>) {
     tokio::join!(timers::run(&shared), auto_advance(&shared));
 }
 
-async fn auto_advance(shared: &Shared) {
+async fn auto_advance(shared: &UniverseState) {
     let movers = &shared.time_control;
     loop {
         match movers.quiet() {
@@ -63,7 +63,7 @@ async fn auto_advance(shared: &Shared) {
 
 /// Waits until nobody has asked for anything for so long, moves on to the next deadline, and so
 /// on, until dropped.
-async fn advance_when_idle(shared: &Shared, quiet: Duration) {
+async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
     let waiting = shared.turns.activity.wait();
     loop {
         let turned = waiting.turned();

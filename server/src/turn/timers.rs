@@ -7,12 +7,12 @@ use tokio::sync::Notify;
 
 use crate::{
     turn::{fault_turn, turns::Jump},
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// When something is due next, in milliseconds since the start, if time jumps there; nothing is on a
 /// server that is broken or down.
-fn next_deadline_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms(jump)?;
     let handshakes = shared.handshakes.next_deadline_ms();
     let delayed = shared.turns.faults.next_deadline_ms();
@@ -20,7 +20,7 @@ fn next_deadline_ms(shared: &Shared, jump: Jump) -> Option<u64> {
 }
 
 /// When to look next whether something is due: not later than that.
-fn next_tick_ms(shared: &Shared) -> Option<u64> {
+fn next_tick_ms(shared: &UniverseState) -> Option<u64> {
     if shared.turns.is_broken() || shared.turns.is_stopped() {
         return None;
     }
@@ -33,7 +33,7 @@ fn next_tick_ms(shared: &Shared) -> Option<u64> {
 }
 
 /// Does everything that is due now.
-fn tick(shared: &Shared) {
+fn tick(shared: &UniverseState) {
     shared.turns.tick();
     let closed = shared
         .handshakes
@@ -44,7 +44,7 @@ fn tick(shared: &Shared) {
 
 /// Moves time ahead, from deadline to deadline, and does what is due at each: no more steps than
 /// there are things that become due.
-pub(crate) fn advance(shared: &Shared, by_ms: u64, jump: Jump) {
+pub(crate) fn advance(shared: &UniverseState, by_ms: u64, jump: Jump) {
     let mut left_ms = by_ms;
     while let Some(step_ms) = next_step_ms(shared, jump)
         && step_ms <= left_ms
@@ -56,25 +56,25 @@ pub(crate) fn advance(shared: &Shared, by_ms: u64, jump: Jump) {
 }
 
 /// Moves time ahead to the next deadline and does what is due then; whether there was one.
-pub(crate) fn advance_to_next(shared: &Shared) -> bool {
+pub(crate) fn advance_to_next(shared: &UniverseState) -> bool {
     let step_ms = next_step_ms(shared, Jump::Keeping);
     let step = |step_ms: &u64| step(shared, *step_ms, Jump::Keeping);
     step_ms.inspect(step).is_some()
 }
 
 /// How far the next deadline is away.
-fn next_step_ms(shared: &Shared, jump: Jump) -> Option<u64> {
+fn next_step_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let deadline_ms = next_deadline_ms(shared, jump)?;
     Some(deadline_ms.saturating_sub(shared.turns.clock().elapsed_ms()))
 }
 
-fn step(shared: &Shared, by_ms: u64, jump: Jump) {
+fn step(shared: &UniverseState, by_ms: u64, jump: Jump) {
     shared.turns.jump(by_ms, jump);
     tick(shared);
 }
 
 /// Runs until dropped.
-pub(crate) async fn run(shared: &Shared) {
+pub(crate) async fn run(shared: &UniverseState) {
     loop {
         // Armed for "never" first: what becomes due from here on is either seen by the next
         // line or wakes the wait.

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use crate::{
     turn::{outbox::Outbox, stats::Peer},
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// A connection that owes its client events.
@@ -20,7 +20,7 @@ struct Owing {
 ///
 /// A client whose socket is full, because it does not read, is not waited for, nor one that is
 /// gone. Inside the process a client's events are where it reads them as soon as the turn is over.
-pub(crate) async fn told(shared: &Shared, within: Duration) -> bool {
+pub(crate) async fn told(shared: &UniverseState, within: Duration) -> bool {
     let waiting = shared.turns.activity.wait();
     let mut owing: Vec<Owing> = shared.turns.look(|look| {
         let sockets = look.members.iter();

@@ -32,7 +32,7 @@ pub use self::{
 };
 use crate::{
     net::{limits::LimitCounts, local::LocalStream},
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.
@@ -51,13 +51,13 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Universe {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<UniverseState>,
     /// The server's own universe, this one perhaps.
-    root: Arc<Shared>,
+    root: Arc<UniverseState>,
 }
 
 impl Universe {
-    pub(crate) fn root(shared: Arc<Shared>) -> Self {
+    pub(crate) fn root(shared: Arc<UniverseState>) -> Self {
         Self {
             root: Arc::clone(&shared),
             shared,

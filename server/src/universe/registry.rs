@@ -12,13 +12,14 @@ use std::{
 use minikeeper_engine::Engine;
 use minikeeper_protocol::{SessionId, path};
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, task::AbortHandle};
+use tokio::task::AbortHandle;
 
 use crate::{
     clock::Clock,
+    net::reachability::Phase,
     start,
     turn::{time_control, turns::Turns},
-    universe::{Universe, state::Shared},
+    universe::{Universe, state::UniverseState},
 };
 
 /// A universe of one's own, gone with this guard: its connections close, its state is dropped.
@@ -117,7 +118,7 @@ impl Universe {
     /// When the server has stopped.
     pub fn new_universe(&self) -> Result<UniverseGuard, UniverseError> {
         loop {
-            let name = format!("universe-{}", self.root.universes.next_number());
+            let name = format!("universe-{}", self.root.server.universes.next_number());
             match self.create_universe(&name) {
                 Err(UniverseError::Taken { .. }) => {}
                 outcome => return outcome,
@@ -166,24 +167,25 @@ impl Universe {
         let taken = || UniverseError::Taken {
             name: name.to_owned(),
         };
+        let server = &self.root.server;
+        if server.reachability.phase() == Phase::Stopped {
+            return Err(UniverseError::Stopped);
+        }
         let is_znode = |engine: &Engine| engine.get(&prefix).is_some();
-        if self.root.turns.inspect(is_znode) || self.root.universes.get(name).is_some() {
+        if self.root.turns.inspect(is_znode) || server.universes.get(name).is_some() {
             return Err(taken());
         }
-        let Some(runtime) = self.root.universes.runtime() else {
-            return Err(UniverseError::Stopped);
-        };
         // Sessions of clients keep the id they got in the server's own universe, whose number is 1.
-        let number = self.root.universes.next_number().cast_signed();
+        let number = server.universes.next_number().cast_signed();
         let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
         let config = self.root.config.clone();
         let turns = Turns::new(engine, clock, &config).with_prefix(prefix.clone());
-        let shared = Arc::new(Shared::beside(&self.root, config, turns));
-        let expiry = runtime
+        let shared = Arc::new(UniverseState::new(config, turns, Arc::clone(server)));
+        let expiry = server
+            .runtime
             .spawn(time_control::run(Arc::clone(&shared)))
             .abort_handle();
-        let is_added = self
-            .root
+        let is_added = server
             .universes
             .add(name, Arc::clone(&shared), expiry.clone());
         if !is_added {
@@ -206,7 +208,7 @@ impl Universe {
         let shared = if name.is_empty() {
             Arc::clone(&root)
         } else {
-            root.universes.get(name)?
+            root.server.universes.get(name)?
         };
         Some(Self { shared, root })
     }
@@ -214,13 +216,13 @@ impl Universe {
     /// The names of all universes but the server's own, in order.
     #[must_use]
     pub fn universes(&self) -> Vec<String> {
-        self.root.universes.names()
+        self.root.server.universes.names()
     }
 
     /// Ends a universe: its connections close, and nothing of it is left. Returns whether there was
     /// one of that name.
     pub fn drop_universe(&self, name: &str) -> bool {
-        let dropped = self.root.universes.remove(name);
+        let dropped = self.root.server.universes.remove(name);
         if let Some(shared) = &dropped {
             shared.turns.stop();
         }
@@ -228,21 +230,19 @@ impl Universe {
     }
 }
 
-/// Those of one server, its own aside; `S` is what connections of one have in common.
-#[derive(Debug)]
-pub(crate) struct Universes<S> {
+/// The universes beside the server's own.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
     /// Whether there has ever been one: while there has not, no connection looks any further.
     is_used: AtomicBool,
-    /// Where their expiry runs; none where there cannot be any.
-    runtime: Option<Handle>,
-    inner: Mutex<RegistryState<S>>,
+    inner: Mutex<RegistryState>,
 }
 
 #[derive(Debug)]
-struct RegistryState<S> {
-    by_name: BTreeMap<String, RegisteredUniverse<S>>,
+struct RegistryState {
+    by_name: BTreeMap<String, RegisteredUniverse>,
     /// Where the sessions are that have moved. What is gone is swept out now and then.
-    moved: HashMap<SessionId, Weak<S>>,
+    moved: HashMap<SessionId, Weak<UniverseState>>,
     /// The number of `moved` at which it is swept next.
     sweep_at: usize,
     /// How many there have been.
@@ -250,41 +250,26 @@ struct RegistryState<S> {
 }
 
 #[derive(Debug)]
-struct RegisteredUniverse<S> {
-    shared: Arc<S>,
+struct RegisteredUniverse {
+    shared: Arc<UniverseState>,
     expiry: AbortHandle,
 }
 
 /// The first number of sessions worth a sweep.
 const SWEEP_MIN: usize = 1_024;
 
-impl<S> Universes<S> {
-    /// None yet, and nowhere to run any.
-    pub(crate) fn none() -> Self {
+impl Default for RegistryState {
+    fn default() -> Self {
         Self {
-            is_used: AtomicBool::new(false),
-            runtime: None,
-            inner: Mutex::new(RegistryState {
-                by_name: BTreeMap::new(),
-                moved: HashMap::new(),
-                sweep_at: SWEEP_MIN,
-                made: 0,
-            }),
+            by_name: BTreeMap::new(),
+            moved: HashMap::new(),
+            sweep_at: SWEEP_MIN,
+            made: 0,
         }
     }
+}
 
-    /// For a server on the calling runtime.
-    pub(crate) fn here() -> Self {
-        Self {
-            runtime: Some(Handle::current()),
-            ..Self::none()
-        }
-    }
-
-    pub(crate) const fn runtime(&self) -> Option<&Handle> {
-        self.runtime.as_ref()
-    }
-
+impl Registry {
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
@@ -298,7 +283,7 @@ impl<S> Universes<S> {
     }
 
     /// Adds one; gives it back if the name is taken.
-    pub(crate) fn add(&self, name: &str, shared: Arc<S>, expiry: AbortHandle) -> bool {
+    pub(crate) fn add(&self, name: &str, shared: Arc<UniverseState>, expiry: AbortHandle) -> bool {
         let by_name = &mut self.inner.lock().by_name;
         if by_name.contains_key(name) {
             return false;
@@ -308,7 +293,7 @@ impl<S> Universes<S> {
         true
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<S>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<UniverseState>> {
         let inner = self.inner.lock();
         Some(Arc::clone(&inner.by_name.get(name)?.shared))
     }
@@ -317,7 +302,7 @@ impl<S> Universes<S> {
         self.inner.lock().by_name.keys().cloned().collect()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<S>> {
+    pub(crate) fn all(&self) -> Vec<Arc<UniverseState>> {
         let inner = self.inner.lock();
         let entries = inner.by_name.values();
         entries.map(|entry| Arc::clone(&entry.shared)).collect()
@@ -329,20 +314,20 @@ impl<S> Universes<S> {
     }
 
     /// Takes one out, which is to be stopped then.
-    pub(crate) fn remove(&self, name: &str) -> Option<Arc<S>> {
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<UniverseState>> {
         let entry = self.inner.lock().by_name.remove(name)?;
         entry.expiry.abort();
         Some(entry.shared)
     }
 
     /// Takes all of them out.
-    pub(crate) fn remove_all(&self) -> Vec<Arc<S>> {
+    pub(crate) fn remove_all(&self) -> Vec<Arc<UniverseState>> {
         let names = self.names();
         names.iter().filter_map(|name| self.remove(name)).collect()
     }
 
     /// The one whose name a path begins with.
-    pub(crate) fn of_path(&self, path: &[u8]) -> Option<Arc<S>> {
+    pub(crate) fn of_path(&self, path: &[u8]) -> Option<Arc<UniverseState>> {
         let name = path
             .strip_prefix(b"/")?
             .split(|byte| *byte == b'/')
@@ -351,7 +336,7 @@ impl<S> Universes<S> {
     }
 
     /// The one a session has moved to.
-    pub(crate) fn of_session(&self, session: SessionId) -> Option<Arc<S>> {
+    pub(crate) fn of_session(&self, session: SessionId) -> Option<Arc<UniverseState>> {
         self.inner.lock().moved.get(&session)?.upgrade()
     }
 
@@ -359,8 +344,8 @@ impl<S> Universes<S> {
     pub(crate) fn note_moved(
         &self,
         session: SessionId,
-        to: &Arc<S>,
-        knows: impl Fn(&S, SessionId) -> bool,
+        to: &Arc<UniverseState>,
+        knows: impl Fn(&UniverseState, SessionId) -> bool,
     ) {
         let RegistryState {
             moved, sweep_at, ..

@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use minikeeper_engine::Keep;
-use tokio::runtime::Handle;
 
 use crate::{
-    net::reachability::Found,
+    net::reachability::{Listeners, Phase},
     start::StartError,
-    universe::{Universe, state::Shared},
+    universe::{Universe, state::UniverseState},
 };
 
 /// How long going down waits for connections that do not let go.
@@ -53,16 +52,16 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, root) {
             return self.shared.turns.stop();
         }
-        let tasks = root.reachability.close(false);
+        let tasks = root.server.reachability.go_down();
         root.turns.stop();
-        for universe in root.universes.all() {
+        for universe in root.server.universes.all() {
             universe.turns.stop();
         }
         for task in tasks {
             // Waiting makes sure that the port is free.
             let _ = task.await;
         }
-        let gone = root.open_connections.wait_no_clients();
+        let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
         }
@@ -94,19 +93,20 @@ impl Universe {
             }
             return Ok(());
         }
-        let bind = match root.reachability.look() {
-            Found::Up => return Ok(()),
-            Found::Stopped => return Err(RestartError::Stopped),
-            Found::Down(bind) => bind,
-        };
+        let server = &root.server;
+        match server.reachability.phase() {
+            Phase::Up => return Ok(()),
+            Phase::Stopped => return Err(RestartError::Stopped),
+            Phase::Down => {}
+        }
         let ended = {
-            let _on_its_runtime = root.universes.runtime().map(Handle::enter);
-            let serve = bind()?;
-            for universe in root.universes.all() {
+            let _on_its_runtime = server.runtime.enter();
+            let listeners = Listeners::bind(&mut root.config.clone())?;
+            for universe in root.server.universes.all() {
                 renew(&universe, keep);
             }
             renew(root, keep);
-            root.reachability.set_up(serve())
+            server.reachability.set_up(listeners.serve(root))
         };
         for task in ended {
             // Waiting makes sure that the port it had meanwhile is closed.
@@ -140,7 +140,7 @@ impl Universe {
     }
 }
 
-fn renew(shared: &Shared, keep: Keep) {
+fn renew(shared: &UniverseState, keep: Keep) {
     shared.anew(|turns, anew| {
         turns.renew(|engine, now| {
             engine.restart(keep, now);

@@ -12,7 +12,7 @@ use crate::{
         Universe, flush_wait,
         session_info::SessionInfo,
         session_selector::{NoSession, SessionSelector},
-        state::Shared,
+        state::UniverseState,
     },
 };
 
@@ -146,13 +146,13 @@ impl Universe {
     }
 
     /// Where the sessions are that belong to no universe yet, unless it is here.
-    pub(super) fn elsewhere(&self) -> Option<&Shared> {
+    pub(super) fn elsewhere(&self) -> Option<&UniverseState> {
         (!Arc::ptr_eq(&self.shared, &self.root)).then_some(&*self.root)
     }
 
     /// Whether this is the only universe beside the server's own.
     fn is_only(&self) -> bool {
-        self.elsewhere().is_some() && self.root.universes.is_one()
+        self.elsewhere().is_some() && self.root.server.universes.is_one()
     }
 
     /// How many sessions a verb has met, if it has met any.
@@ -222,7 +222,7 @@ impl Universe {
             }
             Some(_) => {}
             None => {
-                let is_used = self.root.universes.is_used();
+                let is_used = self.root.server.universes.is_used();
                 for session in &mut sessions {
                     session.is_unbound &= is_used;
                 }
@@ -240,7 +240,7 @@ impl Universe {
     }
 }
 
-fn sessions_of(shared: &Shared) -> Vec<SessionInfo> {
+fn sessions_of(shared: &UniverseState) -> Vec<SessionInfo> {
     let is_root = shared.turns.prefix().is_empty();
     shared.turns.look(|look| {
         let elapsed_ms = shared.turns.clock().elapsed_ms();
@@ -351,7 +351,7 @@ impl Universe {
 }
 
 /// Hears a session no more, until that is taken back.
-fn silence(shared: &Shared, session: SessionId) -> Result<(), FaultError> {
+fn silence(shared: &UniverseState, session: SessionId) -> Result<(), FaultError> {
     if silencing(shared, session).is_none() {
         shared.turns.faults.add(Fault::silence(session))?;
         shared.turns.activity.tell_turned();
@@ -360,12 +360,12 @@ fn silence(shared: &Shared, session: SessionId) -> Result<(), FaultError> {
 }
 
 /// Hears a session again; whether it was not heard.
-fn unsilence(shared: &Shared, session: SessionId) -> bool {
+fn unsilence(shared: &UniverseState, session: SessionId) -> bool {
     silencing(shared, session).is_some_and(|id| fault_turn::remove(shared, Some(id)) > 0)
 }
 
 /// The number of the fault by which a session is not heard.
-fn silencing(shared: &Shared, session: SessionId) -> Option<u64> {
+fn silencing(shared: &UniverseState, session: SessionId) -> Option<u64> {
     let mut faults = shared.turns.faults.infos().into_iter();
     faults
         .find(|info| info.fault.silences(session))

@@ -4,12 +4,12 @@ use std::{fmt, sync::Arc};
 
 use minikeeper_engine::Mark;
 
-use crate::universe::{Universe, state::Shared};
+use crate::universe::{Universe, state::UniverseState};
 
 /// A state to go back to: [`Universe::snapshot`]. Forgotten when dropped.
 pub struct Snapshot {
     mark: Mark,
-    shared: Arc<Shared>,
+    shared: Arc<UniverseState>,
 }
 
 /// There is nothing to go back to.

@@ -1,6 +1,8 @@
-//! What the listener, the connections and the server's handle have in common.
+//! What connections, background tasks and handles share: once for each universe, once for the server.
 
 use std::sync::{Arc, atomic::AtomicI64};
+
+use tokio::runtime::Handle;
 
 use crate::{
     config::Config,
@@ -10,79 +12,75 @@ use crate::{
         reachability::Reachability, scratch::ScratchPool,
     },
     turn::{time_control::TimeControl, turns::Turns},
-    universe::registry::Universes,
+    universe::registry::Registry,
 };
 
-/// What `gtmk` tells until `stmk` sets another.
+/// What `gtmk` answers until `stmk` sets another value.
 const TRACE_MASK: i64 = 306;
 
-/// What the listener, the connections and the handle share, for one universe.
+/// One universe: its tree and sessions behind their lock, its limits, its time.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct UniverseState {
     pub(crate) turns: Turns,
     pub(crate) config: Config,
-    pub(crate) scratches: Arc<ScratchPool>,
-    pub(crate) open_connections: Arc<OpenConnections>,
     pub(crate) handshakes: HandshakeDeadlines,
-    /// What `stmk` sets and `gtmk` tells; nothing is traced by it.
+    /// Set by `stmk` and read by `gtmk`; it has no other effect.
     pub(crate) trace_mask: AtomicI64,
     pub(crate) limits: Limits,
     pub(crate) time_control: TimeControl,
-    /// Only the server's own universe is saved.
-    pub(crate) saving: Saving,
-    /// Those behind the same port; only the server's own universe has some.
-    pub(crate) universes: Universes<Self>,
-    /// Whether the server can be reached; the server's own universe alone knows.
-    pub(crate) reachability: Reachability,
+    pub(crate) server: Arc<ServerState>,
 }
 
-impl Shared {
-    /// For the server's own universe, on the calling runtime.
+/// What all universes of a server share.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub(crate) scratches: ScratchPool,
+    pub(crate) open_connections: Arc<OpenConnections>,
+    /// Of the server's own universe; no other one is saved.
+    pub(crate) saving: Saving,
+    /// The universes beside the server's own.
+    pub(crate) universes: Registry,
+    pub(crate) reachability: Reachability,
+    /// Runs the background tasks of universes created later.
+    pub(crate) runtime: Handle,
+}
+
+impl ServerState {
+    /// For a server on the calling runtime.
+    fn new() -> Self {
+        Self {
+            scratches: ScratchPool::default(),
+            open_connections: Arc::default(),
+            saving: Saving::default(),
+            universes: Registry::default(),
+            reachability: Reachability::default(),
+            runtime: Handle::current(),
+        }
+    }
+}
+
+impl UniverseState {
+    /// The own universe of a server on the calling runtime.
     pub(crate) fn root(config: Config, turns: Turns) -> Self {
-        Self::with(
-            config,
-            turns,
-            Arc::default(),
-            Arc::default(),
-            Universes::here(),
-        )
+        Self::new(config, turns, Arc::new(ServerState::new()))
     }
 
-    /// For one behind the same port as another.
-    pub(crate) fn beside(root: &Self, config: Config, turns: Turns) -> Self {
-        let (scratches, open_connections) = (
-            Arc::clone(&root.scratches),
-            Arc::clone(&root.open_connections),
-        );
-        Self::with(
-            config,
-            turns,
-            scratches,
-            open_connections,
-            Universes::none(),
-        )
-    }
-
-    fn with(
-        config: Config,
-        turns: Turns,
-        scratches: Arc<ScratchPool>,
-        open_connections: Arc<OpenConnections>,
-        universes: Universes<Self>,
-    ) -> Self {
+    /// One behind the same port as others.
+    pub(crate) fn new(config: Config, turns: Turns, server: Arc<ServerState>) -> Self {
         let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
         Self {
             turns,
             config,
-            scratches,
-            open_connections,
             handshakes: HandshakeDeadlines::new(handshake_ms),
             trace_mask: AtomicI64::new(TRACE_MASK),
             limits: Limits::default(),
             time_control: TimeControl::default(),
-            saving: Saving::default(),
-            universes,
-            reachability: Reachability::default(),
+            server,
         }
+    }
+
+    /// Whether this is the server's own universe.
+    pub(crate) fn is_root(&self) -> bool {
+        self.turns.prefix().is_empty()
     }
 }

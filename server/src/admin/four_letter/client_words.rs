@@ -16,7 +16,7 @@ use crate::{
         outbox::OutboxView,
         stats::{ConnStats, Peer},
     },
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// What one line is made of.
@@ -29,7 +29,7 @@ struct Row {
 
 /// Rows up to the bound, and how many were left out. Copied, so that the text is made without
 /// the lock.
-fn rows(shared: &Shared) -> (Vec<Row>, usize) {
+fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
     let rows_max = connection_rows_max(&shared.config);
     shared.turns.look(
         |Look {
@@ -106,7 +106,7 @@ impl Row {
     }
 }
 
-pub(crate) fn cons(shared: &Shared) -> String {
+pub(crate) fn cons(shared: &UniverseState) -> String {
     let (rows, left_out) = rows(shared);
     let mut text = String::new();
     for row in rows {
@@ -118,7 +118,7 @@ pub(crate) fn cons(shared: &Shared) -> String {
     text
 }
 
-pub(crate) fn stat(shared: &Shared) -> String {
+pub(crate) fn stat(shared: &UniverseState) -> String {
     let (rows, left_out) = rows(shared);
     let mut text = server_words::version_line() + "Clients:\n";
     for row in rows {
@@ -131,7 +131,7 @@ pub(crate) fn stat(shared: &Shared) -> String {
     text
 }
 
-pub(crate) fn crst(shared: &Shared) -> String {
+pub(crate) fn crst(shared: &UniverseState) -> String {
     shared.turns.reset_connections();
     "Connection stats reset.\n".to_owned()
 }
@@ -144,7 +144,7 @@ struct ExpiryBucket {
 }
 
 /// The parts have room for `four_letter_rows_max` lines each.
-pub(crate) fn dump(shared: &Shared) -> String {
+pub(crate) fn dump(shared: &UniverseState) -> String {
     let room = room(&shared.config);
     let now = shared.turns.read_clock(Clock::now);
     let at = |elapsed_ms: u64| {
@@ -200,7 +200,7 @@ pub(crate) fn dump(shared: &Shared) -> String {
 
 /// By the time at which the original would close connections that have kept silent, rounded as
 /// there; and how many there was no room for.
-fn connections(shared: &Shared, now: Now) -> (BTreeMap<u64, ExpiryBucket>, usize) {
+fn connections(shared: &UniverseState, now: Now) -> (BTreeMap<u64, ExpiryBucket>, usize) {
     let handshake_ms = shared.config.handshake_timeout.as_millis();
     let interval_ms = u64::try_from(handshake_ms).unwrap_or(u64::MAX).max(1);
     let heard_ms = |stats: &ConnStats| {
@@ -235,7 +235,7 @@ fn connections(shared: &Shared, now: Now) -> (BTreeMap<u64, ExpiryBucket>, usize
     )
 }
 
-pub(crate) fn wchs(shared: &Shared) -> String {
+pub(crate) fn wchs(shared: &UniverseState) -> String {
     let summary = shared
         .turns
         .inspect(minikeeper_engine::Engine::watch_summary);
@@ -245,7 +245,7 @@ pub(crate) fn wchs(shared: &Shared) -> String {
     )
 }
 
-pub(crate) fn wchc(shared: &Shared) -> String {
+pub(crate) fn wchc(shared: &UniverseState) -> String {
     let room = room(&shared.config);
     let listing = shared
         .turns
@@ -262,7 +262,7 @@ pub(crate) fn wchc(shared: &Shared) -> String {
     text
 }
 
-pub(crate) fn wchp(shared: &Shared) -> String {
+pub(crate) fn wchp(shared: &UniverseState) -> String {
     let room = room(&shared.config);
     let listing = shared.turns.inspect(|engine| engine.watches_by_path(room));
     let mut text = String::new();

@@ -14,7 +14,7 @@ use crate::{
     config::Config,
     data,
     turn::stats::Counters,
-    universe::state::Shared,
+    universe::state::UniverseState,
 };
 
 /// The first line of srvr and stat.
@@ -23,7 +23,7 @@ pub(crate) fn version_line() -> String {
 }
 
 /// What srvr and stat end with.
-pub(crate) fn summary(shared: &Shared) -> String {
+pub(crate) fn summary(shared: &UniverseState) -> String {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
     format!(
@@ -41,12 +41,12 @@ pub(crate) fn summary(shared: &Shared) -> String {
     )
 }
 
-pub(crate) fn srvr(shared: &Shared) -> String {
+pub(crate) fn srvr(shared: &UniverseState) -> String {
     version_line() + &summary(shared)
 }
 
 /// The keys of the original in its order. Without a data directory its name is empty.
-pub(crate) fn conf(shared: &Shared) -> String {
+pub(crate) fn conf(shared: &UniverseState) -> String {
     let config = &shared.config;
     let (dir, bytes) = data_dir(config);
     format!(
@@ -74,7 +74,7 @@ fn backlog(config: &Config) -> i64 {
 }
 
 /// Snapshots and logs are in one folder, which counts twice, as in ZooKeeper.
-pub(crate) fn dirs(shared: &Shared) -> String {
+pub(crate) fn dirs(shared: &UniverseState) -> String {
     let (_, bytes) = data_dir(&shared.config);
     format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
 }
@@ -91,7 +91,7 @@ fn data_dir(config: &Config) -> (String, u64) {
 }
 
 /// Nothing while digests are not noted.
-pub(crate) fn hash(shared: &Shared) -> String {
+pub(crate) fn hash(shared: &UniverseState) -> String {
     let digests = shared.turns.inspect(minikeeper_engine::Engine::digests);
     let mut text = String::new();
     for (zxid, digest) in digests {
@@ -102,13 +102,13 @@ pub(crate) fn hash(shared: &Shared) -> String {
     text
 }
 
-pub(crate) fn srst(shared: &Shared) -> String {
+pub(crate) fn srst(shared: &UniverseState) -> String {
     shared.turns.recount(Counters::reset);
     shared.limits.reset();
     "Server stats reset.\n".to_owned()
 }
 
-pub(crate) fn mntr(shared: &Shared) -> String {
+pub(crate) fn mntr(shared: &UniverseState) -> String {
     let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
     let mut line = |key: &str, name: &str, value: String| {
         writeln!(text, "zk_{key}{name}\t{value}").expect("writing to a string cannot fail");

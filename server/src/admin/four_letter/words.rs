@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use minikeeper_engine::ConnId;
 
 use crate::admin::four_letter::{client_words, server_words};
-use crate::universe::state::Shared;
+use crate::universe::state::UniverseState;
 
 /// The writer of the original hands its text on in pieces of this size, and counts each as a
 /// packet. Unit: characters.
@@ -23,7 +23,7 @@ pub(crate) struct Word {
 
 /// A word and everything it may be answered from.
 pub(crate) struct Asked<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a UniverseState,
     /// What came behind the word.
     after: &'a [u8],
 }
@@ -86,7 +86,7 @@ pub(crate) fn find(input: &[u8]) -> Option<&'static Word> {
 }
 
 /// Answers the word at the start of this input; nothing is answered to some.
-pub(crate) fn answer(word: &Word, input: &[u8], shared: &Shared, conn: ConnId) -> String {
+pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: ConnId) -> String {
     let peer = shared.turns.count_word(conn, word.bytes.len() as u64);
     let whitelist = &shared.config.four_letter_whitelist;
     let is_local = peer.to_canonical().is_loopback();
