@@ -68,6 +68,8 @@ mod universe;
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
 pub use config::jaas::{JaasError, jaas_users};
+#[doc(hidden)]
+pub use config::settings;
 pub use config::{Config, ConfigError, TxnLog};
 pub use data::{DataDirError, DataSource, ExportError, SaveError, SavedState, SnapshotFault};
 pub use faults::{

@@ -28,7 +28,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::args::{Args, Command, ExportArgs, ServeArgs};
+use crate::args::{Args, ExportArgs, ServeArgs, Subcommand};
 
 /// How long a stop waits for connections that do not let go.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,10 +37,10 @@ fn main() -> ExitCode {
     let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
-        Some(Command::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
-        Some(Command::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
-        Some(Command::Export(args)) => export(&args),
-        Some(Command::Serve(serve_args)) => {
+        Some(Subcommand::Healthcheck(args)) => healthcheck::run(&args).map_err(ExitFailure::from),
+        Some(Subcommand::Ctl(ctl)) => ctl.run().map_err(ExitFailure::from),
+        Some(Subcommand::Export(args)) => export(&args),
+        Some(Subcommand::Serve(serve_args)) => {
             let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
             run(&serve_args, matches)
         }

@@ -1,17 +1,14 @@
 //! Which settings make no sense, alone or together.
 
-use super::{Config, TxnLog};
+use crate::config::{
+    Config, TxnLog,
+    settings::{self, Form, Value},
+};
 
 /// A setting that makes no sense.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A setting must not be zero.
-    #[error("{setting} is 0; it must be at least 1")]
-    Zero {
-        /// Its name.
-        setting: &'static str,
-    },
     /// The session timeouts cross.
     #[error("session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}")]
     TimeoutsCross {
@@ -47,8 +44,8 @@ pub enum ConfigError {
          be at least one character from ! to ~"
     )]
     Token,
-    /// A setting is too small for another one.
-    #[error("{setting} is {value}; it must be at least {min}, for {because}")]
+    /// A setting is too small, alone or for another one.
+    #[error("{setting} is {value}; it must be at least {min}{because}")]
     TooSmall {
         /// Its name.
         setting: &'static str,
@@ -56,7 +53,7 @@ pub enum ConfigError {
         value: u64,
         /// What is needed.
         min: u64,
-        /// What for.
+        /// What for, behind a comma; empty if the setting alone is the reason.
         because: &'static str,
     },
     /// A setting is too large for the protocol.
@@ -86,59 +83,22 @@ impl Config {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        for (setting, value) in [
-            ("tick_time_ms", self.tick_time_ms as usize),
-            ("frame_bytes_max", self.frame_bytes_max),
-            ("connections_max", self.connections_max),
-            ("listen_backlog", self.listen_backlog as usize),
-            (
-                "connection_throttle_fill_time",
-                usize::from(self.connection_throttle_fill_time.as_millis() > 0),
-            ),
-            ("large_request_bytes_max", self.large_request_bytes_max),
-            ("unserved_bytes_max", self.unserved_bytes_max),
-            ("unsent_bytes_max", self.unsent_bytes_max),
-            ("sessions_max", self.sessions_max),
-            ("acl_entries_max", self.acl_entries_max),
-            ("write_backlog_bytes_max", self.write_backlog_bytes_max),
-            ("turn_requests_max", self.turn_requests_max),
-            ("multi_operations_max", self.multi_operations_max),
-            ("snap_count", usize::from(self.snap_count > 0)),
-        ] {
-            if value == 0 {
-                return Err(ConfigError::Zero { setting });
+        for setting in settings::settings() {
+            let Form::Number { min, max, .. } = setting.spec.form else {
+                continue;
+            };
+            let Some(Value::Number(value)) = setting.of(self) else {
+                continue;
+            };
+            let setting = setting.name;
+            if value < min {
+                return Err(ConfigError::TooSmall {
+                    setting,
+                    value,
+                    min,
+                    because: "",
+                });
             }
-        }
-        // Connections, sessions and watches are numbered with 32 bits, lengths and timeouts
-        // with 31; each leaves a number for "none".
-        const NUMBERED_MAX: u64 = u32::MAX as u64 - 1;
-        const SIGNED_MAX: u64 = i32::MAX as u64;
-        // A change may be answered with four times as much as was asked, and a path echoed with
-        // three times its bytes: both fit 31 bits then.
-        const FRAME_BYTES_MAX: u64 = 500 << 20;
-        for (setting, value, max) in [
-            (
-                "frame_bytes_max",
-                self.frame_bytes_max as u64,
-                FRAME_BYTES_MAX,
-            ),
-            ("reply_bytes_max", self.reply_bytes_max() as u64, SIGNED_MAX),
-            ("connections_max", self.connections_max as u64, NUMBERED_MAX),
-            ("listen_backlog", u64::from(self.listen_backlog), SIGNED_MAX),
-            ("sessions_max", self.sessions_max as u64, NUMBERED_MAX),
-            ("watches_max", self.watches_max as u64, NUMBERED_MAX),
-            ("identities_max", self.identities_max as u64, NUMBERED_MAX),
-            (
-                "tree_bytes_max",
-                self.tree_bytes_max as u64,
-                NUMBERED_MAX * 128,
-            ),
-            (
-                "session_timeout_max_ms",
-                u64::from(self.timeout_max_ms()),
-                SIGNED_MAX,
-            ),
-        ] {
             if value > max {
                 return Err(ConfigError::TooLarge {
                     setting,
@@ -147,12 +107,25 @@ impl Config {
                 });
             }
         }
+        // What follows from other settings may be too large too.
+        for (setting, value) in [
+            ("reply_bytes_max", self.reply_bytes_max() as u64),
+            ("session_timeout_max_ms", u64::from(self.timeout_max_ms())),
+        ] {
+            if value > settings::INT {
+                return Err(ConfigError::TooLarge {
+                    setting,
+                    value,
+                    max: settings::INT,
+                });
+            }
+        }
         if self.reply_bytes_max() < self.reply_bytes_min() {
             return Err(ConfigError::TooSmall {
                 setting: "reply_bytes_max",
                 value: self.reply_bytes_max() as u64,
                 min: self.reply_bytes_min() as u64,
-                because: "the replies to changes of frame_bytes_max",
+                because: ", for the replies to changes of frame_bytes_max",
             });
         }
         if let Some(given) = &self.super_digest

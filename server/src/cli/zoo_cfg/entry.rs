@@ -2,6 +2,11 @@
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 
+use minikeeper::{
+    Config,
+    settings::{Form, KeyForm, Setting, Value},
+};
+
 use crate::properties::{PropertiesError, Property};
 
 /// A file that cannot be followed. Displayed behind the file's name and a colon.
@@ -92,22 +97,35 @@ impl<'a> ZooCfgEntry<'a> {
             .ok_or_else(|| self.must_be(format!("a whole number from {min} to {max}")))
     }
 
-    /// A number of milliseconds that an `int` of Java holds; `None` for -1, its "not set".
-    pub(crate) fn ms_or_unset(&self) -> Result<Option<u32>, ZooCfgError> {
-        let ms = self.whole(-1, i32::MAX.into())?;
-        Ok(u32::try_from(ms).ok())
-    }
-
-    /// A number of milliseconds that an `int` of Java holds.
-    pub(crate) fn ms(&self, min: u32) -> Result<u32, ZooCfgError> {
-        let ms = self.whole(min.into(), i32::MAX.into())?;
-        Ok(u32::try_from(ms).unwrap_or(u32::MAX))
-    }
-
-    /// A limit; whatever is below 1 is "no limit" to the original, and `None` here.
-    pub(crate) fn limit(&self) -> Result<Option<usize>, ZooCfgError> {
+    /// A limit; less than 1 is "no limit" in ZooKeeper, and `None` here.
+    pub(crate) fn limit(&self) -> Result<Option<u64>, ZooCfgError> {
         let max = self.whole(i32::MIN.into(), i32::MAX.into())?;
-        Ok(usize::try_from(max).ok().filter(|&max| max > 0))
+        Ok(u64::try_from(max).ok().filter(|&max| max > 0))
+    }
+
+    /// Sets a setting of the table to what stands here.
+    pub(crate) fn set(&self, setting: &Setting, config: &mut Config) -> Result<(), ZooCfgError> {
+        let Some((_, form)) = setting.spec.key else {
+            return Ok(());
+        };
+        let number = |number: i64| u64::try_from(number).ok().map(Value::Number);
+        let value = match form {
+            KeyForm::Whole(min, max) => number(self.whole(min, max)?),
+            KeyForm::Unset => number(self.whole(-1, i32::MAX.into())?),
+            KeyForm::Limit => match (self.limit()?, setting.spec.form) {
+                (None, Form::Number { min: 0, .. }) => Some(Value::Number(0)),
+                // Without a limit of ZooKeeper's there is still our own.
+                (max, _) => max.map(Value::Number),
+            },
+            KeyForm::Boolean => Some(Value::Switch(self.boolean()?)),
+            KeyForm::YesOrNo => Some(Value::Switch(self.yes_or_no()?)),
+            KeyForm::Text => Some(Value::Text(self.value.to_owned())),
+            KeyForm::Named(what) => Some(Value::Text(self.not_empty(what)?.to_owned())),
+        };
+        if let Some(value) = value {
+            setting.set(config, value);
+        }
+        Ok(())
     }
 
     pub(crate) fn boolean(&self) -> Result<bool, ZooCfgError> {

@@ -11,63 +11,25 @@ mod reason;
 
 #[cfg(feature = "tls")]
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use minikeeper::Config;
+use minikeeper::{
+    Config,
+    settings::{self, Setting},
+};
 
 use self::entry::ZooCfgEntry;
 pub(crate) use self::entry::{Ignored, ZooCfgError};
 use crate::properties;
 
-/// Lengths have 31 bits on the wire, and four bytes stand before them.
-const FRAME_BYTES_MAX: i64 = i32::MAX as i64 - 4;
-
-/// The option that says the same as a key, by its name in the arguments.
+/// The keys that are not in the table of settings: each with the option that says the same, by its
+/// name in the arguments. A key that ends with a dot stands for all that begin so.
 const OPTIONS: &[(&str, &str)] = &[
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
-    ("tickTime", "tick_time"),
-    ("minSessionTimeout", "min_session_timeout"),
-    ("maxSessionTimeout", "max_session_timeout"),
-    ("maxClientCnxns", "max_client_cnxns"),
-    ("maxCnxns", "max_connections"),
-    ("jute.maxbuffer", "jute_maxbuffer"),
-    ("clientPortListenBacklog", "listen_backlog"),
-    ("nio.sessionlessCnxnTimeout", "handshake_timeout"),
-    ("connection_throttle_tokens", "connection_throttle_tokens"),
-    (
-        "connection_throttle_fill_time",
-        "connection_throttle_fill_time",
-    ),
-    (
-        "connection_throttle_fill_count",
-        "connection_throttle_fill_count",
-    ),
-    ("request_throttle_max_requests", "max_turn_requests"),
-    ("throttled_op_wait_time", "throttled_op_wait_time"),
-    ("largeRequestThreshold", "large_request_threshold"),
-    ("largeRequestMaxBytes", "large_request_max_bytes"),
-    ("4lw.commands.whitelist", "four_letter_whitelist"),
-    ("digest.enabled", "digest"),
-    ("extendedTypesEnabled", "no_extended_types"),
-    (
-        "znode.container.checkIntervalMs",
-        "container_check_interval",
-    ),
-    ("znode.container.maxPerMinute", "container_max_per_minute"),
-    (
-        "znode.container.maxNeverUsedIntervalMs",
-        "container_max_never_used",
-    ),
-    ("enforceQuota", "enforce_quota"),
-    ("reconfigEnabled", "reconfig_enabled"),
-    ("skipACL", "skip_acl"),
-    ("DigestAuthenticationProvider.enabled", "no_digest"),
+    ("request_throttle_max_requests", "turn_requests_max"),
     ("DigestAuthenticationProvider.superDigest", "super_digest"),
     ("DigestAuthenticationProvider.digestAlg", "digest_alg"),
     ("ensembleAuthName", "ensemble_auth_name"),
-    ("readonlymode.enabled", "read_only_mode"),
-    ("allowSaslFailedClients", "allow_sasl_failed_clients"),
     ("enforce.auth.enabled", "enforce_auth_schemes"),
     ("enforce.auth.schemes", "enforce_auth_schemes"),
     ("sessionRequireClientSASLAuth", "enforce_auth_schemes"),
@@ -75,9 +37,21 @@ const OPTIONS: &[(&str, &str)] = &[
     ("superUser.", "sasl_super_user"),
     #[cfg(feature = "tls")]
     ("secureClientPort", "secure_port"),
-    #[cfg(feature = "tls")]
-    ("X509AuthenticationProvider.superUser", "x509_super_user"),
 ];
+
+/// The setting that a key of the table is for.
+fn setting_of(key: &str) -> Option<&'static Setting> {
+    settings::settings().find(|setting| setting.spec.key.is_some_and(|(its, _)| its == key))
+}
+
+/// The option that says the same as a key, by its name in the arguments.
+fn option_of(key: &str) -> Option<&'static str> {
+    let is_it = |its: &str| its == key || its.ends_with('.') && key.starts_with(its);
+    let special = OPTIONS.iter().find(|(its, _)| is_it(its));
+    special
+        .map(|(_, option)| *option)
+        .or_else(|| setting_of(key).map(|setting| setting.name))
+}
 
 /// Puts what a file says in the place of what was there, except where an option of the command
 /// line says it already; gives what the file says in vain.
@@ -90,6 +64,8 @@ pub(crate) fn apply(
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Vec<Ignored>, ZooCfgError> {
     let properties = properties::parse(bytes)?;
+    // ZooKeeper expires sessions at ticks; its settings are chosen for that.
+    config.rounds_expiry |= !is_given("expiry");
     // What the command line says already is read as well, so that a file is good or it is not.
     let mut unused = Config::default();
     let mut file = File::default();
@@ -100,11 +76,8 @@ pub(crate) fn apply(
         if later.any(|later| later.key.trim() == entry.key) {
             continue;
         }
-        let option = OPTIONS
-            .iter()
-            .find(|(key, _)| *key == entry.key || key.ends_with('.') && entry.key.starts_with(key));
-        match option {
-            Some((_, option)) if is_given(option) => file.take(&entry, &mut unused)?,
+        match option_of(entry.key) {
+            Some(option) if is_given(option) => file.take(&entry, &mut unused)?,
             _ => file.take(&entry, config)?,
         }
     }
@@ -157,6 +130,9 @@ struct File {
 
 impl File {
     fn take(&mut self, entry: &ZooCfgEntry<'_>, config: &mut Config) -> Result<(), ZooCfgError> {
+        if let Some(setting) = setting_of(entry.key) {
+            return entry.set(setting, config);
+        }
         match entry.key {
             "clientPort" => {
                 self.has_plain_port = true;
@@ -164,94 +140,11 @@ impl File {
                 config.listen.set_port(u16::try_from(port).unwrap_or(0));
             }
             "clientPortAddress" => config.listen.set_ip(entry.address()?),
-            "tickTime" => config.tick_time_ms = entry.ms(1)?,
-            "minSessionTimeout" => config.session_timeout_min_ms = entry.ms_or_unset()?,
-            "maxSessionTimeout" => config.session_timeout_max_ms = entry.ms_or_unset()?,
-            "maxClientCnxns" => {
-                config.connections_per_address_max = entry.limit()?.unwrap_or(0);
-            }
-            // Without a limit of the original's there is still the own one.
-            "maxCnxns" => {
-                if let Some(max) = entry.limit()? {
-                    config.connections_max = max;
-                }
-            }
-            "jute.maxbuffer" => {
-                let max = entry.whole(1, FRAME_BYTES_MAX)?;
-                config.frame_bytes_max = usize::try_from(max).unwrap_or(usize::MAX);
-            }
-            "digest.enabled" => config.tree_digests = entry.boolean()?,
-            "4lw.commands.whitelist" => entry.value.clone_into(&mut config.four_letter_whitelist),
-            _ => return self.take_limit(entry, config),
-        }
-        Ok(())
-    }
-
-    /// Limits of the original's that its administrator's guide calls by other names than the file:
-    /// `throttledOpWaitTime`, `requestThrottleLimit`.
-    fn take_limit(
-        &mut self,
-        entry: &ZooCfgEntry<'_>,
-        config: &mut Config,
-    ) -> Result<(), ZooCfgError> {
-        let ms = |ms: u32| Duration::from_millis(ms.into());
-        match entry.key {
-            "clientPortListenBacklog" => {
-                if let Some(max) = entry.limit()? {
-                    config.listen_backlog = saturated(max);
-                }
-            }
-            "nio.sessionlessCnxnTimeout" => config.handshake_timeout = ms(entry.ms(1)?),
-            "connection_throttle_tokens" => {
-                config.connection_throttle_tokens = saturated(entry.limit()?.unwrap_or(0));
-            }
-            "connection_throttle_fill_time" => {
-                config.connection_throttle_fill_time = ms(entry.ms(1)?);
-            }
-            "connection_throttle_fill_count" => {
-                let count = entry.whole(0, i32::MAX.into())?;
-                config.connection_throttle_fill_count = u32::try_from(count).unwrap_or(0);
-            }
             // More than are served in one turn are never in process.
             "request_throttle_max_requests" => {
-                let max = entry.limit()?.unwrap_or(usize::MAX);
+                let max = entry.limit()?.map_or(usize::MAX, saturated);
                 config.turn_requests_max = config.turn_requests_max.min(max);
             }
-            "throttled_op_wait_time" => {
-                config.throttled_op_wait_time = ms(saturated(entry.limit()?.unwrap_or(0)));
-            }
-            "largeRequestThreshold" => {
-                config.large_request_threshold = entry.limit()?.unwrap_or(0);
-            }
-            "largeRequestMaxBytes" => {
-                if let Some(max) = entry.limit()? {
-                    config.large_request_bytes_max = max;
-                }
-            }
-            _ => return self.take_znodes_and_access(entry, config),
-        }
-        Ok(())
-    }
-
-    fn take_znodes_and_access(
-        &mut self,
-        entry: &ZooCfgEntry<'_>,
-        config: &mut Config,
-    ) -> Result<(), ZooCfgError> {
-        match entry.key {
-            "extendedTypesEnabled" => config.extended_types = entry.boolean()?,
-            "znode.container.checkIntervalMs" => {
-                config.container_check_interval_ms = entry.ms(0)?;
-            }
-            "znode.container.maxPerMinute" => config.container_max_per_minute = entry.ms(1)?,
-            "znode.container.maxNeverUsedIntervalMs" => {
-                let ms = entry.whole(0, i64::MAX)?;
-                config.container_max_never_used_ms = ms.unsigned_abs();
-            }
-            "enforceQuota" => config.enforce_quota = entry.boolean()?,
-            "reconfigEnabled" => config.reconfig_enabled = entry.boolean()?,
-            "skipACL" => config.skip_acl = entry.yes_or_no()?,
-            "DigestAuthenticationProvider.enabled" => config.digest_enabled = entry.boolean()?,
             "DigestAuthenticationProvider.superDigest" => {
                 config.super_digest = Some(entry.digest()?.into());
             }
@@ -269,8 +162,6 @@ impl File {
                 );
                 self.ensemble_names = Some((names.collect(), alone));
             }
-            "readonlymode.enabled" => config.read_only_mode = entry.boolean()?,
-            "allowSaslFailedClients" => config.sasl_allow_failed = entry.boolean()?,
             "enforce.auth.enabled" => {
                 let needs_schemes = || entry.must_be("false, or enforce.auth.schemes be set");
                 self.schemes_enforced = entry.boolean()?.then(needs_schemes);
@@ -300,11 +191,6 @@ impl File {
             }
             #[cfg(feature = "tls")]
             "secureClientPortAddress" => self.secure_address = Some(entry.address()?),
-            #[cfg(feature = "tls")]
-            "X509AuthenticationProvider.superUser" => {
-                let subject = entry.not_empty("the subject of a certificate")?;
-                config.x509_super_user = Some(subject.to_owned());
-            }
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config)?,
             // Never by itself: the original may be running on it.
             "dataDir" => {
@@ -376,8 +262,8 @@ impl File {
     }
 }
 
-fn saturated(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+fn saturated(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -1,9 +1,20 @@
+use std::time::Duration;
+
 use super::*;
 
+/// As with `--expiry` beside the file.
 fn config_of(text: &str) -> Config {
     let mut config = Config::default();
-    apply(text.as_bytes(), &mut config, |_| false).unwrap();
+    apply(text.as_bytes(), &mut config, |given| given == "expiry").unwrap();
     config
+}
+
+#[test]
+fn sessions_end_at_ticks_unless_the_option_says_otherwise() {
+    let mut config = Config::default();
+    apply(b"", &mut config, |_| false).unwrap();
+    assert!(config.rounds_expiry);
+    assert!(!config_of("").rounds_expiry);
 }
 
 #[track_caller]
@@ -108,25 +119,26 @@ fn options_of_the_command_line_win_one_by_one() {
     let all = &(all.to_owned() + tls);
     let with_all = format!("{:?}", config_of(all));
     let without = format!("{:?}", Config::default());
-    for &(key, option) in OPTIONS {
+    for line in all.lines() {
+        let (key, _) = line.split_once('=').unwrap();
+        let Some(option) = option_of(key) else {
+            continue;
+        };
         let mut ids = command.get_arguments().map(|arg| arg.get_id().as_str());
         assert!(ids.any(|id| id == option), "{option}");
         let apply_except = |text: &str| {
             let mut config = Config::default();
-            apply(text.as_bytes(), &mut config, |given| given == option).unwrap();
+            let is_given = |given: &str| given == option || given == "expiry";
+            apply(text.as_bytes(), &mut config, is_given).unwrap();
             format!("{config:?}")
         };
         assert_ne!(apply_except(all), with_all, "{key}");
-        let alone: String = all
-            .lines()
-            .filter(|line| {
-                OPTIONS
-                    .iter()
-                    .any(|(key, same)| *same == option && line.starts_with(&format!("{key}=")))
-            })
-            .map(|line| format!("{line}\n"))
-            .collect();
-        assert_eq!(apply_except(&alone), without, "{key}");
+        let same = |line: &&str| {
+            let (key, _) = line.split_once('=').unwrap();
+            option_of(key) == Some(option)
+        };
+        let alone: Vec<_> = all.lines().filter(same).collect();
+        assert_eq!(apply_except(&alone.join("\n")), without, "{key}");
     }
     // What is held back has to make sense nevertheless.
     let nonsense = apply(b"tickTime=soon", &mut Config::default(), |_| true);

@@ -1,0 +1,782 @@
+//! Every setting, once: its field, default, range, command-line option and `zoo.cfg` key.
+//!
+//! To add a number, a switch or a text, add a row to the table below; `Config`, its default, the
+//! range check, `--help`, the option and the key follow from it. A setting of another type, or one
+//! that depends on others, is a row without a specification: `cli/args.rs` reads its option,
+//! `cli/zoo_cfg/` its key, and `checks.rs` checks it.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use minikeeper_engine::{DigestAlgorithm, Secret};
+
+use self::{
+    KeyForm::{Boolean, Limit, Text, Unset, Whole, YesOrNo},
+    Unit::{Bytes, Count, Ms},
+};
+#[cfg(feature = "control")]
+use crate::config::ControlConfig;
+use crate::{config::TxnLog, data::DataSource, tree::Tree};
+
+/// A row of the table, with the field that it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The field of [`Config`].
+    pub name: &'static str,
+    /// The field's documentation, by line. The first line is the option's help.
+    docs: &'static [&'static str],
+    /// The option and the key.
+    pub spec: Spec,
+    read: fn(&Config) -> Option<Value>,
+    write: fn(&mut Config, Value),
+    /// The largest number that the field holds.
+    pub largest: u64,
+}
+
+/// What the table says of a setting, apart from its type, default and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Under which heading `--help` lists the option; none for the first list.
+    pub heading: Option<&'static str>,
+    /// The option, without its two hyphens.
+    pub option: &'static str,
+    /// What the option takes.
+    pub form: Form,
+    /// The key of `zoo.cfg`, and how its value is written there.
+    pub key: Option<(&'static str, KeyForm)>,
+    /// What `None` means, for a setting without a number by default.
+    pub unset: Option<&'static str>,
+    /// The option without which this one does nothing.
+    pub needs: Option<&'static str>,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// A number in a range.
+    Number {
+        /// The unit.
+        unit: Unit,
+        /// The least value.
+        min: u64,
+        /// The greatest value.
+        max: u64,
+    },
+    /// Nothing: giving it sets the field to this.
+    Switch(bool),
+    /// Text; the name of the value in `--help`.
+    Text(&'static str),
+}
+
+/// The unit of a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Milliseconds.
+    Ms,
+}
+
+/// How a value is written in a `zoo.cfg`.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyForm {
+    /// A whole number from here to there.
+    Whole(i64, i64),
+    /// A whole number; -1 stands for "not set".
+    Unset,
+    /// A limit; less than 1 stands for "no limit": 0 here, or the default where 0 is out of range.
+    Limit,
+    /// `true` or `false`.
+    Boolean,
+    /// `yes` or `no`.
+    YesOrNo,
+    /// Any text.
+    Text,
+    /// Any text but none; what the text is.
+    Named(&'static str),
+}
+
+/// The value of a setting in the table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// Of [`Form::Number`].
+    Number(u64),
+    /// Of [`Form::Switch`].
+    Switch(bool),
+    /// Of [`Form::Text`].
+    Text(String),
+}
+
+impl Setting {
+    /// The option's help: the first line of the field's documentation, with the unit.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let line = self.docs.first().copied().unwrap_or_default();
+        let mut help = line.trim().trim_end_matches('.').to_owned();
+        let unit = match self.spec.form {
+            Form::Number { unit: Bytes, .. } => ", in bytes",
+            Form::Number { unit: Ms, .. } if !help.contains("milliseconds") => ", in milliseconds",
+            _ => "",
+        };
+        help.insert_str(help.find([',', ';']).unwrap_or(help.len()), unit);
+        if let Some(unset) = self.spec.unset {
+            help += &format!(" [default: {unset}]");
+        }
+        help
+    }
+
+    /// The value that a config has; `None` for an optional one that is not set.
+    #[must_use]
+    pub fn of(&self, config: &Config) -> Option<Value> {
+        (self.read)(config)
+    }
+
+    /// Sets the value in a config. A number beyond what the field holds becomes the largest.
+    pub fn set(&self, config: &mut Config, value: Value) {
+        (self.write)(config, value);
+    }
+}
+
+impl Spec {
+    const fn number(
+        heading: Option<&'static str>,
+        option: &'static str,
+        unit: Unit,
+        min: u64,
+        max: u64,
+    ) -> Self {
+        Self::new(heading, option, Form::Number { unit, min, max })
+    }
+
+    const fn switch(heading: Option<&'static str>, option: &'static str) -> Self {
+        Self::new(heading, option, Form::Switch(true))
+    }
+
+    /// An option that switches off what is on by default.
+    const fn off(heading: Option<&'static str>, option: &'static str) -> Self {
+        Self::new(heading, option, Form::Switch(false))
+    }
+
+    const fn text(
+        heading: Option<&'static str>,
+        option: &'static str,
+        value_name: &'static str,
+    ) -> Self {
+        Self::new(heading, option, Form::Text(value_name))
+    }
+
+    const fn new(heading: Option<&'static str>, option: &'static str, form: Form) -> Self {
+        Self {
+            heading,
+            option,
+            form,
+            key: None,
+            unset: None,
+            needs: None,
+        }
+    }
+
+    const fn key(mut self, key: &'static str, form: KeyForm) -> Self {
+        self.key = Some((key, form));
+        self
+    }
+
+    const fn unset(mut self, meaning: &'static str) -> Self {
+        self.unset = Some(meaning);
+        self
+    }
+
+    const fn needs(mut self, option: &'static str) -> Self {
+        self.needs = Some(option);
+        self
+    }
+}
+
+/// A type of field that the table can read and write.
+trait Field {
+    const LARGEST: u64;
+    fn read(&self) -> Option<Value>;
+    fn write(&mut self, value: Value);
+}
+
+macro_rules! number_fields {
+    ($($type:ident),*) => {$(
+        impl Field for $type {
+            const LARGEST: u64 = $type::MAX as u64;
+
+            fn read(&self) -> Option<Value> {
+                u64::try_from(*self).ok().map(Value::Number)
+            }
+
+            fn write(&mut self, value: Value) {
+                if let Value::Number(number) = value {
+                    *self = $type::try_from(number).unwrap_or($type::MAX);
+                }
+            }
+        }
+
+        impl Field for Option<$type> {
+            const LARGEST: u64 = $type::LARGEST;
+
+            fn read(&self) -> Option<Value> {
+                self.as_ref().and_then(Field::read)
+            }
+
+            fn write(&mut self, value: Value) {
+                self.insert(0).write(value);
+            }
+        }
+    )*};
+}
+
+number_fields!(u32, u64, usize);
+
+/// In whole milliseconds.
+impl Field for Duration {
+    const LARGEST: u64 = u64::MAX;
+
+    fn read(&self) -> Option<Value> {
+        u64::try_from(self.as_millis()).ok().map(Value::Number)
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::Number(ms) = value {
+            *self = Self::from_millis(ms);
+        }
+    }
+}
+
+impl Field for bool {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        Some(Value::Switch(*self))
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::Switch(is_on) = value {
+            *self = is_on;
+        }
+    }
+}
+
+impl Field for String {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        Some(Value::Text(self.clone()))
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::Text(text) = value {
+            *self = text;
+        }
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Field for Option<String> {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        self.clone().map(Value::Text)
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::Text(text) = value {
+            *self = Some(text);
+        }
+    }
+}
+
+/// Every setting with an option or a key that the table describes.
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
+    ROWS.iter().flatten()
+}
+
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])*
+        $(#[cfg($cfg:meta)])?
+        $name:ident: $type:ty = $default:expr $(, $spec:expr)?;
+    )*) => {
+        /// What a [`Server`](crate::Server) is started with.
+        ///
+        /// Limits protect memory and are generous: a test suite should never meet one. Each is
+        /// named in the log line or error that it causes.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $(
+                $(#[doc = $doc])*
+                #[doc = ""]
+                #[doc = concat!("Default: `", stringify!($default), "`.")]
+                $(#[cfg($cfg)])?
+                pub $name: $type,
+            )*
+        }
+
+        impl Default for Config {
+            fn default() -> Self {
+                Self {
+                    $($(#[cfg($cfg)])? $name: $default,)*
+                }
+            }
+        }
+
+        /// By field, in the order of their declaration; `None` without a specification.
+        static ROWS: &[Option<Setting>] = &[
+            $($(#[cfg($cfg)])? row!([$($doc),*] $name: $type $(, $spec)?),)*
+        ];
+    };
+}
+
+macro_rules! row {
+    ([$($doc:literal),*] $name:ident: $type:ty) => {
+        None
+    };
+    ([$($doc:literal),*] $name:ident: $type:ty, $spec:expr) => {
+        Some(Setting {
+            name: stringify!($name),
+            docs: &[$($doc),*],
+            spec: $spec,
+            read: |config| config.$name.read(),
+            write: |config, value| config.$name.write(value),
+            largest: <$type as Field>::LARGEST,
+        })
+    };
+}
+
+const ZNODES: Option<&str> = Some("Znodes");
+const ACCESS: Option<&str> = Some("Access");
+const LIMITS: Option<&str> = Some("Limits");
+
+/// No range but that of the field.
+const ANY: u64 = u64::MAX;
+/// The largest `int` of Java: lengths and timeouts have 31 bits on the wire.
+pub(super) const INT: u64 = i32::MAX as u64;
+/// Connections, sessions and watches are numbered with 32 bits; one number stands for "none".
+const NUMBERED: u64 = u32::MAX as u64 - 1;
+/// The reply to a change can have four times the bytes of the request, and a path is echoed with up
+/// to three times its bytes: both fit 31 bits.
+const FRAME: u64 = 500 << 20;
+
+/// The `zoo.cfg` form of an `int` that must be positive.
+const POSITIVE: KeyForm = Whole(1, i32::MAX as i64);
+
+settings! {
+    /// Where to listen; port 0 takes any free port.
+    listen: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    /// Unit of session timeouts.
+    tick_time_ms: u32 = 3_000,
+        Spec::number(None, "tick-time", Ms, 1, ANY).key("tickTime", POSITIVE);
+
+    /// Whether a silent session ends at the first tick after its timeout, as in ZooKeeper.
+    ///
+    /// Otherwise it ends exactly after its timeout. Source: `docs/zookeeper-protocol.md` section
+    /// 14.1.
+    rounds_expiry: bool = false;
+
+    /// Shortest session timeout granted.
+    session_timeout_min_ms: Option<u32> = None,
+        Spec::number(None, "min-session-timeout", Ms, 0, INT).key("minSessionTimeout", Unset)
+            .unset("2 ticks");
+
+    /// Longest session timeout granted.
+    session_timeout_max_ms: Option<u32> = None,
+        Spec::number(None, "max-session-timeout", Ms, 0, INT).key("maxSessionTimeout", Unset)
+            .unset("20 ticks");
+
+    /// Largest request accepted; a larger one closes the connection.
+    frame_bytes_max: usize = minikeeper_protocol::frame::BYTES_MAX_DEFAULT,
+        Spec::number(LIMITS, "jute-maxbuffer", Bytes, 1, FRAME)
+            .key("jute.maxbuffer", Whole(1, i32::MAX as i64 - 4));
+
+    /// Time to finish a handshake.
+    handshake_timeout: Duration = Duration::from_secs(10),
+        Spec::number(LIMITS, "handshake-timeout", Ms, 0, ANY)
+            .key("nio.sessionlessCnxnTimeout", POSITIVE);
+
+    /// Most connections at a time; one more is reset.
+    connections_max: usize = 100_000,
+        Spec::number(LIMITS, "max-connections", Count, 1, NUMBERED).key("maxCnxns", Limit);
+
+    /// Most connections from one address; 0 is no limit.
+    ///
+    /// ZooKeeper refuses the 61st by default.
+    connections_per_address_max: usize = 0,
+        Spec::number(LIMITS, "max-client-cnxns", Count, 0, ANY).key("maxClientCnxns", Limit);
+
+    /// Most connections waiting to be accepted.
+    ///
+    /// The system has a maximum of its own. ZooKeeper's default is 50.
+    listen_backlog: u32 = 1_024,
+        Spec::number(LIMITS, "listen-backlog", Count, 1, INT)
+            .key("clientPortListenBacklog", Limit);
+
+    /// Most handshakes at once; 0 is no limit.
+    ///
+    /// Each handshake takes a token; one that finds none is closed without an answer. ZooKeeper's
+    /// random drops and weights are not implemented.
+    connection_throttle_tokens: u32 = 0,
+        Spec::number(LIMITS, "connection-throttle-tokens", Count, 0, ANY)
+            .key("connection_throttle_tokens", Limit);
+
+    /// How often handshake tokens come back.
+    connection_throttle_fill_time: Duration = Duration::from_millis(1),
+        Spec::number(LIMITS, "connection-throttle-fill-time", Ms, 1, ANY)
+            .key("connection_throttle_fill_time", POSITIVE);
+
+    /// How many handshake tokens come back each time.
+    connection_throttle_fill_count: u32 = 1,
+        Spec::number(LIMITS, "connection-throttle-fill-count", Count, 0, ANY)
+            .key("connection_throttle_fill_count", Whole(0, i32::MAX as i64));
+
+    /// Longest wait of a request before it is refused; 0 is no limit.
+    ///
+    /// A request that waited longer gets THROTTLEDOP; pings and closeSession are served. There is
+    /// no queue: a request waits only while its client does not read the replies before it
+    /// (`write_backlog_bytes_max`).
+    throttled_op_wait_time: Duration = Duration::ZERO,
+        Spec::number(LIMITS, "throttled-op-wait-time", Ms, 0, ANY)
+            .key("throttled_op_wait_time", Limit);
+
+    /// Longest request that is not large; 0: none is large.
+    large_request_threshold: usize = 0,
+        Spec::number(LIMITS, "large-request-threshold", Bytes, 0, ANY)
+            .key("largeRequestThreshold", Limit);
+
+    /// Most memory for large requests; one more closes its connection.
+    ///
+    /// A request counts from its first four bytes, which tell its length, until it is served; in
+    /// ZooKeeper from its last byte.
+    large_request_bytes_max: usize = 100 << 20,
+        Spec::number(LIMITS, "large-request-max-bytes", Bytes, 1, ANY)
+            .key("largeRequestMaxBytes", Limit);
+
+    /// Most memory for requests that cannot be served yet.
+    ///
+    /// These are parts of requests, and requests whose client does not read the replies before
+    /// them. Beyond the limit the connections close whose input has waited longest, until an eighth
+    /// is free; their sessions live on. Before its handshake a connection may send 8 KiB. Buffers
+    /// count whole, and double as they grow; one read may exceed the limit. ZooKeeper has no such
+    /// limit.
+    unserved_bytes_max: usize = 1 << 30,
+        Spec::number(LIMITS, "max-unserved-bytes", Bytes, 1, ANY);
+
+    /// Most sessions at a time; beyond it handshakes are not answered.
+    sessions_max: usize = 1_000_000,
+        Spec::number(LIMITS, "max-sessions", Count, 1, NUMBERED);
+
+    /// Most watches at a time; beyond it a request that sets one gets QUOTAEXCEEDED.
+    watches_max: usize = 20_000_000,
+        Spec::number(LIMITS, "max-watches", Count, 0, NUMBERED);
+
+    /// Most memory for the tree; beyond it writes get QUOTAEXCEEDED.
+    ///
+    /// Counts paths, data and access lists (each different list once), and 128 bytes for each znode
+    /// and list; also watched paths without a znode, and the identities of connections.
+    tree_bytes_max: usize = 8 << 30,
+        Spec::number(LIMITS, "max-tree-bytes", Bytes, 0, NUMBERED * 128);
+
+    /// Longest reply.
+    ///
+    /// A read whose reply would be longer gets MARSHALLINGERROR and sets no watch; a four-letter
+    /// word leaves out what does not fit. At least four times `frame_bytes_max` and 1 KiB, so that
+    /// every change can be answered. ZooKeeper has no such limit.
+    reply_bytes_max: Option<usize> = None,
+        Spec::number(LIMITS, "max-reply-bytes", Bytes, 0, INT)
+            .unset("64 MiB, or 4 times --jute-maxbuffer and 1 KiB");
+
+    /// Most operations in one multi or multiRead.
+    ///
+    /// One with more gets MARSHALLINGERROR; a request of 100,000 operations needs a larger
+    /// `frame_bytes_max` than the default. ZooKeeper has no such limit.
+    multi_operations_max: usize = 100_000,
+        Spec::number(LIMITS, "max-multi-operations", Count, 1, ANY);
+
+    /// Most entries of an access list.
+    ///
+    /// Counted after each entry `auth` was replaced by the identities it stands for; a longer list,
+    /// or one of more than 1 MiB, gets INVALIDACL. ZooKeeper has no such limit.
+    acl_entries_max: usize = 256,
+        Spec::number(LIMITS, "max-acl-entries", Count, 1, ANY);
+
+    /// Most identities that one connection proves.
+    ///
+    /// Its address does not count. Beyond it, and beyond 64 KiB of ids, the proof gets AUTHFAILED
+    /// and the connection closes. ZooKeeper has no such limit.
+    identities_max: usize = 64,
+        Spec::number(LIMITS, "max-identities", Count, 0, NUMBERED);
+
+    /// Most unread events of one connection; beyond it the connection closes.
+    ///
+    /// Its session lives on.
+    outbox_bytes_max: usize = 16 << 20,
+        Spec::number(LIMITS, "max-outbox-bytes", Bytes, 0, ANY);
+
+    /// Most memory for what clients have not read yet.
+    ///
+    /// These are events in outboxes, and replies and events that sockets did not take, of all
+    /// connections of a universe; connections inside the process do not count. Beyond the limit the
+    /// connections that have most close, until an eighth is free; their sessions live on. ZooKeeper
+    /// has no such limit.
+    unsent_bytes_max: usize = 512 << 20,
+        Spec::number(LIMITS, "max-unsent-bytes", Bytes, 1, ANY);
+
+    /// Unwritten replies beyond which a connection is not served.
+    ///
+    /// One reply may exceed it by its own size. This does what `globalOutstandingLimit` does in
+    /// ZooKeeper, only earlier: there a connection with a waiting request is not read while the
+    /// server has more than 1,000 of them, here it is not read in any case.
+    write_backlog_bytes_max: usize = 1 << 20,
+        Spec::number(LIMITS, "max-write-backlog-bytes", Bytes, 1, ANY);
+
+    /// Most requests served in one turn.
+    ///
+    /// No other request is in process at the same time, so this is `requestThrottleLimit` of
+    /// ZooKeeper. As there with that limit set, requests that wait when their connection ends are
+    /// dropped.
+    turn_requests_max: usize = 64,
+        Spec::number(LIMITS, "max-turn-requests", Count, 1, ANY);
+
+    /// Refuse times to live, as ZooKeeper does by default (extendedTypesEnabled=false).
+    ///
+    /// The field says whether znodes may have one (createTTL); otherwise it gets UNIMPLEMENTED.
+    extended_types: bool = true,
+        Spec::off(ZNODES, "no-extended-types").key("extendedTypesEnabled", Boolean);
+
+    /// List children in ZooKeeper's order instead of that of their creation.
+    ///
+    /// That is the order of a Java hash set of their names, for tests that were recorded against
+    /// ZooKeeper. It is the order of a ZooKeeper that has not been restarted since, and differs
+    /// where more than eight of many names were chosen to have equal hashes.
+    java_listing_order: bool = false, Spec::switch(ZNODES, "java-listing-order");
+
+    /// How often to look for containers and znodes to delete, 0 for never.
+    container_check_interval_ms: u32 = 60_000,
+        Spec::number(ZNODES, "container-check-interval", Ms, 0, ANY)
+            .key("znode.container.checkIntervalMs", Whole(0, i32::MAX as i64));
+
+    /// Most containers and expired znodes deleted in a minute.
+    container_max_per_minute: u32 = 10_000,
+        Spec::number(ZNODES, "container-max-per-minute", Count, 0, ANY)
+            .key("znode.container.maxPerMinute", POSITIVE);
+
+    /// How long to keep a container that never had a child, 0 for ever.
+    container_max_never_used_ms: u64 = 0,
+        Spec::number(ZNODES, "container-max-never-used", Ms, 0, ANY)
+            .key("znode.container.maxNeverUsedIntervalMs", Whole(0, i64::MAX));
+
+    /// Enforce the hard limits of quotas, with QUOTAEXCEEDED.
+    enforce_quota: bool = false,
+        Spec::switch(ZNODES, "enforce-quota").key("enforceQuota", Boolean);
+
+    /// Answer reconfig as a standalone server with reconfiguration enabled.
+    ///
+    /// That is UNIMPLEMENTED instead of RECONFIGDISABLED.
+    reconfig_enabled: bool = false,
+        Spec::switch(ZNODES, "reconfig-enabled").key("reconfigEnabled", Boolean);
+
+    /// Store access lists without enforcing them.
+    skip_acl: bool = false, Spec::switch(ACCESS, "skip-acl").key("skipACL", YesOrNo);
+
+    /// Keep a digest of the whole tree every 128 changes, for the word hash.
+    ///
+    /// Each costs a pass over the tree. ZooKeeper keeps them by default.
+    tree_digests: bool = false, Spec::switch(None, "digest").key("digest.enabled", Boolean);
+
+    /// Switch the digest scheme off.
+    ///
+    /// The field says whether the scheme exists.
+    digest_enabled: bool = true,
+        Spec::off(ACCESS, "no-digest").key("DigestAuthenticationProvider.enabled", Boolean);
+
+    /// The hash of digest identities, in access lists and of the super user.
+    ///
+    /// ZooKeeper: `DigestAuthenticationProvider.digestAlg`.
+    digest_algorithm: DigestAlgorithm = DigestAlgorithm::Sha1;
+
+    /// The digest identity that may do everything.
+    ///
+    /// It is `super:` and the base64 of the SHA-1 of `super:<password>`, or of what
+    /// `digest_algorithm` names. ZooKeeper: `DigestAuthenticationProvider.superDigest`.
+    super_digest: Option<Secret> = None;
+
+    /// Names and passwords for SASL logins (DIGEST-MD5).
+    ///
+    /// While there are none, an exchange succeeds at once and proves nothing, as in ZooKeeper.
+    /// ZooKeeper: a JAAS `Server` section.
+    sasl_users: Vec<(String, Secret)> = Vec::new();
+
+    /// SASL users who may do everything.
+    ///
+    /// ZooKeeper: `zookeeper.superUser`.
+    sasl_super_users: Vec<String> = Vec::new();
+
+    /// Keep connections whose SASL exchange failed.
+    sasl_allow_failed: bool = false,
+        Spec::switch(ACCESS, "allow-sasl-failed-clients").key("allowSaslFailedClients", Boolean);
+
+    /// Requests need an identity of one of these schemes.
+    ///
+    /// Otherwise the connection is refused with SESSIONCLOSEDREQUIRESASLAUTH. With `sasl` and
+    /// without `sasl_users` that is every connection, as in ZooKeeper, and the log warns.
+    /// ZooKeeper: `enforce.auth.schemes`; `sessionRequireClientSASLAuth` is `sasl` alone.
+    enforce_auth_schemes: Vec<String> = Vec::new();
+
+    /// The ensembles that this server belongs to.
+    ///
+    /// A client that names another one, in an auth packet of scheme `ensemble`, loses its
+    /// connection without an answer, so that it tries another server. An empty list checks nothing;
+    /// with `None` the scheme does not exist.
+    /// ZooKeeper: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
+    ensemble_names: Option<Vec<String>> = None;
+
+    /// Offer ZooKeeper's sample scheme key: multiples of the number in the znode /key.
+    ///
+    /// A client that sends such a multiple, or any data while there is no `/key`, is `key:` with an
+    /// empty id in access lists. It proves nothing; for tests. ZooKeeper:
+    /// `KeyAuthenticationProvider`.
+    key_scheme: bool = false, Spec::switch(ACCESS, "key-auth");
+
+    /// Answer the word isro even if the whitelist does not name it.
+    ///
+    /// The answer is `rw`: a single server is never read-only.
+    read_only_mode: bool = false,
+        Spec::switch(None, "read-only-mode").key("readonlymode.enabled", Boolean);
+
+    /// Four-letter words to answer, separated by commas; * is all, srvr ZooKeeper's default.
+    ///
+    /// To other machines * leaves out cons, dump, wchc and wchp, because they list session ids and
+    /// paths. To answer them there too, name them: '*,dump'
+    four_letter_whitelist: String = "*".to_owned(),
+        Spec::text(None, "4lw-whitelist", "LIST").key("4lw.commands.whitelist", Text);
+
+    /// Most rows that a four-letter word lists; a last line says how many were left out.
+    four_letter_rows_max: usize = 10_000,
+        Spec::number(LIMITS, "max-4lw-rows", Count, 0, ANY);
+
+    /// What is put into the tree at the start, on top of what was loaded.
+    ///
+    /// [`Universe::seed`](crate::Universe::seed) does it.
+    seed: Tree = Tree::new();
+
+    /// Control over HTTP.
+    #[cfg(feature = "control")]
+    control: ControlConfig = ControlConfig::default();
+
+    /// Whether the server starts with its clock frozen, at 2024-01-01 00:00 UTC.
+    ///
+    /// Time stands still until [`Universe::advance`](crate::Universe::advance) or
+    /// [`unfreeze`](crate::Universe::unfreeze).
+    manual_clock: bool = false;
+
+    /// The zxid before the first change.
+    ///
+    /// `None` derives it from the time, so that a restarted server is ahead of what clients have
+    /// seen; with a manual clock it is 0.
+    initial_zxid: Option<i64> = None;
+
+    /// Where the state is saved on shutdown and loaded from at the start.
+    ///
+    /// The state is znodes, sessions, counters and the zxid. After a start every session has its
+    /// whole timeout, and clients reattach by id and password; `initial_zxid` counts only where
+    /// nothing was saved. What is kept is the last save, and behind it what
+    /// [`txn_log`](Config::txn_log) promises: a process that is killed, and a server that is
+    /// dropped, save nothing. One server a directory. On Unix only, for the lock.
+    ///
+    /// The directory is laid out as `dataDir` of ZooKeeper, and each reads the snapshots and logs
+    /// of the other. The three newest saves are kept; files of ZooKeeper are never deleted. Files
+    /// are made with mode 0600, directories with 0700.
+    ///
+    /// A directory with damaged or missing files is refused, see
+    /// [`trust_damaged_data`](Config::trust_damaged_data). One that is deleted or replaced while
+    /// the server runs is noticed within a second of its clock, or 256 writes of the log: with a
+    /// log the next change stops the server, and
+    /// [`Server::save_failed`](crate::Server::save_failed) returns the reason in any case.
+    /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
+    data_dir: Option<PathBuf> = None;
+
+    /// A ZooKeeper data directory to start from; it is only read.
+    ///
+    /// With `data_dir` too, that must be empty.
+    import: Option<DataSource> = None;
+
+    /// Whether to go on with what is readable of `data_dir` where files are damaged or missing.
+    ///
+    /// The changes that cannot be read are lost, and those behind them. Files that were not read
+    /// stay, renamed to `unread.*`. Otherwise such a directory is refused.
+    trust_damaged_data: bool = false;
+
+    /// Also save every N milliseconds; 0 saves only on shutdown.
+    ///
+    /// No client is served while the state is copied, some tenths of a second for a million znodes,
+    /// and the copy takes as much memory as the file. While the clock is frozen no time passes:
+    /// call [`Server::save`](crate::Server::save). Needs `data_dir`.
+    save_interval: Duration = Duration::ZERO,
+        Spec::number(None, "save-interval", Ms, 0, ANY).needs("data_dir");
+
+    /// What a crash keeps of the changes since the last save.
+    ///
+    /// The log is ZooKeeper's, and ZooKeeper starts from the directory of a killed server too. Needs
+    /// `data_dir`. Source: `docs/zookeeper-protocol.md` section 22.3.
+    txn_log: TxnLog = TxnLog::Off;
+
+    /// Save and start a new transaction log after N changes.
+    ///
+    /// ZooKeeper: `snapCount`.
+    snap_count: u64 = 100_000,
+        Spec::number(None, "snap-count", Count, 1, ANY).needs("data_dir");
+
+    /// Where to listen for clients over TLS.
+    ///
+    /// Needs `tls_certificate` and `tls_key`. ZooKeeper: `secureClientPort`.
+    #[cfg(feature = "tls")]
+    secure_listen: Option<SocketAddr> = None;
+
+    /// Whether to listen for clients over TLS alone.
+    ///
+    /// Then nothing listens at `listen`, and no client gets around TLS and `tls_client_ca`. Needs
+    /// `secure_listen`. ZooKeeper: no `clientPort`.
+    #[cfg(feature = "tls")]
+    secure_only: bool = false;
+
+    /// A PEM file with the server's certificate, and the chain to one that clients know.
+    ///
+    /// ZooKeeper: `ssl.keyStore.location`.
+    #[cfg(feature = "tls")]
+    tls_certificate: Option<PathBuf> = None;
+
+    /// A PEM file with the key of that certificate.
+    #[cfg(feature = "tls")]
+    tls_key: Option<PathBuf> = None;
+
+    /// A PEM file with the certificates that signed those of clients.
+    ///
+    /// Over TLS every client must then show one, of version 3; otherwise clients are not asked.
+    /// ZooKeeper: `ssl.trustStore.location`.
+    #[cfg(feature = "tls")]
+    tls_client_ca: Option<PathBuf> = None;
+
+    /// Subject of the client certificate that may do everything, as in CN=admin,O=Example.
+    ///
+    /// In the form of RFC 2253.
+    #[cfg(feature = "tls")]
+    x509_super_user: Option<String> = None,
+        Spec::text(Some("TLS"), "x509-super-user", "NAME")
+            .key(
+                "X509AuthenticationProvider.superUser",
+                KeyForm::Named("the subject of a certificate"),
+            )
+            .needs("tls_client_ca");
+
+    /// The bug that a test planted.
+    #[cfg(feature = "planted")]
+    planted: Option<crate::planted::Planted> = None;
+}
