@@ -8,7 +8,7 @@ use crate::{
     acl::AclList,
     error::DecodeError,
     jute::{self, Reader, Ustring},
-    op::OpCode,
+    request::OpCode,
 };
 
 /// How a znode lives and what its name becomes: the `flags` of a create.

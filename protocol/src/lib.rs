@@ -30,8 +30,12 @@
 //! | [`jute`] | the primitive encodings: int, long, bool, buffer, ustring, vector |
 //! | [`frame`] | the length prefix around every message |
 //! | [`path`] | [`ZnodePath`] and the path rules |
-//! | [`request`], [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the records |
-//! | [`op`], [`error`], [`acl`], [`stat`], [`ids`] | the vocabulary the records use |
+//! | [`request`] | the table of operations, and their requests |
+//! | [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the other records |
+//! | [`error`], [`acl`], [`stat`], [`ids`] | the vocabulary the records use |
+
+#[macro_use]
+mod table;
 
 pub mod acl;
 pub mod connect;
@@ -42,9 +46,8 @@ pub mod frame;
 pub mod ids;
 pub mod jute;
 pub mod multi;
-pub mod op;
 pub mod path;
-mod rebase;
+mod paths;
 pub mod reply;
 pub mod request;
 pub mod stat;
@@ -59,8 +62,7 @@ pub use frame::FrameError;
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::{Reader, Ustring};
 pub use multi::{MultiOp, MultiReadOp, MultiReadResults, MultiResult};
-pub use op::OpCode;
 pub use path::{PathError, ZnodePath};
 pub use reply::{ClientInfo, Reply, ReplyHeader, ReplyRef, ReplyTooLong};
-pub use request::{AddWatchMode, Request, RequestHeader, WatcherType};
+pub use request::{AddWatchMode, OpCode, Request, RequestHeader, UnknownOp, WatcherType};
 pub use stat::Stat;

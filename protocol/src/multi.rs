@@ -9,7 +9,7 @@ use crate::{
     create::{Create, CreateOp},
     error::{DecodeError, ErrorCode},
     jute::{self, Reader, Ustring},
-    op::OpCode,
+    request::OpCode,
     stat::Stat,
     within::Within,
 };

@@ -17,7 +17,7 @@ use crate::{
     ids::{Xid, Zxid},
     jute::{Reader, Ustring},
     multi::{self, MultiReadResults, MultiResult},
-    op::OpCode,
+    request::OpCode,
     stat::Stat,
     within::Within,
 };
@@ -221,6 +221,27 @@ impl ReplyRef<'_> {
     }
 }
 
+/// Which record a successful reply is; the table in `request.rs` says so for each operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReplyKind {
+    /// No reply of its own: check, createSession.
+    None,
+    Empty,
+    Path,
+    PathStat,
+    Stat,
+    Data,
+    Children,
+    Children2,
+    Acl,
+    Multi,
+    Ephemerals,
+    Count,
+    WatchAdded,
+    Token,
+    ClientInfos,
+}
+
 /// The body of a successful reply, owned: what a client gets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
@@ -260,30 +281,29 @@ impl Reply {
     /// # Errors
     /// When the body is malformed, or the operation has no reply of its own (check).
     pub fn decode(op: OpCode, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(match op {
-            OpCode::Create | OpCode::Sync => Self::Path(reader.ustring()?),
-            OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
+        Ok(match op.reply() {
+            ReplyKind::Empty => Self::Empty,
+            ReplyKind::Path => Self::Path(reader.ustring()?),
+            ReplyKind::PathStat => {
                 let path = reader
                     .ustring()?
                     .ok_or(DecodeError::Null { field: "path" })?;
                 Self::PathStat(path, Stat::decode(reader)?)
             }
-            OpCode::Exists | OpCode::SetData | OpCode::SetAcl => Self::Stat(Stat::decode(reader)?),
-            OpCode::GetData | OpCode::Reconfig => {
-                Self::Data(reader.buffer()?, Stat::decode(reader)?)
-            }
-            OpCode::GetChildren => Self::Children(names(reader)?),
-            OpCode::GetChildren2 => Self::Children2(names(reader)?, Stat::decode(reader)?),
-            OpCode::GetAcl => Self::Acl(AclList::decode(reader)?, Stat::decode(reader)?),
-            OpCode::Multi | OpCode::MultiRead => Self::Multi(multi::decode_results(reader)?),
-            OpCode::GetEphemerals => Self::Ephemerals(names(reader)?),
-            OpCode::GetAllChildrenNumber => Self::Count(reader.int()?),
-            OpCode::AddWatch => {
+            ReplyKind::Stat => Self::Stat(Stat::decode(reader)?),
+            ReplyKind::Data => Self::Data(reader.buffer()?, Stat::decode(reader)?),
+            ReplyKind::Children => Self::Children(names(reader)?),
+            ReplyKind::Children2 => Self::Children2(names(reader)?, Stat::decode(reader)?),
+            ReplyKind::Acl => Self::Acl(AclList::decode(reader)?, Stat::decode(reader)?),
+            ReplyKind::Multi => Self::Multi(multi::decode_results(reader)?),
+            ReplyKind::Ephemerals => Self::Ephemerals(names(reader)?),
+            ReplyKind::Count => Self::Count(reader.int()?),
+            ReplyKind::WatchAdded => {
                 let _error = reader.int()?;
                 Self::WatchAdded
             }
-            OpCode::Sasl => Self::Token(reader.buffer()?),
-            OpCode::WhoAmI => {
+            ReplyKind::Token => Self::Token(reader.buffer()?),
+            ReplyKind::ClientInfos => {
                 let count = reader.count()?.unwrap_or(0);
                 let mut infos = Vec::new();
                 for _ in 0..count {
@@ -294,16 +314,7 @@ impl Reply {
                 }
                 Self::ClientInfos(infos)
             }
-            OpCode::Delete
-            | OpCode::DeleteContainer
-            | OpCode::Ping
-            | OpCode::CheckWatches
-            | OpCode::RemoveWatches
-            | OpCode::SetWatches
-            | OpCode::SetWatches2
-            | OpCode::Auth
-            | OpCode::CloseSession => Self::Empty,
-            OpCode::Check | OpCode::CreateSession => {
+            ReplyKind::None => {
                 return Err(DecodeError::Value {
                     field: "operation",
                     value: op.code().into(),

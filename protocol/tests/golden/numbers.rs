@@ -2,7 +2,7 @@
 
 use minikeeper_protocol::{
     AddWatchMode, Create, CreateMode, DecodeError, ErrorCode, EventKind, FrameError, OpCode,
-    SessionId, WatcherType, Zxid, op::UnknownOp,
+    SessionId, UnknownOp, WatcherType, Zxid,
 };
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use minikeeper_engine::{ConnId, Input};
-use minikeeper_protocol::{ErrorCode, MultiOp, MultiReadOp, OpCode, Request, SessionId, Ustring};
+use minikeeper_protocol::{ErrorCode, OpCode, SessionId};
 
 use crate::{
     faults::{
@@ -161,44 +161,7 @@ impl Rule {
         let Input::Request { request, .. } = input else {
             return false;
         };
-        let is_match = |path: &Ustring| glob.matches(path.as_bytes());
-        match request {
-            Request::Multi(ops) | Request::MultiReadOfChanges(ops) => {
-                ops.iter().filter_map(path_of).any(is_match)
-            }
-            Request::MultiRead(ops) => {
-                ops.iter()
-                    .filter_map(|op| match op {
-                        MultiReadOp::GetData { path, .. }
-                        | MultiReadOp::GetChildren { path, .. } => path.as_ref(),
-                    })
-                    .any(is_match)
-            }
-            Request::SetWatches {
-                data, exist, child, ..
-            } => [data, exist, child].into_iter().flatten().any(is_match),
-            Request::SetWatches2 {
-                data,
-                exist,
-                child,
-                persistent,
-                persistent_recursive,
-                ..
-            } => [data, exist, child, persistent, persistent_recursive]
-                .into_iter()
-                .flatten()
-                .any(is_match),
-            request => request.path().is_some_and(is_match),
-        }
-    }
-}
-
-const fn path_of(op: &MultiOp) -> Option<&Ustring> {
-    match op {
-        MultiOp::Create(create) => create.path.as_ref(),
-        MultiOp::Delete { path, .. }
-        | MultiOp::SetData { path, .. }
-        | MultiOp::Check { path, .. } => path.as_ref(),
+        request.any_path(|path| glob.matches(path.as_bytes()))
     }
 }
 
@@ -264,7 +227,9 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
 
 #[cfg(test)]
 mod tests {
-    use minikeeper_protocol::{ConnectRequest, Create, CreateMode, CreateOp, Xid};
+    use minikeeper_protocol::{
+        ConnectRequest, Create, CreateMode, CreateOp, MultiOp, Request, Xid,
+    };
 
     use super::*;
 

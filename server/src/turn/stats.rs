@@ -68,36 +68,10 @@ pub(crate) enum LastOp {
 impl LastOp {
     /// As the original prints it.
     pub(crate) const fn text(self) -> &'static str {
-        use OpCode as Op;
         match self {
             Self::Nothing => "null",
             Self::Session => "SESS",
-            Self::Request(op) => match op {
-                Op::Ping => "PING",
-                Op::Create | Op::Create2 | Op::CreateContainer | Op::CreateTtl => "CREA",
-                Op::Delete | Op::DeleteContainer => "DELE",
-                Op::SetData => "SETD",
-                Op::SetAcl => "SETA",
-                Op::GetAcl => "GETA",
-                Op::GetData => "GETD",
-                Op::GetChildren | Op::GetChildren2 => "GETC",
-                Op::GetAllChildrenNumber => "GETACN",
-                Op::GetEphemerals => "GETE",
-                Op::Exists => "EXIS",
-                Op::Sync => "SYNC",
-                Op::Multi => "MULT",
-                Op::MultiRead => "MLTR",
-                Op::SetWatches => "SETW",
-                Op::SetWatches2 => "STW2",
-                Op::AddWatch => "ADDW",
-                Op::CheckWatches => "CHKW",
-                Op::RemoveWatches => "REMW",
-                Op::WhoAmI => "HOMI",
-                Op::Reconfig => "RECO",
-                Op::Check => "CHEC",
-                Op::CloseSession => "CLOS",
-                Op::Auth | Op::Sasl | Op::CreateSession => "NA",
-            },
+            Self::Request(op) => op.short_name(),
             Self::NotApplicable => "NA",
         }
     }
