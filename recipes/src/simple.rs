@@ -23,6 +23,7 @@ use crate::{
     options::LockOptions,
     queue::{
         contending::{PARENTS_MAX, Queue, Wait},
+        naming,
         order::Claim,
         pace::Pace,
         parents,
@@ -407,7 +408,7 @@ async fn create<C: ZooKeeper>(
             }
             Err(error) if error.is(ErrorCode::NodeExists) => return Ok(None),
             Err(error) if error.is(ErrorCode::NoNode) && parents_made < PARENTS_MAX => {
-                match parents::make(client, parents::of(&path)).await {
+                match parents::make(client, naming::parent_of(&path)).await {
                     Ok(()) => {
                         parents_made += 1;
                         continue;

@@ -13,6 +13,7 @@ use crate::{
     options::LockOptions,
     queue::{
         contending::{Queue, Wait},
+        naming,
         pace::Pace,
         parents,
     },
@@ -111,7 +112,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NodeExists) => return Ok(false),
                 Err(error) if error.is(ErrorCode::NoNode) => {
-                    match parents::make(client, parents::of(path)).await {
+                    match parents::make(client, naming::parent_of(path)).await {
                         // One of them was cleared away in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,

@@ -11,8 +11,6 @@
 
 mod own;
 mod standing;
-#[cfg(feature = "zookeeper-client")]
-pub mod zookeeper_client;
 
 pub use own::OwnStates;
 pub use standing::{Standing, StateStream};

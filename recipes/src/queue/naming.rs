@@ -197,6 +197,12 @@ pub fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
+/// Returns the path of a znode's parent. The root is its own.
+#[must_use]
+pub fn parent_of(path: &str) -> &str {
+    path.rfind('/').map_or("/", |slash| &path[..slash.max(1)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 
 use minikeeper_client::{CreateMode, Error, ErrorCode};
 
-use crate::client::ZooKeeper;
+use crate::{client::ZooKeeper, queue::naming};
 
 /// Creates a directory and all above it, as containers: they go by themselves once they are
 /// empty. What is there already is left as it is.
@@ -21,7 +21,7 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
             }
             // Above the client's root nothing can be made from here.
             Err(error) if error.is(ErrorCode::NoNode) && lowest != "/" => {
-                missing.push(of(lowest));
+                missing.push(naming::parent_of(lowest));
             }
             Err(error) => return Err(error),
         }
@@ -42,11 +42,6 @@ pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Res
         }
     }
     Ok(())
-}
-
-/// The path of a znode's parent.
-pub(crate) fn of(path: &str) -> &str {
-    path.rfind('/').map_or("/", |slash| &path[..slash.max(1)])
 }
 
 async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {

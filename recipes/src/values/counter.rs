@@ -9,6 +9,7 @@ use crate::{
     error::AtomicError,
     queue::{
         contending::{Queue, Wait},
+        naming,
         pace::Pace,
         parents,
     },
@@ -84,7 +85,7 @@ impl<C: ZooKeeper> Counter<C> {
             match result {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
-                    match parents::make(client, parents::of(path)).await {
+                    match parents::make(client, naming::parent_of(path)).await {
                         // One of them was cleared away in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,

@@ -334,7 +334,7 @@ impl<C: ZooKeeper> Keeper<C> {
     /// there.
     async fn create(&mut self, prefix: &str) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
-        let directory = parents::of(path);
+        let directory = naming::parent_of(path);
         let data = Arc::clone(&self.orders.borrow().data);
         let (made_as, mode) = match &self.own {
             Some((own, _)) => (own.clone(), self.mode_again()),
@@ -377,7 +377,7 @@ impl<C: ZooKeeper> Keeper<C> {
     /// Finds out which name a znode got whose creation was not answered, if it was created.
     async fn find(&mut self, prefix: &str) -> Result<(), LockError> {
         let Queue { client, path, .. } = &self.queue;
-        let directory = parents::of(path);
+        let directory = naming::parent_of(path);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
             let (sync, list) = (client.sync(directory), client.children(directory));

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use crate::{
     client::{Standing, ZooKeeper},
     error::ValueError,
-    queue::{pace::Pace, parents},
+    queue::{naming, pace::Pace, parents},
 };
 
 /// How often the znode or its parent may go away between being made and being used.
@@ -158,7 +158,7 @@ impl<C: ZooKeeper> SharedValue<C> {
             let read = client.watch_data(path);
             let missing = match create.await {
                 Err(error) if error.is(ErrorCode::NoNode) => {
-                    let made = parents::make(&client, parents::of(path)).await;
+                    let made = parents::make(&client, naming::parent_of(path)).await;
                     match made {
                         // One of them was cleared away in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,

@@ -4,14 +4,16 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::atomic::Ordering,
     task::{Context, Poll},
     time::Duration,
 };
 
 use minikeeper_recipes::{
     InterProcessMutex, LockError, LockOptions, Loss, Released, Status,
-    client::{Standing, ZooKeeper as _, zookeeper_client::Adapter},
+    client::{Standing, ZooKeeper as _},
 };
+use minikeeper_recipes_zookeeper_client::Adapter;
 
 use crate::{
     kit::{
@@ -154,12 +156,15 @@ async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
         matches!(victim.standing(), Standing::Connected { .. })
     })
     .await;
-    let begun = link.writes();
+    let begun = link.writes.load(Ordering::Relaxed);
     let saboteur = tokio::spawn({
         let link = link.clone();
         async move {
             if step > 0 {
-                until("the step", || link.writes() - begun >= step).await;
+                until("the step", || {
+                    link.writes.load(Ordering::Relaxed) - begun >= step
+                })
+                .await;
             }
             link.set(mode);
             settle().await;

@@ -2,19 +2,18 @@
 
 use std::{future::Future, sync::Arc};
 
-use ::zookeeper_client::{self as theirs, Acls, MultiWriteError, MultiWriteResult};
 use minikeeper_client::{
     Cause, CreateMode, Created, Error, ErrorCode, Multi, MultiResult, MultiStep, Stamped, Stat,
     Zxid,
 };
+use zookeeper_client::{self as theirs, Acls, MultiWriteError, MultiWriteResult};
 
-use super::{
-    asking::{Call, call},
-    calls::Insured,
+use crate::{
+    calls::{Call, Insured, call},
     clean_up, convert,
     session::Shared,
 };
-use crate::queue::{naming, parents};
+use minikeeper_recipes::naming;
 
 /// What servers take in one request. Unit: bytes.
 const REQUEST_BYTES_MAX: usize = 0xf_ffff;
@@ -37,8 +36,8 @@ fn check_size(op: &'static str, path: &str, payload_bytes: usize) -> Result<(), 
     })
 }
 
-/// See [`crate::client::ZooKeeper::create`].
-pub(super) fn create(
+/// See [`ZooKeeper::create`].
+pub(crate) fn create(
     shared: &Arc<Shared>,
     path: &str,
     data: &[u8],
@@ -82,7 +81,7 @@ pub(super) fn create(
     let withdraw = move |result: Result<Stamped<Created>, Error>| match result {
         Ok(created) => clean_up::named(&owner, created.epoch, &created.value.path),
         Err(error) if error.is_outcome_unknown() => {
-            let (parent, prefix) = (parents::of(&given), naming::name_of(&given));
+            let (parent, prefix) = (naming::parent_of(&given), naming::name_of(&given));
             clean_up::unanswered(&owner, epoch, parent, prefix);
         }
         Err(_) => {}
@@ -121,8 +120,8 @@ fn begin_create(
     }))
 }
 
-/// See [`crate::client::ZooKeeper::delete`].
-pub(super) fn delete(shared: &Arc<Shared>, path: &str) -> Insured<Result<(), Error>> {
+/// See [`ZooKeeper::delete`].
+pub(crate) fn delete(shared: &Arc<Shared>, path: &str) -> Insured<Result<(), Error>> {
     let epoch = shared.session().epoch;
     let delete = call(shared, "delete", path, |client, path| async move {
         client.delete(&path, None).await
@@ -138,8 +137,8 @@ pub(super) fn delete(shared: &Arc<Shared>, path: &str) -> Insured<Result<(), Err
     Insured::new(&shared.runtime, deleted, Some(drop))
 }
 
-/// See [`crate::client::ZooKeeper::set_data`].
-pub(super) fn set_data(
+/// See [`ZooKeeper::set_data`].
+pub(crate) fn set_data(
     shared: &Arc<Shared>,
     path: &str,
     data: &[u8],
@@ -155,8 +154,8 @@ pub(super) fn set_data(
     async move { Ok(convert::stat(&begun?.value().await?)) }
 }
 
-/// See [`crate::client::ZooKeeper::multi`].
-pub(super) fn multi(
+/// See [`ZooKeeper::multi`].
+pub(crate) fn multi(
     shared: &Arc<Shared>,
     multi: Multi,
 ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + use<> {

@@ -1,54 +1,60 @@
-//! The recipes on another client: the published crate `zookeeper-client` 0.11.
+//! The recipes of [`minikeeper_recipes`] on the client crate [`zookeeper_client`] 0.11.
 //!
-//! For those who have a [`::zookeeper_client::Client`] already, or need what it has and
-//! [`minikeeper_client`] has not: SASL, TLS. With the feature `zookeeper-client`.
+//! Use it if your program has a [`zookeeper_client::Client`] already, or needs what
+//! [`minikeeper_client`] lacks: SASL and TLS.
 //!
 //! # Examples
 //! ```
-//! # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let server = minikeeper::Server::builder().start().await?;
 //! # let address = server.connect_string();
-//! use minikeeper_recipes::{InterProcessMutex, client::zookeeper_client::Adapter};
+//! use minikeeper_recipes::InterProcessMutex;
+//! use minikeeper_recipes_zookeeper_client::Adapter;
 //!
 //! let client = zookeeper_client::Client::connect(&address).await?;
 //! let lock = InterProcessMutex::new(Adapter::new(client), "/locks/tickets")?;
 //! let guard = lock.acquire().await?;
 //! println!("held, token {}", guard.token());
 //! guard.release().await?;
-//! # Ok(())
-//! # }
-//! # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+//! # Ok(()) }
 //! ```
 //!
 //! # What is different on this client
 //!
 //! Exclusion, order, tokens and clean-up are the same. The rest:
 //!
-//! | promise of [`minikeeper_client`] | here |
+//! | with [`minikeeper_client`] | with this adapter |
 //! | --- | --- |
-//! | a lost session is followed by a new one | only with [`Adapter::renewing`], where calls wait for it; with [`Adapter::new`] every call fails from then on, as on a closed client |
-//! | a session that was presumed lost is not gone on with | the client does, if the server still has it; it is another [epoch](minikeeper_client::Epoch) here. Locks of the epoch before stay lost, but keep others out until their guards are dropped |
-//! | the session is certain until its timeout after the newest answered request, pings among them | the client does not tell of its pings: the adapter asks for the stat of `/` a quarter of the timeout after the newest answer |
-//! | it is told whether a request that failed was sent | whatever is no refusal is [`Error::OutcomeUnknown`], never [`Error::NotSent`] |
-//! | a request larger than servers take is told with its true size | with an estimate, some hundred bytes too much |
-//! | a read-only server is told of | its sessions count as lost from the beginning |
-//! | every change of state is told | an interruption too short to be seen by the client's owner is told as one, late |
-//! | a server that gives another session without a word is found out | at the next ephemeral znode, as its owner then differs; no ZooKeeper does that |
-//! | a changed session timeout after a reconnect counts | the first one does; do not lower it in a server that clients are connected to |
-//! | after a reconnect, everything is told that has happened to what is watched | not if the connection is cut again while more than 128 kB of watched paths are registered, which takes several messages |
-//! | null data is not the same as empty | they are the same |
-//! | the zxid of every reply | not told; recipes do not need it |
-//! | requests made together leave in one segment | mostly; Nagle's algorithm is left on, which costs a round trip at times |
-//! | `close` waits for the end of the session | the session is closed in the background when the last clone of adapter and client is dropped |
-//! | time is tokio's, and so are sockets | the client has timers and a reactor thread of its own: a paused runtime does not govern it |
-//! | nothing is allocated for a call | several small allocations a call |
+//! | After a lost session the client opens a new one. | Only with [`Adapter::renewing`], where calls wait for the new session. With [`Adapter::new`] every call fails from then on, as on a closed client. |
+//! | The client never continues a session that it presumed lost. | This client does if the server still has the session; the adapter counts it as another [epoch](minikeeper_client::Epoch). Locks of the earlier epoch stay lost, but keep others out until their guards are dropped. |
+//! | The session is safe for its timeout after the newest request with a reply, pings included. | The client does not report its pings, so the adapter reads the stat of `/` a quarter of the timeout after the newest reply. |
+//! | An error says whether the request was sent. | Every failure other than a refusal is [`Error::OutcomeUnknown`], never [`Error::NotSent`]. |
+//! | [`Error::TooLarge`] has the true size. | It has an estimate, some hundred bytes too large. |
+//! | A read-only server is reported as such. | Its sessions count as lost from the beginning. |
+//! | Every change of state is reported. | Several short interruptions may be reported as one, late. |
+//! | The client detects a server that assigns another session without saying so. | The adapter detects it at the next ephemeral znode, whose owner differs. ZooKeeper never does this. |
+//! | A session timeout that the server changes at a reconnect counts. | The first one counts; do not lower it on a server with connected clients. |
+//! | After a reconnect every watch learns what happened. | Not if the connection breaks again while more than 128 kB of watched paths are registered, which takes several messages. |
+//! | Null data differs from empty data. | They are the same. |
+//! | Replies carry their zxid. | They do not; the recipes do not need it. |
+//! | Requests made together leave in one segment. | Mostly: Nagle's algorithm is on, which sometimes costs a round trip. |
+//! | `close` waits for the end of the session. | The session closes in the background when the last clone of adapter and client is dropped. |
+//! | Time and sockets are tokio's. | The client has timers and a reactor thread of its own, which a paused runtime does not govern. |
+//! | A call allocates nothing. | A call makes several small allocations. |
+//!
+//! # Files
+//!
+//! `calls` sends requests and follows up those whose future was dropped; `changes` are the requests
+//! that write; `session` knows how certain the session is, and `monitor` is the task that keeps that
+//! knowledge fresh; `clean_up` deletes znodes in the background; `watch` are the watch and the
+//! stream of states; `convert` maps the types of one crate to those of the other.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.
 
-mod asking;
 mod calls;
 mod changes;
 mod clean_up;
+mod clock;
 mod convert;
 mod monitor;
 mod session;
@@ -56,87 +62,54 @@ mod watch;
 
 use std::{fmt, future::Future, sync::Arc};
 
-use ::zookeeper_client as theirs;
 use minikeeper_client::{
     CreateMode, Created, Data, Epoch, Error, Multi, MultiResult, SessionId, Stamped, Stat,
 };
+use minikeeper_recipes::client::{Standing, ZooKeeper};
+use tokio::task::JoinSet;
 use uuid::Uuid;
+use zookeeper_client as theirs;
 
 pub use self::watch::{Standings, Watch};
 use self::{
-    asking::{Call, call},
-    calls::Boxed,
+    calls::{Boxed, Call, call},
     monitor::Connect,
     session::Shared,
 };
-use super::{Standing, ZooKeeper};
-use crate::leaders::task::Task;
 
-/// A client of the crate `zookeeper-client` for recipes. Clones are cheap and share the session.
+/// A [`zookeeper_client::Client`] that recipes can use. Clones are cheap and share the session.
 ///
-/// Chroots, identities and access to the servers are those of the client; znodes that recipes
-/// create are open to everybody.
-///
-/// # Examples
-/// ```
-/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = minikeeper::Server::builder().start().await?;
-/// # let address = server.connect_string();
-/// use minikeeper_recipes::{InterProcessMutex, client::zookeeper_client::Adapter};
-///
-/// let client = zookeeper_client::Client::connect(&address).await?;
-/// let adapter = Adapter::new(client);
-/// let lock = InterProcessMutex::new(adapter.clone(), "/locks/a")?;
-/// lock.acquire().await?.release().await?;
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
-/// ```
+/// The client's chroot, identities and servers apply. Znodes that recipes create are open to all
+/// clients.
 #[derive(Clone)]
 pub struct Adapter {
     shared: Arc<Shared>,
     /// Ends with the last clone.
-    _monitor: Arc<Task>,
+    _monitor: Arc<JoinSet<()>>,
 }
 
 impl Adapter {
-    /// Takes a client with the session it has. When that is over, so is the use of this.
+    /// Wraps a client. When its session ends, every later call fails.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// use minikeeper_recipes::client::{ZooKeeper as _, zookeeper_client::Adapter};
-    ///
-    /// let client = zookeeper_client::Client::connect(&address).await?;
-    /// let id = client.session_id().0;
-    /// assert_eq!(Adapter::new(client).session().map(|own| own.0), Some(id));
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
-    /// ```
     #[must_use]
     pub fn new(client: theirs::Client) -> Self {
         Self::start(client, None)
     }
 
-    /// The same, but when the session is over another client is asked for, again and again until
-    /// there is one. A client that fails for another reason than its session's end, as a wrong
-    /// password, is replaced too.
+    /// Wraps a client and replaces it when its session ends: calls `connect` until it succeeds. It
+    /// also replaces a client that fails for another reason, such as a wrong password.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     ///
     /// # Examples
     /// ```
-    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let address = server.connect_string();
-    /// use minikeeper_recipes::client::zookeeper_client::Adapter;
+    /// use minikeeper_recipes_zookeeper_client::Adapter;
     /// use zookeeper_client::Client;
     ///
     /// let client = Client::connect(&address).await?;
@@ -145,9 +118,7 @@ impl Adapter {
     ///     async move { Client::connect(&address).await }
     /// });
     /// # drop(adapter);
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn renewing<F>(
@@ -164,28 +135,15 @@ impl Adapter {
     fn start(client: theirs::Client, connect: Option<Connect>) -> Self {
         let shared = Arc::new(Shared::new(client, connect.is_some()));
         let monitor = monitor::run(Arc::downgrade(&shared), connect);
-        let monitor = Task::spawn("an adapter", monitor).expect("a tokio runtime, as documented");
+        let mut tasks = JoinSet::new();
+        tasks.spawn(monitor);
         Self {
             shared,
-            _monitor: Arc::new(monitor),
+            _monitor: Arc::new(tasks),
         }
     }
 
-    /// The client of the newest session, for everything that is no recipe.
-    ///
-    /// # Examples
-    /// ```
-    /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// use minikeeper_recipes::client::zookeeper_client::Adapter;
-    ///
-    /// let adapter = Adapter::new(zookeeper_client::Client::connect(&address).await?);
-    /// assert!(adapter.client().check_stat("/").await?.is_some());
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(doc()).unwrap();
-    /// ```
+    /// Returns the client of the newest session, for requests outside the recipes.
     #[must_use]
     pub fn client(&self) -> theirs::Client {
         (*self.shared.session().client).clone()

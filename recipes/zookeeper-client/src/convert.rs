@@ -1,12 +1,12 @@
 //! One crate's words in the other's.
 
-use ::zookeeper_client as theirs;
 use minikeeper_client::{
     Cause, CreateMode, Data, Error, ErrorCode, EventKind, Fired, SessionId, Stat, Zxid,
 };
+use zookeeper_client as theirs;
 
 /// What a server has refused, or `None` if there was no answer.
-pub(super) fn code(error: &theirs::Error) -> Option<ErrorCode> {
+pub(crate) fn code(error: &theirs::Error) -> Option<ErrorCode> {
     Some(match error {
         theirs::Error::BadArguments(_) => ErrorCode::BadArguments,
         theirs::Error::NoNode => ErrorCode::NoNode,
@@ -31,7 +31,7 @@ pub(super) fn code(error: &theirs::Error) -> Option<ErrorCode> {
 
 /// The client does not tell a request that was not sent from one whose reply was lost, and words
 /// some ends of a connection as it likes: all that is no refusal may have been carried out.
-pub(super) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
+pub(crate) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
     let path = path.to_owned();
     if let Some(code) = code(error) {
         return Error::answered(op, path, code);
@@ -44,7 +44,7 @@ pub(super) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Erro
     Error::OutcomeUnknown { op, path, cause }
 }
 
-pub(super) const fn stat(stat: &theirs::Stat) -> Stat {
+pub(crate) const fn stat(stat: &theirs::Stat) -> Stat {
     Stat {
         czxid: Zxid(stat.czxid),
         mzxid: Zxid(stat.mzxid),
@@ -60,13 +60,13 @@ pub(super) const fn stat(stat: &theirs::Stat) -> Stat {
     }
 }
 
-pub(super) fn data(data: Vec<u8>, stat: &theirs::Stat) -> Data {
+pub(crate) fn data(data: Vec<u8>, stat: &theirs::Stat) -> Data {
     let (data, stat) = (Some(data.into()), self::stat(stat));
     Data { data, stat }
 }
 
 /// The mode, or `None` for those with a time to live, which recipes do not use.
-pub(super) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
+pub(crate) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
     Some(match mode {
         CreateMode::Persistent => theirs::CreateMode::Persistent,
         CreateMode::Ephemeral => theirs::CreateMode::Ephemeral,
@@ -77,7 +77,7 @@ pub(super) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
     })
 }
 
-pub(super) const fn fired(event: &theirs::WatchedEvent) -> Fired {
+pub(crate) const fn fired(event: &theirs::WatchedEvent) -> Fired {
     let kind = match event.event_type {
         theirs::EventType::NodeCreated => EventKind::Created,
         theirs::EventType::NodeDeleted => EventKind::Deleted,

@@ -7,8 +7,9 @@ use std::sync::{
 
 use minikeeper_recipes::{
     FencingToken, Guard, LatchOptions, LeaderLatch, LeaderSelector, Leadership, SelectorOptions,
-    Work, client::zookeeper_client::Adapter,
+    Work,
 };
+use minikeeper_recipes_zookeeper_client::Adapter;
 
 use crate::kit::{PATH, adapter, cut, expire, queue, settle, soon, start, until};
 

@@ -6,15 +6,14 @@ use std::{
     time::Duration,
 };
 
-use ::zookeeper_client::{Client, Error};
 use tokio::time::{Instant, sleep, sleep_until};
+use zookeeper_client::{Client, Error};
 
-use super::{
-    asking::is_answer,
-    calls::Boxed,
+use crate::clock;
+use crate::{
+    calls::{Boxed, is_answer},
     session::{Errand, Shared},
 };
-use crate::clock;
 
 /// The wait before a new session is asked for again, or a server that did not answer; doubled up to
 /// the largest.
@@ -22,7 +21,7 @@ const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// Makes a client with a session of its own.
-pub(super) type Connect = Arc<dyn Fn() -> Boxed<Result<Client, Error>> + Send + Sync>;
+pub(crate) type Connect = Arc<dyn Fn() -> Boxed<Result<Client, Error>> + Send + Sync>;
 
 /// A request on its way. It does not keep the client alive.
 struct Question {
@@ -45,7 +44,7 @@ impl Question {
 }
 
 /// Runs until the adapter is dropped, which this does not delay, or its session is over for good.
-pub(super) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
+pub(crate) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
     let mut asked: Option<Question> = None;
     let mut pause = Duration::ZERO;
     let mut earliest = clock::now();

@@ -1,10 +1,8 @@
-//! The recipes once more, on the client of other people: `zookeeper-client` through its adapter,
-//! over real sockets, because it has no others.
+//! The recipes on the client `zookeeper-client`, over real sockets, because it has no others.
 //!
-//! The server's time stands still unless a test moves it, so no session ends but by a test's word.
-//! The client's own timers are real: what needs them waits for them, never longer than it must.
-//! Names of tests are those of the catalogue (`docs/curator-recipes.md` section 15), as in `it`,
-//! which goes deeper.
+//! The server's clock stands still unless a test moves it, so sessions end only where a test ends
+//! them. The client's own timers are real. Names of tests are those of `docs/curator-recipes.md`
+//! section 15, as in the tests of `minikeeper-recipes`, which go deeper.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use ::zookeeper_client::{Client, SessionState, StateWatcher};
 use minikeeper_client::{Epoch, SessionId};
 use parking_lot::Mutex;
 use tokio::{
@@ -19,31 +18,34 @@ use tokio::{
     sync::{broadcast, watch},
     time::Instant,
 };
+use zookeeper_client::{Client, SessionState, StateWatcher};
 
-use crate::{client::Standing, clock};
+use minikeeper_recipes::client::Standing;
+
+use crate::clock;
 
 /// How many changes of standing may wait for a subscriber; then the oldest are dropped.
 const STANDINGS_WAITING_MAX: usize = 1024;
 
 /// What clones of an adapter have in common.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
     /// The newest epoch that is over.
     over: watch::Sender<Epoch>,
     /// The newest client's number.
     newest: watch::Sender<u64>,
-    pub(super) runtime: Handle,
+    pub(crate) runtime: Handle,
 }
 
 /// A session of the client's, and the epoch in which a request made now will be answered.
 #[derive(Clone)]
-pub(super) struct Session {
-    pub(super) client: Arc<Client>,
-    pub(super) epoch: Epoch,
+pub(crate) struct Session {
+    pub(crate) client: Arc<Client>,
+    pub(crate) epoch: Epoch,
     /// Which client of the adapter it is.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Nothing will be answered.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 struct State {
@@ -78,7 +80,7 @@ enum Certainty {
 }
 
 /// What the monitor has to do.
-pub(super) enum Errand {
+pub(crate) enum Errand {
     Keep {
         /// When the server is to be asked something next, if it can be.
         ask: Option<Instant>,
@@ -90,7 +92,7 @@ pub(super) enum Errand {
 }
 
 impl Shared {
-    pub(super) fn new(client: Client, is_renewed: bool) -> Self {
+    pub(crate) fn new(client: Client, is_renewed: bool) -> Self {
         let shared = Self {
             state: Mutex::new(State {
                 watcher: client.state_watcher(),
@@ -132,7 +134,7 @@ impl Shared {
         result
     }
 
-    pub(super) fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         self.with(|state| Session {
             client: Arc::clone(&state.client),
             epoch: match state.certainty {
@@ -145,7 +147,7 @@ impl Shared {
     }
 
     /// Waits for a session after this one; false if none comes.
-    pub(super) async fn renewed(&self, session: &Session) -> bool {
+    pub(crate) async fn renewed(&self, session: &Session) -> bool {
         let mut newest = self.newest.subscribe();
         self.with(|state| state.is_renewed)
             && newest
@@ -156,31 +158,31 @@ impl Shared {
 
     /// Whether the newest session is the one this epoch was in. One session may have several
     /// epochs: it can come back after it was presumed lost.
-    pub(super) fn has_session_of(&self, epoch: Epoch) -> bool {
+    pub(crate) fn has_session_of(&self, epoch: Epoch) -> bool {
         self.with(|state| epoch >= state.first_epoch)
     }
 
-    pub(super) fn session_id(&self) -> Option<SessionId> {
+    pub(crate) fn session_id(&self) -> Option<SessionId> {
         self.with(|state| match state.certainty {
             Certainty::Over => None,
             _ => Some(SessionId(state.client.session_id().0)),
         })
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         self.with(|state| state.standing())
     }
 
-    pub(super) fn connections(&self) -> u64 {
+    pub(crate) fn connections(&self) -> u64 {
         self.with(|state| state.connections)
     }
 
-    pub(super) fn subscribe(&self) -> Option<broadcast::Receiver<Standing>> {
+    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<Standing>> {
         self.with(|state| state.told.as_ref().map(broadcast::Sender::subscribe))
     }
 
     /// Resolves when this epoch is over.
-    pub(super) fn epoch_over(&self, epoch: Epoch) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn epoch_over(&self, epoch: Epoch) -> impl Future<Output = ()> + Send + 'static {
         let mut over = self.over.subscribe();
         async move {
             // Without an adapter there is no session either.
@@ -189,7 +191,7 @@ impl Shared {
     }
 
     /// A request made then was answered.
-    pub(super) fn answered(&self, generation: u64, made: Instant) {
+    pub(crate) fn answered(&self, generation: u64, made: Instant) {
         self.with(|state| {
             if generation == state.generation {
                 state.answered(made);
@@ -198,7 +200,7 @@ impl Shared {
     }
 
     /// A server has given the client another session without a word of it.
-    pub(super) fn replaced(&self, generation: u64) {
+    pub(crate) fn replaced(&self, generation: u64) {
         self.with(|state| {
             if generation == state.generation {
                 state.end();
@@ -207,7 +209,7 @@ impl Shared {
     }
 
     /// There is another client, with a session of its own.
-    pub(super) fn renew(&self, client: Client) {
+    pub(crate) fn renew(&self, client: Client) {
         let generation = self.with(|state| {
             state.watcher = client.state_watcher();
             state.seen = client.state();
@@ -225,11 +227,11 @@ impl Shared {
     }
 
     /// The newest client's state, to be woken by.
-    pub(super) fn watcher(&self) -> StateWatcher {
+    pub(crate) fn watcher(&self) -> StateWatcher {
         self.with(|state| state.client.state_watcher())
     }
 
-    pub(super) fn errand(&self) -> Errand {
+    pub(crate) fn errand(&self) -> Errand {
         let now = clock::now();
         self.with(|state| {
             let look = match state.certainty {

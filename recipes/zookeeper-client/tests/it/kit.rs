@@ -3,7 +3,8 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use minikeeper::Server;
-use minikeeper_recipes::client::{ZooKeeper as _, zookeeper_client::Adapter};
+use minikeeper_recipes::client::ZooKeeper as _;
+use minikeeper_recipes_zookeeper_client::Adapter;
 use tokio::time::timeout;
 use zookeeper_client::Client;
 

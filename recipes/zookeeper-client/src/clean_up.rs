@@ -5,24 +5,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ::zookeeper_client::Error;
 use minikeeper_client::{Cause, Epoch};
 use tokio::time::sleep;
+use zookeeper_client::Error;
 
-use super::{
-    asking::ask,
-    calls::AtOnce,
+use crate::{
+    calls::{AtOnce, ask},
     convert,
     session::{Session, Shared},
 };
-use crate::queue::naming;
+use minikeeper_recipes::naming;
 
 /// The wait before a failed clean-up is tried again; doubled up to the largest.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// Sees to it that a znode made in this epoch goes. The first request is made at once.
-pub(super) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
+pub(crate) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
     let session = shared.session();
     // A znode of an earlier session goes with that session; this only shortens the wait.
     let is_once = !shared.has_session_of(epoch);
@@ -41,7 +40,7 @@ pub(super) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
 
 /// The same for a child of `parent` whose name begins with `prefix`, and whose creation was not
 /// answered.
-pub(super) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefix: &str) {
+pub(crate) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefix: &str) {
     if !shared.has_session_of(epoch) {
         return;
     }
