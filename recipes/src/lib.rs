@@ -231,3 +231,8 @@ pub use self::{
         shared_value::{SharedValue, ValueChanges, VersionedValue},
     },
 };
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -136,7 +136,7 @@ impl Driver {
         shared.with(|inner, now| {
             inner
                 .core
-                .handle_disconnected(now, &mut inner.notifications)
+                .handle_disconnected(now, &mut inner.notifications);
         });
     }
 

@@ -76,3 +76,8 @@ pub use self::{
     transport::{Connecting, Reader, Tcp, Transport, Writer},
     watch::{Fired, OneShot, Persistent, WatchEvent},
 };
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
