@@ -68,11 +68,6 @@ pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
     })
 }
 
-/// `{}`: there is nothing to say.
-pub(crate) fn nothing() -> Value {
-    object(&[])
-}
-
 pub(crate) fn integer() -> Value {
     json!({"type": "integer"})
 }

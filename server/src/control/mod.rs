@@ -23,6 +23,6 @@ mod verbs;
 pub(crate) use self::{controls::Controls, handover::Handover};
 pub use self::{
     parameter::{Parameter, ParameterKind},
-    verb::{Method, Verb},
+    verb::{Field, FieldKind, Method, Verb},
     verbs::all as verbs,
 };

@@ -67,7 +67,7 @@ fn path(verb: &Verb, is_elsewhere: bool) -> Value {
 
 fn operation(verb: &Verb) -> Value {
     let mut responses = Map::new();
-    responses.insert("200".to_owned(), response("Done", &(verb.answer)()));
+    responses.insert("200".to_owned(), response("Done", &verb.answer_schema()));
     let timed_out = matches!(verb.handler, Handler::Waits(_))
         .then_some(("408", "The wait ran out; the sentence says what was seen"));
     let error = json!({"$ref": "#/components/schemas/Error"});

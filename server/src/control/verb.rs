@@ -2,12 +2,13 @@
 
 use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     control::{
         controls::Controls,
         error::ControlError,
+        json,
         parameter::{Arguments, Parameter},
     },
     universe::Universe,
@@ -27,9 +28,96 @@ pub struct Verb {
     pub parameters: &'static [Parameter],
     /// The field of the answer that people want to see as it is, without the JSON around it.
     pub plain: Option<&'static str>,
-    /// The JSON schema of its answer.
-    pub(crate) answer: fn() -> Value,
+    /// The fields of its answer.
+    pub answer: &'static [Field],
     pub(crate) handler: Handler,
+}
+
+/// A field of a verb's answer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Field {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// What stands there.
+    pub kind: FieldKind,
+}
+
+/// What stands in a [`Field`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FieldKind {
+    /// A whole number.
+    Integer,
+    /// A whole number that is not negative.
+    Count,
+    /// True or false.
+    Flag,
+    /// Text.
+    Text,
+    /// A session id or a zxid: hexadecimal, as text.
+    Hex,
+    /// A list of texts.
+    Texts,
+    /// A list of sessions.
+    Sessions,
+    /// A list of faults.
+    Faults,
+    /// Text or null; the field is `data_base64` instead if the data are no text.
+    Data,
+    /// The metadata of a znode.
+    Stat,
+    /// A tree as JSON, or its YAML as text.
+    Tree,
+}
+
+impl Field {
+    pub(crate) const fn new(name: &'static str, kind: FieldKind) -> Self {
+        Self { name, kind }
+    }
+}
+
+impl FieldKind {
+    fn schema(self) -> Value {
+        match self {
+            Self::Integer => json::integer(),
+            Self::Count => json::count(),
+            Self::Flag => json::boolean(),
+            Self::Text => json::text(),
+            Self::Hex => json::hex(),
+            Self::Texts => json::list(&json::text()),
+            Self::Sessions => json::list(
+                &json!({"type": "object", "required": ["id", "timeout_ms", "is_connected"]}),
+            ),
+            Self::Faults => {
+                json::list(&json!({"type": "object", "required": ["fault", "action", "hits"]}))
+            }
+            Self::Data => json::or_null(json::text()),
+            Self::Stat => json::stat_schema(),
+            Self::Tree => json!({"anyOf": [json::tree(), json::text()]}),
+        }
+    }
+}
+
+impl Verb {
+    /// The JSON schema of its answer.
+    pub(crate) fn answer_schema(&self) -> Value {
+        let schema_of = |field: &Field| (field.name, field.kind.schema());
+        let fields: Vec<_> = self.answer.iter().map(schema_of).collect();
+        if !self
+            .answer
+            .iter()
+            .any(|field| field.kind == FieldKind::Data)
+        {
+            return json::object(&fields);
+        }
+        let encoded = |field: &Field| match field.kind {
+            FieldKind::Data => ("data_base64", json::text()),
+            _ => schema_of(field),
+        };
+        let encoded: Vec<_> = self.answer.iter().map(encoded).collect();
+        json!({"oneOf": [json::object(&fields), json::object(&encoded)]})
+    }
 }
 
 /// The method of HTTP that a [`Verb`] is called with.

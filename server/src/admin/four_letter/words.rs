@@ -1,4 +1,4 @@
-//! Which words there are, who may use them, and which function answers each.
+//! The table of words: the function that answers each, and who may ask for it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.8, 18.1 and 18.2.
 
@@ -9,73 +9,92 @@ use minikeeper_engine::ConnId;
 use crate::admin::four_letter::{client_words, server_words};
 use crate::universe::state::UniverseState;
 
-/// The writer of the original hands its text on in pieces of this size, and counts each as a
-/// packet. Unit: characters.
+/// ZooKeeper writes an answer in pieces of this size, and counts each as a packet. Unit: characters.
 const PIECE: usize = 8_192;
 
+/// A word with the function that answers it: the one place to add a word to.
 pub(crate) struct Word {
     bytes: &'static [u8; 4],
     /// As the whitelist calls it.
     name: &'static str,
-    /// The answer; `None` closes the connection without one.
-    answer: fn(&Asked<'_>) -> Option<String>,
+    answer: Answer,
+    /// Lists session ids, or the paths that clients watch: other machines get it only if the
+    /// whitelist names it.
+    tells_of_clients: bool,
 }
 
-/// A word and everything it may be answered from.
-pub(crate) struct Asked<'a> {
-    pub(crate) shared: &'a UniverseState,
-    /// What came behind the word.
-    after: &'a [u8],
+/// How a word is answered.
+enum Answer {
+    /// By a text made from the state.
+    Text(fn(&UniverseState) -> String),
+    /// By a text made from the state and the bytes behind the word; `None` closes the connection
+    /// without an answer.
+    After(fn(&UniverseState, &[u8]) -> Option<String>),
 }
 
 impl Word {
-    /// A word that is its own name.
-    const fn new(name: &'static str, answer: fn(&Asked<'_>) -> Option<String>) -> Self {
-        let bytes = name
-            .as_bytes()
-            .first_chunk()
-            .expect("words have four letters");
+    const fn new(name: &'static str, answer: fn(&UniverseState) -> String) -> Self {
+        Self {
+            bytes: name
+                .as_bytes()
+                .first_chunk()
+                .expect("words have four letters"),
+            name,
+            answer: Answer::Text(answer),
+            tells_of_clients: false,
+        }
+    }
+
+    const fn of_clients(name: &'static str, answer: fn(&UniverseState) -> String) -> Self {
+        Self {
+            tells_of_clients: true,
+            ..Self::new(name, answer)
+        }
+    }
+
+    const fn after(
+        name: &'static str,
+        bytes: &'static [u8; 4],
+        answer: fn(&UniverseState, &[u8]) -> Option<String>,
+    ) -> Self {
         Self {
             bytes,
             name,
-            answer,
+            answer: Answer::After(answer),
+            tells_of_clients: false,
         }
     }
 }
 
 const WORDS: &[Word] = &[
-    Word::new("conf", |asked| Some(server_words::conf(asked.shared))),
-    Word::new("cons", |asked| Some(client_words::cons(asked.shared))),
-    Word::new("crst", |asked| Some(client_words::crst(asked.shared))),
-    Word::new("dirs", |asked| Some(server_words::dirs(asked.shared))),
-    Word::new("dump", |asked| Some(client_words::dump(asked.shared))),
-    Word::new("envi", |_| Some(server_words::envi())),
-    Word::new("gtmk", |asked| {
-        Some(asked.shared.trace_mask.load(Ordering::Relaxed).to_string())
+    Word::new("conf", server_words::conf),
+    Word::of_clients("cons", client_words::cons),
+    Word::new("crst", client_words::crst),
+    Word::new("dirs", server_words::dirs),
+    Word::of_clients("dump", client_words::dump),
+    Word::new("envi", |_| server_words::envi()),
+    Word::new("gtmk", |shared| {
+        shared.trace_mask.load(Ordering::Relaxed).to_string()
     }),
-    Word::new("hash", |asked| Some(server_words::hash(asked.shared))),
-    Word::new("isro", |_| Some("rw".to_owned())),
-    Word::new("mntr", |asked| Some(server_words::mntr(asked.shared))),
-    Word::new("ruok", |_| Some("imok".to_owned())),
-    Word::new("srst", |asked| Some(server_words::srst(asked.shared))),
-    Word::new("srvr", |asked| Some(server_words::srvr(asked.shared))),
-    Word::new("stat", |asked| Some(client_words::stat(asked.shared))),
-    Word::new("stmk", set_trace_mask),
-    Word::new("wchc", |asked| Some(client_words::wchc(asked.shared))),
-    Word::new("wchp", |asked| Some(client_words::wchp(asked.shared))),
-    Word::new("wchs", |asked| Some(client_words::wchs(asked.shared))),
-    // What telnet sends when it is interrupted. Nothing answers it.
-    Word {
-        bytes: b"\xff\xf4\xff\xfd",
-        name: "telnet close",
-        answer: |_| None,
-    },
+    Word::new("hash", server_words::hash),
+    Word::new("isro", |_| "rw".to_owned()),
+    Word::new("mntr", server_words::mntr),
+    Word::new("ruok", |_| "imok".to_owned()),
+    Word::new("srst", server_words::srst),
+    Word::new("srvr", server_words::srvr),
+    Word::new("stat", client_words::stat),
+    Word::after("stmk", b"stmk", set_trace_mask),
+    Word::of_clients("wchc", client_words::wchc),
+    Word::of_clients("wchp", client_words::wchp),
+    Word::new("wchs", client_words::wchs),
+    // Sent by telnet when it is interrupted. It gets no answer.
+    Word::after("telnet close", b"\xff\xf4\xff\xfd", |_, _| None),
 ];
 
 /// Sets the mask to the eight bytes behind the word, which must be there already.
-fn set_trace_mask(asked: &Asked<'_>) -> Option<String> {
-    let mask = i64::from_be_bytes(*asked.after.first_chunk()?);
-    asked.shared.trace_mask.store(mask, Ordering::Relaxed);
+fn set_trace_mask(shared: &UniverseState, after: &[u8]) -> Option<String> {
+    let mask = i64::from_be_bytes(*after.first_chunk()?);
+    shared.trace_mask.store(mask, Ordering::Relaxed);
     Some(mask.to_string())
 }
 
@@ -91,9 +110,11 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: Co
     let whitelist = &shared.config.four_letter_whitelist;
     let is_local = peer.to_canonical().is_loopback();
     let is_always = word.name == "isro" && shared.config.read_only_mode;
-    let answer = if is_always || is_allowed(word.name, whitelist, is_local) {
-        let after = &input[word.bytes.len()..];
-        (word.answer)(&Asked { shared, after }).unwrap_or_default()
+    let answer = if is_always || is_allowed(word, whitelist, is_local) {
+        match word.answer {
+            Answer::Text(answer) => answer(shared),
+            Answer::After(answer) => answer(shared, &input[word.bytes.len()..]).unwrap_or_default(),
+        }
     } else {
         format!(
             "{} is not executed because it is not in the whitelist.\n",
@@ -106,27 +127,27 @@ pub(crate) fn answer(word: &Word, input: &[u8], shared: &UniverseState, conn: Co
     answer
 }
 
-/// What `*` stands for on this machine alone: they list session ids, or the paths that clients
-/// watch. ZooKeeper answers nothing but `srvr` unless told to.
-const TELLS_OF_CLIENTS: [&str; 4] = ["cons", "dump", "wchc", "wchp"];
-
-/// Whether a comma-separated whitelist names a word. `srvr` needs no naming: ZooKeeper's own
-/// scripts live on it.
-fn is_allowed(name: &str, whitelist: &str, is_local: bool) -> bool {
-    let is_in_all = is_local || !TELLS_OF_CLIENTS.contains(&name);
+/// Whether a comma-separated whitelist allows a word. `srvr` is always allowed: ZooKeeper's own
+/// scripts need it.
+fn is_allowed(word: &Word, whitelist: &str, is_local: bool) -> bool {
     let named = |entry: &str| match entry.trim() {
-        "*" => is_in_all,
-        entry => entry == name,
+        "*" => is_local || !word.tells_of_clients,
+        entry => entry == word.name,
     };
-    name == "srvr" || whitelist.split(',').any(named)
+    word.name == "srvr" || whitelist.split(',').any(named)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_allowed(name: &str, whitelist: &str) -> bool {
+        let word = WORDS.iter().find(|word| word.name == name);
+        super::is_allowed(word.unwrap(), whitelist, true)
+    }
+
     #[test]
-    fn whitelist_is_read_as_the_original_reads_it() {
+    fn whitelist_is_read_as_zookeeper_reads_it() {
         for (whitelist, allowed) in [
             ("*", &["srvr", "ruok", "telnet close"][..]),
             ("", &["srvr"]),
@@ -134,13 +155,11 @@ mod tests {
             ("ruok,*", &["mntr"]),
         ] {
             for name in allowed {
-                let is_allowed = is_allowed(name, whitelist, true);
-                assert!(is_allowed, "{name} by {whitelist:?}");
+                assert!(is_allowed(name, whitelist), "{name} by {whitelist:?}");
             }
         }
         for (whitelist, refused) in [("", "ruok"), ("ruok", "mntr"), ("RUOK,ruokx", "ruok")] {
-            let is_allowed = is_allowed(refused, whitelist, true);
-            assert!(!is_allowed, "{refused}: {whitelist:?}");
+            assert!(!is_allowed(refused, whitelist), "{refused}: {whitelist:?}");
         }
     }
 
@@ -148,11 +167,15 @@ mod tests {
     /// paths of locks.
     #[test]
     fn star_tells_other_machines_nothing_of_clients() {
+        let hidden = WORDS
+            .iter()
+            .filter(|word| !super::is_allowed(word, "*", false));
+        let hidden: Vec<_> = hidden.map(|word| word.name).collect();
+        assert_eq!(hidden, ["cons", "dump", "wchc", "wchp"]);
         for word in WORDS {
-            let is_open = is_allowed(word.name, "*", false);
-            assert_eq!(is_open, !TELLS_OF_CLIENTS.contains(&word.name));
-            assert!(is_allowed(word.name, "*", true));
-            assert!(is_allowed(word.name, &format!("*,{}", word.name), false));
+            assert!(super::is_allowed(word, "*", true));
+            let named = format!("*,{}", word.name);
+            assert!(super::is_allowed(word, &named, false));
         }
     }
 }

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use crate::{
     control::{
         error::ControlError,
-        json,
         parameter::{Arguments, Parameter, ParameterKind},
-        verb::{Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Verb},
     },
     faults::{
         FaultInfo,
@@ -89,7 +88,7 @@ pub(super) const VERBS: &[Verb] = &[
             .with_default("false"),
         ],
         plain: None,
-        answer: || json::object(&[("fault", json::count())]),
+        answer: &[Field::new("fault", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let guard = call.universe.inject(fault(&call.arguments)?);
             let guard = guard.map_err(|error| ControlError::bad_input(error.to_string()))?;
@@ -102,10 +101,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "List what is to go wrong, and how often it has",
         parameters: &[],
         plain: None,
-        answer: || {
-            let fault = json!({"type": "object", "required": ["fault", "action", "hits"]});
-            json::object(&[("faults", json::list(&fault))])
-        },
+        answer: &[Field::new("faults", FieldKind::Faults)],
         handler: Handler::AtOnce(|call| {
             let faults: Vec<_> = call.universe.faults().iter().map(shown).collect();
             Ok(json!({"faults": faults}))
@@ -117,7 +113,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Take one back; what it holds back goes on. An error if it never acted, unless it is optional",
         parameters: &[FAULT],
         plain: None,
-        answer: || json::object(&[("hits", json::count())]),
+        answer: &[Field::new("hits", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let removed = call.universe.remove_fault(call.arguments.count("fault")?);
             let hits = removed.map_err(|error| match error {
@@ -133,7 +129,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Take all of them back; what they hold back goes on",
         parameters: &[],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             call.universe.reset_faults();
             Ok(json!({}))
@@ -150,7 +146,7 @@ pub(super) const VERBS: &[Verb] = &[
             super::waiting::WITHIN,
         ],
         plain: None,
-        answer: || json::object(&[("hits", json::count())]),
+        answer: &[Field::new("hits", FieldKind::Count)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let id = call.arguments.count("fault")?;

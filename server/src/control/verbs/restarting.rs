@@ -7,10 +7,9 @@ use serde_json::json;
 use crate::{
     control::{
         error::{ControlError, with_causes},
-        json,
         own_port::go_down,
         parameter::{Parameter, ParameterKind},
-        verb::{Call, Handler, Method, Verb},
+        verb::{Call, Field, FieldKind, Handler, Method, Verb},
     },
     universe::{RestartError, Universe},
 };
@@ -36,7 +35,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Go down and come up again on the same port",
         parameters: &[KEEP],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let keep = keep(call)?;
@@ -53,7 +52,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Cut every client and refuse all connections; says where to ask it to come up",
         parameters: &[],
         plain: Some("control"),
-        answer: || json::object(&[("control", json::text())]),
+        answer: &[Field::new("control", FieldKind::Text)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let gone = go_down(Arc::clone(&call.controls), call.asked_at);
@@ -68,7 +67,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Listen again on the same port",
         parameters: &[KEEP],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let up = call.universe.come_up(keep(call)?).await;
@@ -86,7 +85,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         summary: "Go on with the znodes of a ZooKeeper data directory",
         parameters: &[DIR],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let dir = call.arguments.text("dir")?.to_owned();
@@ -102,7 +101,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
         summary: "Write a data directory that a ZooKeeper starts from",
         parameters: &[DIR],
         plain: None,
-        answer: || json::object(&[("zxid", json::hex())]),
+        answer: &[Field::new("zxid", FieldKind::Hex)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let dir = call.arguments.text("dir")?.to_owned();

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::control::{
     error::ControlError,
-    json,
     verb::{Call, Handler, Method, Outcome, Verb},
 };
 
@@ -14,7 +13,7 @@ pub(super) const VERBS: &[Verb] = &[Verb {
     summary: "Save the state to the data directory now",
     parameters: &[],
     plain: None,
-    answer: json::nothing,
+    answer: &[],
     handler: Handler::Waits(|call| Box::pin(save(call))),
 }];
 

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use crate::{
     control::{
         error::ControlError,
-        json,
         parameter::{Arguments, Parameter},
-        verb::{Handler, Method, Outcome, Verb},
+        verb::{Field, FieldKind, Handler, Method, Outcome, Verb},
     },
     faults::error::FaultError,
     universe::{
@@ -26,11 +25,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "List every session, connected or not",
         parameters: &[],
         plain: None,
-        answer: || {
-            let session =
-                json!({"type": "object", "required": ["id", "timeout_ms", "is_connected"]});
-            json::object(&[("sessions", json::list(&session))])
-        },
+        answer: &[Field::new("sessions", FieldKind::Sessions)],
         handler: Handler::AtOnce(|call| {
             let sessions: Vec<_> = call.universe.sessions().iter().map(shown).collect();
             Ok(json!({"sessions": sessions}))
@@ -42,7 +37,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "End sessions as if their time were up; done when watchers have been told",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
-        answer: how_many,
+        answer: &[Field::new("count", FieldKind::Count)],
         handler: Handler::Waits(|call| {
             Box::pin(async move {
                 let met = call.universe.expire_told(who(&call.arguments)?).await;
@@ -56,7 +51,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Cut the connections of sessions, which live on",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
-        answer: how_many,
+        answer: &[Field::new("count", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let met = call.universe.disconnect(who(&call.arguments)?);
             counted(met, &call.arguments)
@@ -68,7 +63,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Hear sessions no more, not even as a sign of life: a long pause, as the server sees it",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
-        answer: how_many,
+        answer: &[Field::new("count", FieldKind::Count)],
         handler: Handler::AtOnce(|call| match call.universe.silence(who(&call.arguments)?) {
             Err(FaultError::NoSession(none)) => counted(Err(none), &call.arguments),
             Err(error) => Err(ControlError::cannot_now(error.to_string())),
@@ -81,7 +76,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Hear sessions again",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
-        answer: how_many,
+        answer: &[Field::new("count", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let met = call.universe.unsilence(who(&call.arguments)?);
             counted(met, &call.arguments)
@@ -93,7 +88,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Cut every client's connection; all sessions live on",
         parameters: &[],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             call.universe.disconnect_all();
             Ok(json!({}))
@@ -108,10 +103,6 @@ fn counted(met: Result<usize, NoSession>, arguments: &Arguments) -> Outcome {
         met => met.map_err(|none| ControlError::not_found(none.to_string()))?,
     };
     Ok(json!({"count": count}))
-}
-
-fn how_many() -> Value {
-    json::object(&[("count", json::count())])
 }
 
 fn shown(session: &SessionInfo) -> Value {

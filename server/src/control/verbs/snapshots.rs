@@ -5,9 +5,8 @@ use serde_json::json;
 use super::universes;
 use crate::control::{
     error::ControlError,
-    json,
     parameter::{Parameter, ParameterKind},
-    verb::{Call, Handler, Method, Verb},
+    verb::{Call, Field, FieldKind, Handler, Method, Verb},
 };
 
 const SNAPSHOT: Parameter = Parameter::required(
@@ -23,7 +22,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Keep what is now, znodes, sessions and watches, to go back to",
         parameters: &[],
         plain: None,
-        answer: || json::object(&[("snapshot", json::count())]),
+        answer: &[Field::new("snapshot", FieldKind::Count)],
         handler: Handler::AtOnce(|call| {
             let snapshot = call.controls.snapshots.add(&call.universe)?;
             Ok(json!({"snapshot": snapshot}))
@@ -35,7 +34,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Go back to a snapshot, which stays",
         parameters: &[SNAPSHOT],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             let snapshot = call.controls.snapshots.get(id(call)?)?;
             let restored = call.universe.restore(&snapshot);
@@ -49,7 +48,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Forget a snapshot; nothing more is noted down for it",
         parameters: &[SNAPSHOT],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             call.controls.snapshots.remove(id(call)?)?;
             Ok(json!({}))
@@ -65,7 +64,7 @@ pub(super) const VERBS: &[Verb] = &[
             "The name of the copy: one part of a path",
         )],
         plain: Some("connect_string"),
-        answer: universes::connect_string,
+        answer: universes::CONNECT_STRING,
         handler: Handler::AtOnce(|call| {
             let name = call.arguments.text("name")?;
             universes::kept(call.universe.fork(name))

@@ -7,7 +7,7 @@ use crate::{
         error::ControlError,
         json,
         parameter::{Parameter, ParameterKind},
-        verb::{Handler, Method, Verb},
+        verb::{Field, FieldKind, Handler, Method, Verb},
     },
     tree::Tree,
     universe::seeding::SeedError,
@@ -22,14 +22,10 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The data and stat of a znode",
         parameters: &[PATH],
         plain: None,
-        answer: || {
-            let answer =
-                |field, data| json::object(&[(field, data), ("stat", json::stat_schema())]);
-            json!({"oneOf": [
-                answer("data", json::or_null(json::text())),
-                answer("data_base64", json::text()),
-            ]})
-        },
+        answer: &[
+            Field::new("data", FieldKind::Data),
+            Field::new("stat", FieldKind::Stat),
+        ],
         handler: Handler::AtOnce(|call| {
             let path = call.arguments.text("path")?;
             let (data, stat) = call.universe.get(path).ok_or_else(|| no_znode(path))?;
@@ -45,7 +41,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The names of a znode's children, oldest first",
         parameters: &[PATH],
         plain: None,
-        answer: || json::object(&[("children", json::list(&json::text()))]),
+        answer: &[Field::new("children", FieldKind::Texts)],
         handler: Handler::AtOnce(|call| {
             let path = call.arguments.text("path")?;
             let children = call.universe.children(path).ok_or_else(|| no_znode(path))?;
@@ -58,7 +54,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Znodes, sessions and watches as text; equal trees give equal text",
         parameters: &[],
         plain: Some("dump"),
-        answer: || json::object(&[("dump", json::text())]),
+        answer: &[Field::new("dump", FieldKind::Text)],
         handler: Handler::AtOnce(|call| Ok(json!({"dump": call.universe.dump()}))),
     },
     Verb {
@@ -72,12 +68,10 @@ pub(super) const VERBS: &[Verb] = &[
         )
         .with_default("json")],
         plain: Some("tree"),
-        answer: || {
-            json::object(&[
-                ("tree", json!({"anyOf": [json::tree(), json::text()]})),
-                ("ephemerals", json::list(&json::text())),
-            ])
-        },
+        answer: &[
+            Field::new("tree", FieldKind::Tree),
+            Field::new("ephemerals", FieldKind::Texts),
+        ],
         handler: Handler::AtOnce(|call| {
             let tree = call.universe.export_tree();
             let tree = match call.arguments.text("format")? {
@@ -97,7 +91,10 @@ pub(super) const VERBS: &[Verb] = &[
             "A tree in YAML or JSON (.json); - reads stdin",
         )],
         plain: None,
-        answer: || json::object(&[("created", json::count()), ("changed", json::count())]),
+        answer: &[
+            Field::new("created", FieldKind::Count),
+            Field::new("changed", FieldKind::Count),
+        ],
         handler: Handler::AtOnce(|call| {
             let tree = match call.arguments.alternative(ParameterKind::Tree)? {
                 ("yaml", text) => Tree::from_yaml(text.as_str().unwrap_or_default()),

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use crate::control::{
-    json,
     parameter::{Parameter, ParameterKind},
-    verb::{Handler, Method, Verb},
+    verb::{Field, FieldKind, Handler, Method, Verb},
 };
 
 pub(super) const VERBS: &[Verb] = &[
@@ -15,13 +14,11 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The server's time: since its start, of day, and whether it stands still",
         parameters: &[],
         plain: None,
-        answer: || {
-            json::object(&[
-                ("elapsed_ms", json::count()),
-                ("wall_ms", json::integer()),
-                ("is_frozen", json::boolean()),
-            ])
-        },
+        answer: &[
+            Field::new("elapsed_ms", FieldKind::Count),
+            Field::new("wall_ms", FieldKind::Integer),
+            Field::new("is_frozen", FieldKind::Flag),
+        ],
         handler: Handler::AtOnce(|call| {
             let now = call.universe.shared.turns.clock().now();
             Ok(json!({
@@ -45,7 +42,7 @@ pub(super) const VERBS: &[Verb] = &[
             .with_default("false"),
         ],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             let by = call.arguments.duration("by_ms")?;
             if call.arguments.flag("strict") {
@@ -62,7 +59,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Let time stand still",
         parameters: &[],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             call.universe.freeze();
             Ok(json!({}))
@@ -74,7 +71,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Let time go on by itself",
         parameters: &[],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             call.universe.unfreeze();
             Ok(json!({}))
@@ -90,7 +87,7 @@ pub(super) const VERBS: &[Verb] = &[
             "For how long nobody has to ask, in real time; null ends it",
         )],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             let idle = match call.arguments.given("idle_ms") {
                 None => None,

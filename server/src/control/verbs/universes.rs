@@ -1,13 +1,12 @@
 //! Universes behind the same port.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     control::{
         error::ControlError,
-        json,
         parameter::{Parameter, ParameterKind},
-        verb::{Handler, Method, Outcome, Verb},
+        verb::{Field, FieldKind, Handler, Method, Outcome, Verb},
     },
     universe::{UniverseError, UniverseGuard},
 };
@@ -22,7 +21,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Make another universe with an empty tree behind the same port",
         parameters: &[NAME],
         plain: Some("connect_string"),
-        answer: connect_string,
+        answer: CONNECT_STRING,
         handler: Handler::AtOnce(|call| {
             let name = call.arguments.text("name")?;
             kept(call.universe.create_universe(name))
@@ -34,7 +33,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "The names of all universes but the server's own",
         parameters: &[],
         plain: None,
-        answer: || json::object(&[("universes", json::list(&json::text()))]),
+        answer: &[Field::new("universes", FieldKind::Texts)],
         handler: Handler::AtOnce(|call| Ok(json!({"universes": call.universe.universes()}))),
     },
     Verb {
@@ -43,7 +42,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "End a universe: its connections close, and nothing of it is left",
         parameters: &[NAME],
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::AtOnce(|call| {
             let name = call.arguments.text("name")?;
             let dropped = call.universe.universe_named(name);
@@ -58,9 +57,7 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-pub(super) fn connect_string() -> Value {
-    json::object(&[("connect_string", json::text())])
-}
+pub(super) const CONNECT_STRING: &[Field] = &[Field::new("connect_string", FieldKind::Text)];
 
 /// Leaves a universe to the server.
 pub(super) fn kept(made: Result<UniverseGuard, UniverseError>) -> Outcome {

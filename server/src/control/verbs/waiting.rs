@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::{
     control::{
         error::ControlError,
-        json,
         parameter::{Parameter, ParameterKind},
         verb::{Call, Handler, HandlerFuture, Method, Outcome, Verb},
     },
@@ -116,7 +115,7 @@ const fn waits(
         summary,
         parameters,
         plain: None,
-        answer: json::nothing,
+        answer: &[],
         handler: Handler::Waits(handler),
     }
 }
