@@ -1,4 +1,4 @@
-//! The same server for tests without a runtime of their own.
+//! The server for tests without a runtime: it runs on a thread of its own.
 
 use std::{
     future::Future, net::SocketAddr, ops::Deref, sync::Arc, thread::JoinHandle, time::Duration,

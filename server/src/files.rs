@@ -1,4 +1,4 @@
-//! Opens files that people name, and makes those that only the server's user may read.
+//! Opens files that users name, and creates files that only their owner may read.
 
 use std::{
     fs::{self, DirBuilder, File, Metadata, OpenOptions},

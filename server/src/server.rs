@@ -1,4 +1,4 @@
-//! A running server: start, look inside, move time, stop.
+//! The server: starts, listens, saves and stops.
 
 use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 

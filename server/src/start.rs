@@ -1,4 +1,4 @@
-//! What a server starts with, and why it may not start.
+//! What a server starts with: engine settings, loaded or imported state.
 
 use std::{
     collections::hash_map::RandomState,

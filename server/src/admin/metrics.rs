@@ -1,6 +1,6 @@
-//! What is measured, as one table: name, help, unit, kind, and where the value comes from.
+//! The table of metrics: name, help, unit, kind and getter.
 //!
-//! `mntr` prints it. The names are the original's, all of them, so that dashboards made for it
+//! `mntr` prints it. The names are ZooKeeper's, all of them, so that dashboards made for it
 //! find what they look for; what means nothing here is 0, and its help says why.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 20.1.
@@ -51,7 +51,7 @@ pub(crate) const QUANTILES: [(&str, u64); 4] =
 /// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Metric {
-    /// The original's name, without `zk_`.
+    /// ZooKeeper's name, without `zk_`.
     pub(crate) name: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "for the metrics endpoint"))]
     pub(crate) help: &'static str,
@@ -160,7 +160,7 @@ impl MetricsSnapshot {
         })
     }
 
-    /// The root counts twice, as in the original.
+    /// The root counts twice, as in ZooKeeper.
     pub(crate) const fn znodes(&self) -> usize {
         self.counts.znodes + 1
     }

@@ -1,4 +1,4 @@
-//! Looking at a running server from outside.
+//! Reports for administrators: four-letter words, and the metrics they print.
 
 pub(crate) mod four_letter;
 pub(crate) mod metrics;

@@ -1,4 +1,4 @@
-//! What the system says about this process and its host. Read when asked, never kept.
+//! What the system reports about this process and its host. Read on request, never cached.
 
 use std::{fs, path::Path};
 

@@ -1,6 +1,6 @@
 //! What the server calls itself.
 
-/// The version in the original's form, so that client tools can parse it: the protocol's
+/// The version in ZooKeeper's form, so that client tools can parse it: the protocol's
 /// version, then ours.
 pub(crate) const VERSION: &str = concat!(
     "3.9.5-minikeeper-",

@@ -201,7 +201,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
             .map_err(|error| cannot_read(path, error))?;
         let users = jaas_users(&text, "Server")
             .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-        // Without that section the original starts too, without SASL.
+        // Without that section ZooKeeper starts too, without SASL.
         let users = users.unwrap_or_default().into_iter();
         config.sasl_users = users
             .map(|(name, password)| (name, password.into()))

@@ -1,4 +1,4 @@
-//! Java properties, the format of the original's configuration file.
+//! Java properties, the format of ZooKeeper's configuration file.
 //!
 //! Source: `java.util.Properties.load(InputStream)`; Java 17 read the same out of all strings of up
 //! to six bytes among `a \ = # \n \r` and blank, but for an empty key where the last line is a
@@ -105,7 +105,7 @@ fn property(logical: &[u8], line: usize) -> Result<Property, PropertiesError> {
     })
 }
 
-/// Bytes are ISO 8859-1, as the original reads them; everything else is written as `\uXXXX`.
+/// Bytes are ISO 8859-1, as ZooKeeper reads them; everything else is written as `\uXXXX`.
 fn unescape(escaped: &[u8]) -> Option<String> {
     let mut units: Vec<u16> = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.iter();

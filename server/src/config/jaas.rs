@@ -1,4 +1,4 @@
-//! Users and passwords from a JAAS login configuration, the file an original is given them in:
+//! Users and passwords from a JAAS login configuration, the file ZooKeeper is given them in:
 //!
 //! ```text
 //! Server {
@@ -24,8 +24,8 @@ pub struct JaasError {
     pub fault: String,
 }
 
-/// Reads the users of one section, `Server` for an original with its usual settings, each with the
-/// password. `None` if there is no such section: then an original serves no SASL.
+/// Reads the users of one section, `Server` for ZooKeeper with its usual settings, each with the
+/// password. `None` if there is no such section: then ZooKeeper serves no SASL.
 ///
 /// The other sections, those of clients for instance, have to be well-formed and are skipped.
 ///
@@ -91,7 +91,7 @@ fn users_of(
             return Err(fault(module.line, format!("login module {class}: {text}")));
         }
         for (key, password) in &module.options {
-            // The original takes no notice of other options, `debug` for instance.
+            // ZooKeeper takes no notice of other options, `debug` for instance.
             let Some(name) = key.strip_prefix("user_") else {
                 continue;
             };

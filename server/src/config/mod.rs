@@ -69,7 +69,7 @@ impl Config {
             .saturating_add(1 << 10)
     }
 
-    /// The port for clients over TLS, as the original names it: -1 for none.
+    /// The port for clients over TLS, as ZooKeeper names it: -1 for none.
     pub(crate) fn secure_port(&self) -> i32 {
         #[cfg(feature = "tls")]
         if let Some(address) = self.secure_listen {
@@ -135,7 +135,7 @@ pub enum TxnLog {
     /// All that were answered, if the process is killed: each change is written to a log before
     /// anybody is told of it. A machine that loses its power may lose the newest ones.
     Write,
-    /// All that were answered, even then: each is made durable too, as the original's are. That
+    /// All that were answered, even then: each is made durable too, as ZooKeeper's are. That
     /// takes as long as the disk does, once for what one connection has sent together, and nobody
     /// is served meanwhile.
     Sync,

@@ -1,4 +1,4 @@
-//! Who may use control.
+//! Checks whether a request may use control.
 //!
 //! Without a token only this machine: whoever runs programs here can do worse. A web page in a
 //! browser on this machine is not that: it is kept out by its `Origin`, and, where it has made its

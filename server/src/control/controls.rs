@@ -1,4 +1,4 @@
-//! What requests act on.
+//! What verbs act on: the server, its universes, snapshots taken over HTTP.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Why a request is not done.
+//! Why a request is not carried out.
 
 use hyper::StatusCode;
 

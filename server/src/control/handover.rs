@@ -1,4 +1,4 @@
-//! A connection of which it is not known yet whether its client speaks HTTP.
+//! Detects connections that speak HTTP and hands them over.
 
 use std::{
     future::Future,

@@ -1,4 +1,4 @@
-//! A connection's bytes, as hyper wants them: those that were read already first.
+//! A connection's bytes and tokio's timers, as hyper wants them.
 
 use std::{
     future::Future,

@@ -1,4 +1,4 @@
-//! How the things of a server look in JSON.
+//! Values in JSON and their schemas.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minikeeper_protocol::Stat;

@@ -1,10 +1,16 @@
-//! The verbs of a test over HTTP, on the clients' own port or another.
+//! The control API: HTTP for tests, on the clients' port or its own.
 //!
-//! One table says which verbs there are: [`verbs()`]. Routing, the description that
-//! `GET /v1/openapi.json` gives and the help of `minikeeper ctl` all come from it. A new verb is an
-//! entry in a file of `control/verbs/`, one file a family.
+//! [`verbs()`] is the table of verbs. Routing, the description at `GET /v1/openapi.json` and the
+//! command line of `minikeeper ctl` are made from it. To add a verb, add a method to
+//! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, one file a
+//! family.
 //!
-//! Off unless [`Config::control`](crate::Config::control) says otherwise.
+//! A request passes `handover` (a client connection turns out to speak HTTP) or `own_port`, then
+//! `http` (one connection, over `hyper_io`), `access` (may this client use control), `routing` (which
+//! verb), `parameter` (what it takes), and the verb's handler, which acts on `controls`. `verb`
+//! describes verbs, `json` renders values and their schemas, `openapi` the description.
+//!
+//! Off unless [`Config::control`](crate::Config::control) enables it.
 
 mod access;
 mod controls;

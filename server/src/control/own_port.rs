@@ -1,5 +1,5 @@
-//! Ports where nothing but control is served: one that the settings name, or one that is there
-//! while the server is down.
+//! Ports that serve control alone: the one in the settings, or a temporary one while the server is
+//! down.
 
 use std::{net::SocketAddr, sync::Arc};
 

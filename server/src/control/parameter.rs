@@ -74,7 +74,7 @@ impl Parameter {
 
     /// Whether it is fine that a verb meets nobody.
     pub(crate) const fn allow_none() -> Self {
-        let help = "Whether it is fine that no session is met; else that is an error";
+        let help = "Whether it is no error that no session matches";
         Self::required("allow_none", ParameterKind::Flag, help).with_default("false")
     }
 

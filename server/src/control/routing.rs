@@ -1,4 +1,4 @@
-//! From a method and a path to an answer.
+//! From the method, path and query of a request to an answer.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! One verb: how it is called, what it takes, what it does.
+//! A verb: its name, parameters, answer and handler.
 
 use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 

@@ -41,7 +41,7 @@ pub struct DataSource {
 }
 
 impl DataSource {
-    /// The directory that the original calls `dataDir`, or the `version-2` in it.
+    /// The directory that ZooKeeper calls `dataDir`, or the `version-2` in it.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -50,7 +50,7 @@ impl DataSource {
         }
     }
 
-    /// Looks for the logs in another directory, the original's `dataLogDir`. Default: the same.
+    /// Looks for the logs in another directory, ZooKeeper's `dataLogDir`. Default: the same.
     #[must_use]
     pub fn log_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.log_dir = Some(dir.into());
@@ -59,7 +59,7 @@ impl DataSource {
 
     /// Starts from nothing where there are logs and no snapshot, as versions before 3.5.3 left
     /// them. Default: that is refused, since the first changes may be missing.
-    /// Source: `zookeeper.snapshot.trust.empty` of the original.
+    /// Source: `zookeeper.snapshot.trust.empty` of ZooKeeper.
     #[must_use]
     pub const fn trust_empty_snapshot(mut self) -> Self {
         self.trust.empty = true;

@@ -80,7 +80,7 @@ pub enum DataDirError {
     /// There are logs, and no snapshot that they go on from.
     #[error(
         "{log:?} has changes, but there is no snapshot, so that the first ones may be missing; \
-         the original refuses this too: put the snapshots into {folder:?}, or, if the logs are whole \
+         ZooKeeper refuses this too: put the snapshots into {folder:?}, or, if the logs are whole \
          as those of versions before 3.5.3 are, import them with --trust-empty-snapshot"
     )]
     NoSnapshot {
@@ -154,7 +154,7 @@ pub enum SnapshotFault {
         /// What it starts with.
         magic: u32,
     },
-    /// A kind of change that no version of the original makes.
+    /// A kind of change that no version of ZooKeeper makes.
     #[error("a change of type {kind}, which there is not")]
     TxnType {
         /// The type.

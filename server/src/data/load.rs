@@ -1,10 +1,10 @@
 //! Finds what a data directory holds, and makes the newest state of it.
 //!
 //! The newest snapshot that is sound is taken, and what the logs say behind it is done once more.
-//! A newer snapshot that is not sound is passed over only if the logs reach as far: an original
+//! A newer snapshot that is not sound is passed over only if the logs reach as far: ZooKeeper
 //! that is killed while it writes one leaves exactly that.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog.restore`,
+//! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog.restore`,
 //! `FileSnap.deserialize`.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
     files,
 };
 
-/// The original's files in a data directory.
+/// ZooKeeper's files in a data directory.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
@@ -251,7 +251,7 @@ fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// The original's files in a folder, newest first.
+/// ZooKeeper's files in a folder, newest first.
 pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -264,7 +264,7 @@ pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> 
     Ok(files)
 }
 
-/// What a file of the original's data directory is.
+/// What a file of ZooKeeper's data directory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileKind {
     Snapshot,
@@ -275,7 +275,7 @@ pub(crate) enum FileKind {
     Log,
 }
 
-/// What a file is, and the zxid in its name; `None` if it is none of the original's.
+/// What a file is, and the zxid in its name; `None` if it is none of ZooKeeper's.
 pub(crate) fn parse_name(name: &str) -> Option<(FileKind, Zxid)> {
     let (kind, rest) = name.split_once('.')?;
     let (zxid, kind) = match (kind, rest.split_once('.')) {

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use crate::{data::error::DataDirError, files};
 
-/// The name of the file, beside the original's `version-2`.
+/// The name of the file, beside ZooKeeper's `version-2`.
 const NAME: &str = "minikeeper.lock";
 
 /// How many servers in a row are believed to have been killed. Bounds what is skipped.

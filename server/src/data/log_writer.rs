@@ -1,10 +1,10 @@
-//! Writes a transaction log, as the original's of version 3.9 are: change for change, behind the
+//! Writes a transaction log, as ZooKeeper's of version 3.9 are: change for change, behind the
 //! newest snapshot.
 //!
 //! A file is named by its first change and made with it; each save begins another one. Nothing is
-//! filled with zeros ahead: where an entry is not whole the file ends, for the original too.
+//! filled with zeros ahead: where an entry is not whole the file ends, for ZooKeeper too.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's `FileTxnLog.append`.
+//! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog.append`.
 
 use std::{
     fs::{File, OpenOptions},
@@ -117,7 +117,7 @@ impl LogWriter {
 
     /// The state has this number now: what was between is of requests that were refused.
     ///
-    /// The original does not start from a log in which a number is missing.
+    /// ZooKeeper does not start from a log in which a number is missing.
     pub(crate) fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
         self.wall_ms = wall_ms;
         self.seal();

@@ -1,10 +1,17 @@
-//! The data directory: the newest snapshot is loaded, the state is saved as another one.
+//! The data directory: loads the newest state, saves it, logs changes.
 //!
-//! Laid out as the original's, so that either can go on where the other stopped: snapshots lie in
-//! `version-2`, named by the zxid of their newest change. A save is written beside, made durable,
-//! renamed, and the rename made durable; until then the one before it is what there is.
+//! Laid out as ZooKeeper's, so that either can continue where the other stopped: snapshots lie in
+//! `version-2`, named by the zxid of their newest change. A save is written to another file, made
+//! durable, renamed, and the rename made durable; until then the previous one counts.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22; the original's `FileTxnSnapLog`.
+//! [`DataDir`] is a directory in use: `lock` keeps other servers out and notes which zxids its files
+//! must have, `load` finds the newest state and refuses a damaged directory, [`saves`] decides when to
+//! save. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
+//! transaction logs, `txn` for one entry, `source` for checked reading. [`DataSource`] reads the
+//! directory of another server, [`SavedState`] passes a state on in memory, `error` says what can be
+//! wrong.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog`.
 
 mod data_source;
 mod error;
@@ -47,7 +54,7 @@ use crate::files;
 /// The folder of the format's version, in the data directory.
 pub(crate) const FOLDER: &str = "version-2";
 
-/// What a save is written to before it has its name. No name the original would look at.
+/// What a save is written to before it has its name. No name ZooKeeper would look at.
 const UNFINISHED: &str = "minikeeper.unfinished";
 
 /// What the names of files begin with that were not read. No name ZooKeeper would look at.

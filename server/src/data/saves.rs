@@ -1,5 +1,5 @@
-//! When the state is saved: on a polite stop, when asked, from time to time if wished, when a log of
-//! what has changed since is long, and when no log can tell what has changed.
+//! Decides when the state is saved: on shutdown, on request, at intervals, when the log is long, and
+//! after changes that no log can hold.
 
 use std::{io::Write as _, sync::Arc};
 

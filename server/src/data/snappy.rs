@@ -1,9 +1,9 @@
-//! The stream that the original writes snapshots to with snappy: not the standard framing, but
+//! The stream that ZooKeeper writes snapshots to with snappy: not the standard framing, but
 //! that of snappy-java's `SnappyOutputStream`.
 //!
 //! A header, then blocks, each behind its compressed length. Streams may follow each other.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.1, point 7; the original's `SnapStream`;
+//! Source: `docs/zookeeper-protocol.md` section 22.1, point 7; ZooKeeper's `SnapStream`;
 //! observed with files of a live server.
 
 use std::io::{self, Read};

@@ -60,7 +60,7 @@ impl<W: io::Write> Sealed<'_, W> {
         }
         jute::put_buffer(&mut self.record, Some(END));
         self.seal()?;
-        // No digest, in the form the original writes when it has none yet.
+        // No digest, in the form ZooKeeper writes when it has none yet.
         jute::put_long(&mut self.record, 0);
         jute::put_int(&mut self.record, DIGEST_VERSION);
         jute::put_long(&mut self.record, 0);
@@ -237,7 +237,7 @@ fn znodes(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> 
 }
 
 /// What newer versions put behind the tree: a digest, which is not compared, and the last zxid.
-/// Either may be missing, depending on version and settings of the original.
+/// Either may be missing, depending on version and settings of ZooKeeper.
 fn tail<R: io::Read>(source: &mut Source<R>) -> Decoded<Option<Zxid>> {
     let mut tail = Vec::new();
     (&mut source.input)
@@ -284,11 +284,11 @@ pub(crate) const LOG_MAGIC: u32 = 0x5a4b_4c47;
 /// The only version there has ever been, of either.
 pub(crate) const VERSION: i32 = 2;
 
-/// Who wrote the file. The original writes -1 and does not look at it when it reads, so that we
-/// can tell our own files, which we delete when they are old, from those of an original.
+/// Who wrote the file. ZooKeeper writes -1 and does not look at it when it reads, so that we
+/// can tell our own files, which we delete when they are old, from those of ZooKeeper.
 pub(crate) const DB_ID: [u8; 8] = *b"minikeep";
 
-/// The version of the original's tree digest that an absent digest is written with.
+/// The version of ZooKeeper's tree digest that an absent digest is written with.
 pub(crate) const DIGEST_VERSION: i32 = 2;
 
 /// Ends the list of znodes, and follows every checksum.

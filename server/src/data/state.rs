@@ -1,4 +1,4 @@
-//! A state between two servers of one process.
+//! A state that passes from one server to another in memory.
 
 use std::{fmt, path::Path, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! One entry of a transaction log, decoded and made once more.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's
+//! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's
 //! `SerializeUtils.deserializeTxn`.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What a fault does.
+//! What a fault does to a request, connection or event.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests that are served later.
+//! Delayed requests.
 
 use std::{collections::BTreeMap, sync::Arc, task::Waker};
 

@@ -1,4 +1,4 @@
-//! Why a fault cannot be injected, and why one was waited for in vain.
+//! Why a fault cannot be injected, or has not acted.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How often a fault has acted, and waiting for it.
+//! Counts how often a fault has acted, and waits for it.
 
 use std::{pin::pin, time::Duration};
 

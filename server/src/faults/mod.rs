@@ -1,7 +1,10 @@
-//! Faults that tests inject: which there are, what each of them meets, what they hold back.
+//! Fault injection: which faults are set, which requests each applies to, what they hold back.
 //!
-//! Decisions are made here; turns and connections carry them out. Without a fault all of this is
-//! one atomic flag.
+//! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation ([`op`]),
+//! path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force, with its counts
+//! ([`hits`]) and held events; [`delayed`] holds requests to serve later, [`aftermath`] alters the
+//! output of a turn. Decisions are made here; turns and connections carry them out. Without a fault all
+//! of this is one atomic flag.
 //!
 //! Locks: the engine's may be held when the table's is taken, never the reverse.
 

@@ -1,4 +1,4 @@
-//! Which requests a fault is about, by what they ask.
+//! The operations that a fault applies to.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Which connections a fault is about.
+//! The clients that a fault applies to.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! A connection finds its universe, and leaves the server's own for it.
+//! Moves a connection from the server's own universe to the one it belongs to.
 
 use std::sync::Arc;
 

@@ -436,10 +436,10 @@ fn decode(
         return Ok(());
     };
     match Request::decode(op, reader) {
-        // The original closes the connection over a null token.
+        // ZooKeeper closes the connection over a null token.
         Ok(Request::Sasl { token: None }) => return Err(DecodeError::Null { field: "token" }),
         Ok(request) => inputs.push(Input::Request { conn, xid, request }),
-        // What bypasses the queue in the original is not answered when malformed.
+        // What bypasses the queue in ZooKeeper is not answered when malformed.
         Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => return Err(error),
         Err(_) => {
             let consumes_zxid = op == OpCode::Multi;

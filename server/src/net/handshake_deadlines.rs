@@ -1,4 +1,4 @@
-//! Connections that still owe their handshake, and when they have to have made it.
+//! Closes connections that do not finish the handshake in time.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 6.1.
 

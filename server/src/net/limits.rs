@@ -18,7 +18,7 @@ use crate::{
 
 /// How often limits were met since the start, or since `srst`.
 ///
-/// The names of the original's metrics, where it has one.
+/// The names of ZooKeeper's metrics, where it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct LimitCounts {
@@ -34,23 +34,23 @@ pub struct LimitCounts {
     /// Requests that still waited for the output of earlier ones to be read when their connection
     /// ended.
     pub stale_requests_dropped: u64,
-    /// Connections closed over `unserved_bytes_max`. The original has no such limit.
+    /// Connections closed over `unserved_bytes_max`. ZooKeeper has no such limit.
     pub unserved_bytes_rejected: u64,
-    /// Handshakes not answered over `sessions_max`. The original has no such limit.
+    /// Handshakes not answered over `sessions_max`. ZooKeeper has no such limit.
     pub sessions_rejected: u64,
-    /// Requests refused over `watches_max`. The original has no such limit.
+    /// Requests refused over `watches_max`. ZooKeeper has no such limit.
     pub watches_rejected: u64,
-    /// Requests refused over `tree_bytes_max`. The original has no such limit.
+    /// Requests refused over `tree_bytes_max`. ZooKeeper has no such limit.
     pub tree_bytes_rejected: u64,
     /// Requests refused, and connections closed, over `reply_bytes_max`. ZooKeeper has no such limit.
     pub replies_rejected: u64,
     /// Requests refused over `multi_operations_max`. ZooKeeper has no such limit.
     pub multi_operations_rejected: u64,
-    /// Access lists refused over `acl_entries_max`. The original has no such limit.
+    /// Access lists refused over `acl_entries_max`. ZooKeeper has no such limit.
     pub acls_rejected: u64,
-    /// Connections closed over `identities_max`. The original has no such limit.
+    /// Connections closed over `identities_max`. ZooKeeper has no such limit.
     pub identities_rejected: u64,
-    /// Connections closed over `outbox_bytes_max`. The original has no such limit.
+    /// Connections closed over `outbox_bytes_max`. ZooKeeper has no such limit.
     pub outboxes_overflowed: u64,
     /// Connections closed over `unsent_bytes_max`. ZooKeeper has no such limit.
     pub unsent_bytes_rejected: u64,
@@ -359,7 +359,7 @@ impl Limits {
 
 /// Makes requests that have waited too long throttled ones.
 ///
-/// Those that the original does not queue, or never throttles, are served all the same.
+/// Those that ZooKeeper does not queue, or never throttles, are served all the same.
 ///
 /// Source: `Request.isThrottlable`; `docs/zookeeper-protocol.md` section 17.2, observed on a live
 /// 3.9.5.

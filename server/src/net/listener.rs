@@ -1,4 +1,4 @@
-//! Accepts connections, and refuses those beyond the limits.
+//! Accepts connections, counts them, and refuses those beyond the limits.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.1 and 17.1.
 
@@ -127,7 +127,7 @@ pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr)
         }
         Err((setting, max)) => {
             shared.limits.refused(setting, max, address);
-            // As the original refuses: a reset, no byte.
+            // As ZooKeeper refuses: a reset, no byte.
             let _ = stream.set_zero_linger();
             None
         }

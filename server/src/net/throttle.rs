@@ -23,7 +23,7 @@ impl Throttle {
     /// What a fill time brings arrives with the first question after it, in proportion to the time
     /// that has passed.
     ///
-    /// Source: `BlueThrottle.checkLimit` of the original, without its random part and without
+    /// Source: `BlueThrottle.checkLimit` of ZooKeeper, without its random part and without
     /// weights; compared with a live 3.9.5.
     pub(crate) fn take(&self, config: &Config, now_ms: u64) -> bool {
         let tokens_max = u64::from(config.connection_throttle_tokens);

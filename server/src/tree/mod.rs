@@ -1,4 +1,7 @@
-//! Znodes by path, as a value: to begin with, to compare with, to keep.
+//! Trees as values: what to seed, to export and to compare.
+//!
+//! [`Tree`] maps paths to [`Znode`]s; `files` reads and writes YAML and JSON, `differences` compares
+//! two, `access` parses access lists, `dump` prints a tree with its sessions and watches.
 
 mod access;
 mod differences;

@@ -1,4 +1,4 @@
-//! Who waits for something to happen: told at the end of turns, instead of asking again and again.
+//! Wakes tasks that wait for server activity. Every turn notifies them, so nothing polls.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

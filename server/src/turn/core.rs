@@ -1,4 +1,4 @@
-//! What a turn works on: the engine, the connections it knows, and the numbers.
+//! The state behind the engine lock: engine, connections, counters, log.
 
 use minikeeper_engine::{ConnId, Engine, Now};
 use minikeeper_protocol::SessionId;

@@ -1,4 +1,4 @@
-//! What the engine says during a turn, carried out as far as that can be done under its lock.
+//! Carries out what the engine says during a turn, as far as its lock allows.
 
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
@@ -60,7 +60,7 @@ pub(crate) struct TurnEffects<'a> {
 }
 
 impl TurnEffects<'_> {
-    /// Replies that the original counts in another way: to pings, logins and sasl tokens.
+    /// Replies that ZooKeeper counts in another way: to pings, logins and sasl tokens.
     #[cold]
     fn special_reply(&mut self, xid: Xid, is_token: bool, bytes: usize) {
         match xid {
@@ -151,7 +151,7 @@ impl TurnEffects<'_> {
     }
 }
 
-/// About the replies that the original times: all but those to logins, and handshakes that open a
+/// About the replies that ZooKeeper times: all but those to logins, and handshakes that open a
 /// session.
 #[derive(Debug, Default)]
 pub(crate) struct Timed {

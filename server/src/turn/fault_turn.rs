@@ -1,4 +1,4 @@
-//! Turns in which a fault is carried out.
+//! Serves the requests that an injected fault applies to.
 
 use std::{sync::Arc, task::Waker, time::Duration};
 

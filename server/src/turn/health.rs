@@ -1,4 +1,4 @@
-//! Whether a server still serves, and if not, why.
+//! Whether the server serves, has stopped or has failed; a panic in a turn makes it fail.
 
 use std::sync::{
     Arc, OnceLock,

@@ -1,4 +1,4 @@
-//! How long requests took, without keeping every value.
+//! Request latency: minimum, average and maximum, without keeping every value.
 
 /// Values below this have a bucket each.
 const EXACT: u32 = 16;
@@ -9,7 +9,7 @@ const BUCKETS: u32 = 64;
 /// Latencies in whole milliseconds.
 ///
 /// Count, sum, smallest and largest are exact. A quantile is the upper end of its bucket: exact
-/// below 16 ms, and at most a quarter too high beyond. The original samples 4,096 values instead.
+/// below 16 ms, and at most a quarter too high beyond. ZooKeeper samples 4,096 values instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Latency {
     pub(crate) count: u64,
@@ -88,10 +88,10 @@ impl Latency {
         self.max_ms
     }
 
-    /// Rounded to four decimals, as the original rounds; 0 before the first.
+    /// Rounded to four decimals, as ZooKeeper rounds; 0 before the first.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "the original divides in the same precision"
+        reason = "ZooKeeper divides in the same precision"
     )]
     pub(crate) fn avg_ms(&self) -> f64 {
         if self.count == 0 {

@@ -1,4 +1,15 @@
-//! Turns: each holds the engine's lock once, for everything that one connection has sent.
+//! Turns: one hold of the engine lock each, and everything that happens under it.
+//!
+//! [`turns`] owns the lock and is the only file that takes it: a connection hands in a batch of
+//! requests, and a turn applies them all. During the turn, [`effects`] carries out what the engine
+//! says: it encodes replies into the connection's own output and events into the [`outbox`] of others.
+//! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
+//! [`prefix_replies`] adds a universe's name to reply paths. [`fault_turn`] serves requests that an
+//! injected fault applies to.
+//!
+//! [`timers`] takes turns when something is due; [`time_control`] decides who may advance a frozen
+//! clock. [`activity`] wakes tasks that wait for a turn, and [`health`] records that the server has
+//! stopped or failed.
 
 pub(crate) mod activity;
 pub(crate) mod core;

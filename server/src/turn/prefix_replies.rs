@@ -1,4 +1,4 @@
-//! Replies of a universe as its clients expect them: with the universe's prefix before every path.
+//! Adds a universe's prefix to the paths in replies.
 
 use minikeeper_protocol::{MultiResult, ReplyHeader, ReplyRef, ReplyTooLong};
 

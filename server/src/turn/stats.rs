@@ -1,6 +1,6 @@
 //! What is counted: plain numbers that only the holder of the engine lock touches.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 18.3 and 18.4; the original's `ServerStats`,
+//! Source: `docs/zookeeper-protocol.md` sections 18.3 and 18.4; ZooKeeper's `ServerStats`,
 //! `ServerCnxn`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
@@ -66,7 +66,7 @@ pub(crate) enum LastOp {
 }
 
 impl LastOp {
-    /// As the original prints it.
+    /// As ZooKeeper prints it.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "null",
@@ -85,7 +85,7 @@ impl LastOp {
         }
     }
 
-    /// What an input that was answered leaves behind; `None` if the original does not count it.
+    /// What an input that was answered leaves behind; `None` if ZooKeeper does not count it.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -155,7 +155,7 @@ pub(crate) struct ConnStats {
     pub(crate) last_xid: Option<Xid>,
     pub(crate) latency_last_ms: u32,
     pub(crate) latency_max_ms: u32,
-    /// `u32::MAX` while there is none; the original begins with 0 and only a reset lifts that.
+    /// `u32::MAX` while there is none; ZooKeeper begins with 0 and only a reset lifts that.
     pub(crate) latency_min_ms: u32,
     pub(crate) last_op: LastOp,
     /// Whether it asks a four-letter word.
@@ -239,7 +239,7 @@ impl ConnStats {
         }
     }
 
-    /// Whole milliseconds, as the original divides.
+    /// Whole milliseconds, as ZooKeeper divides.
     pub(crate) fn latency_avg_ms(&self) -> u64 {
         self.latency_sum_ms.checked_div(self.timed).unwrap_or(0)
     }
@@ -276,7 +276,7 @@ impl Sizes {
     }
 }
 
-/// How often limits on memory were met, which the original does not have.
+/// How often limits on memory were met, which ZooKeeper does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LimitHits {
     pub(crate) sessions: u64,
@@ -302,7 +302,7 @@ impl LimitHits {
     }
 }
 
-/// The length in front of a frame, which the original does not count.
+/// The length in front of a frame, which ZooKeeper does not count.
 const LENGTH_BYTES: usize = 4;
 
 /// The server's numbers since its start, or since `srst`.
@@ -348,7 +348,7 @@ impl Counters {
         self.response_bytes += bytes as u64;
     }
 
-    /// It was the reply to a ping, which the original leaves out of the sum.
+    /// It was the reply to a ping, which ZooKeeper leaves out of the sum.
     pub(crate) const fn ping(&mut self, frame_bytes: usize) {
         self.response_bytes -= (frame_bytes - LENGTH_BYTES) as u64;
     }

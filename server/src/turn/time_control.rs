@@ -1,4 +1,5 @@
-//! Who moves time ahead: callers by hand, one at a time, and the server itself when all are idle.
+//! Who may advance the clock: callers, one at a time, and the server itself while all clients are
+//! idle.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Sleeps until something is due, then takes a turn: sessions that expire, handshakes that were
-//! never finished, requests that a fault delays.
+//! Sleeps until something is due, then takes a turn: expired sessions, unfinished handshakes,
+//! delayed requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

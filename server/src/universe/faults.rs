@@ -1,4 +1,4 @@
-//! Faults: what is to go wrong, and waiting until it has.
+//! Injects and removes faults, and waits until they have acted.
 
 use std::{sync::Arc, time::Duration};
 

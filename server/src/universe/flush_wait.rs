@@ -1,4 +1,4 @@
-//! Waits until clients have been told: until events have left for their sockets.
+//! Waits until events have reached the sockets of their clients.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

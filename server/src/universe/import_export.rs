@@ -1,4 +1,4 @@
-//! From a production server's data directory, and to one that such a server starts from.
+//! Imports a ZooKeeper data directory and exports one.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A look inside, without a client.
+//! Reads znodes, children, the dump and the state without a client.
 
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::Stat;

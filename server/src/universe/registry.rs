@@ -1,4 +1,4 @@
-//! Further universes behind the same port, from nothing or as a copy.
+//! Creates, forks and drops universes; finds the one that a path or session belongs to.
 
 use std::{
     collections::{BTreeMap, HashMap},

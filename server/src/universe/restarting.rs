@@ -1,4 +1,4 @@
-//! A server that goes down and comes up again, on the same port.
+//! Takes the server down and brings it up again, on the same port.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The tree as a whole: put there, taken out, compared.
+//! Puts a tree into a universe, exports it, compares it.
 
 use minikeeper_engine::{Engine, Image, Life, ZnodeImage};
 use minikeeper_protocol::{

@@ -1,4 +1,4 @@
-//! What a server tells about a session.
+//! What the server reports about a session.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Which sessions are meant.
+//! Selects sessions by id, address, identity or owned path.
 
 use std::{
     fmt,

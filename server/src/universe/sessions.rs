@@ -1,4 +1,4 @@
-//! Sessions and connections: seen, and ended by hand.
+//! Lists, expires, disconnects and silences sessions.
 
 use std::{sync::Arc, time::Duration};
 

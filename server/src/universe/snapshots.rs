@@ -1,4 +1,4 @@
-//! Going back to how everything was.
+//! Takes snapshots of a universe and goes back to them.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Time: read, moved, frozen and set free.
+//! The clock: read, advanced, frozen and released.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Waiting for something to happen, instead of sleeping and hoping.
+//! Waits for conditions on the server, so that no test has to sleep.
 
 use std::{pin::pin, time::Duration};
 

@@ -53,7 +53,7 @@ fn rows(shared: &UniverseState) -> (Vec<Row>, usize) {
 }
 
 impl Row {
-    /// As the selector of the original would be interested: 1 reads, 4 has output that waits.
+    /// As the selector of ZooKeeper would be interested: 1 reads, 4 has output that waits.
     const fn interest(&self) -> u8 {
         if self.stats.is_word {
             0
@@ -198,7 +198,7 @@ pub(crate) fn dump(shared: &UniverseState) -> String {
     text
 }
 
-/// By the time at which the original would close connections that have kept silent, rounded as
+/// By the time at which ZooKeeper would close connections that have kept silent, rounded as
 /// there; and how many there was no room for.
 fn connections(shared: &UniverseState, now: Now) -> (BTreeMap<u64, ExpiryBucket>, usize) {
     let handshake_ms = shared.config.handshake_timeout.as_millis();

@@ -1,7 +1,10 @@
-//! Four-letter words: questions an administrator types into a fresh connection.
+//! Four-letter words, which administrators send over a new connection.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 18; the original's `FourLetterCommands` and the
-//! classes beside it.
+//! [`words`] is the table: a word is a row with its function. The functions are in `server_words` and
+//! `client_words`; `java_text` prints values as Java does.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 18; ZooKeeper's `FourLetterCommands` and the classes
+//! beside it.
 
 mod client_words;
 mod java_text;

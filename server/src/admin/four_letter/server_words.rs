@@ -45,7 +45,7 @@ pub(crate) fn srvr(shared: &UniverseState) -> String {
     version_line() + &summary(shared)
 }
 
-/// The keys of the original in its order. Without a data directory its name is empty.
+/// The keys of ZooKeeper in its order. Without a data directory its name is empty.
 pub(crate) fn conf(shared: &UniverseState) -> String {
     let config = &shared.config;
     let (dir, bytes) = data_dir(config);
@@ -63,7 +63,7 @@ pub(crate) fn conf(shared: &UniverseState) -> String {
     )
 }
 
-/// As the original prints it: -1 while nobody has set it.
+/// As ZooKeeper prints it: -1 while nobody has set it.
 fn backlog(config: &Config) -> i64 {
     let is_set = config.listen_backlog != Config::default().listen_backlog;
     if is_set {
@@ -141,10 +141,10 @@ pub(crate) fn mntr(shared: &UniverseState) -> String {
     text
 }
 
-/// What the original prints for a property that is not set.
+/// What ZooKeeper prints for a property that is not set.
 const NONE: &str = "<NA>";
 
-/// The keys of the original in its order. There is no Java machine, and the library reads no
+/// The keys of ZooKeeper in its order. There is no Java machine, and the library reads no
 /// environment; the memory is that of the host (free, max) and of this process (total).
 pub(crate) fn envi() -> String {
     let [free, max, total] = process::memory_mib().map(|mib| format!("{mib}MB"));

@@ -52,7 +52,7 @@ pub(crate) struct Ignored {
     reason: &'static str,
 }
 
-/// A property without the blanks at both ends, which the original takes off too.
+/// A property without the blanks at both ends, which ZooKeeper takes off too.
 pub(crate) struct ZooCfgEntry<'a> {
     line: usize,
     pub(crate) key: &'a str,
@@ -171,7 +171,7 @@ impl<'a> ZooCfgEntry<'a> {
         }
     }
 
-    /// What the original's `DigestAuthenticationProvider` prints for `super:password`.
+    /// What ZooKeeper's `DigestAuthenticationProvider` prints for `super:password`.
     pub(crate) fn digest(&self) -> Result<String, ZooCfgError> {
         match self.value.split_once(':') {
             Some((user, digest)) if !user.is_empty() && !digest.is_empty() => {

@@ -1,10 +1,12 @@
-//! `zoo.cfg`, the configuration file of the original, as far as it means something here.
+//! Reads `zoo.cfg`, ZooKeeper's configuration file, as far as it applies to a single server.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 21; the original's `QuorumPeerConfig` for the keys
-//! of the file, and the system properties `zookeeper.KEY` that it makes of all others. Where the
-//! original takes what it cannot read for a default, this is an error. More are taken, which the
-//! original reads from Java's command line alone: `jute.maxbuffer`, `znode.container.*` and
-//! `readonlymode.enabled`.
+//! The table of settings says which keys there are; this module adds those that depend on each other
+//! or have a form of their own. Where ZooKeeper replaces an unreadable value by a default, this is
+//! an error. Some keys are accepted here that ZooKeeper reads from Java's command line alone:
+//! `jute.maxbuffer`, `znode.container.*` and `readonlymode.enabled`.
+//!
+//! Source: `docs/zookeeper-protocol.md` section 21; ZooKeeper's `QuorumPeerConfig` for the keys of
+//! the file, and the system properties `zookeeper.KEY` that it makes of all others.
 
 mod entry;
 mod reason;
@@ -192,7 +194,7 @@ impl File {
             #[cfg(feature = "tls")]
             "secureClientPortAddress" => self.secure_address = Some(entry.address()?),
             key if key.starts_with("authProvider.") => self.take_auth_provider(entry, config)?,
-            // Never by itself: the original may be running on it.
+            // Never by itself: ZooKeeper may be running on it.
             "dataDir" => {
                 self.ignored
                     .push(entry.ignored("state is kept only with --data-dir"));
@@ -249,7 +251,7 @@ impl File {
         }
     }
 
-    /// The original's `AuthenticationHelper`: SASL alone comes before the list.
+    /// ZooKeeper's `AuthenticationHelper`: SASL alone comes before the list.
     fn enforced_schemes(&mut self) -> Result<Vec<String>, ZooCfgError> {
         if self.is_sasl_enforced {
             return Ok(vec!["sasl".to_owned()]);

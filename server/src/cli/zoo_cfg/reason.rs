@@ -16,7 +16,7 @@ pub(super) fn reason(key: &str) -> &'static str {
     } else if key == "globalOutstandingLimit" {
         "a connection whose requests wait is never read here"
     } else if starts_with(&ORIGINAL_ALONE) {
-        "the original has it, and this server does not"
+        "ZooKeeper has it, this server does not"
     } else {
         "it is unknown here"
     }
@@ -60,7 +60,7 @@ const TLS: [&str; 6] = [
     "X509AuthenticationProvider.",
 ];
 
-/// Ways of the original to use threads, memory and disk, and what is not served.
+/// Ways of ZooKeeper to use threads, memory and disk, and what is not served.
 const ORIGINAL_ALONE: [&str; 50] = [
     "DigestAuthenticationProvider.",
     "IPAuthenticationProvider.",

@@ -60,7 +60,7 @@ fn limits_of_the_file_reach_the_config() {
     assert_eq!(config.throttled_op_wait_time, ms(15));
     assert_eq!(config.large_request_threshold, 16);
     assert_eq!(config.large_request_bytes_max, 17);
-    // The original's ways to say "none", and more than there is to limit.
+    // ZooKeeper's ways to say "none", and more than there is to limit.
     let config = config_of(
         "clientPortListenBacklog=-1\nconnection_throttle_tokens=0\n\
          request_throttle_max_requests=20000\nthrottled_op_wait_time=0\n\
@@ -75,7 +75,7 @@ fn what_the_file_does_not_name_stays() {
     assert_eq!(format!("{config:?}"), format!("{default:?}"));
     let config = config_of("minSessionTimeout=-1\nmaxSessionTimeout=-1\nmaxCnxns=0\n");
     assert_eq!(format!("{config:?}"), format!("{default:?}"));
-    // No limit, in the words of the original.
+    // No limit, in the words of ZooKeeper.
     assert_eq!(
         config_of("maxClientCnxns=-1").connections_per_address_max,
         0
@@ -192,7 +192,7 @@ fn schemes_come_with_their_providers() {
     );
 }
 
-/// The original's `AuthenticationHelper`: SASL alone comes before the list.
+/// ZooKeeper's `AuthenticationHelper`: SASL alone comes before the list.
 #[test]
 fn enforced_schemes_are_those_of_the_list_or_sasl() {
     let schemes = |text| config_of(text).enforce_auth_schemes;
@@ -272,7 +272,7 @@ fn what_has_no_effect_is_named_with_its_line_and_why() {
             "5: foo has no effect: it is unknown here",
             "6: globalOutstandingLimit has no effect: a connection whose requests wait is never read \
              here",
-            "9: autopurge.purgeInterval has no effect: the original has it, and this server does not",
+            "9: autopurge.purgeInterval has no effect: ZooKeeper has it, this server does not",
             "10: sslQuorum has no effect: it is for an ensemble, and this is a single server",
         ]
     );

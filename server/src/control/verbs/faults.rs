@@ -1,4 +1,4 @@
-//! What is to go wrong.
+//! Fault injection.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ use minikeeper_protocol::ErrorCode;
 const FAULT: Parameter = Parameter::required(
     "fault",
     ParameterKind::Count(u64::MAX),
-    "The number inject has given",
+    "The number that inject returned",
 );
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "inject",
         method: Method::Post,
-        summary: "Let something go wrong, until remove_fault or reset_faults",
+        summary: "Inject a fault, until remove_fault or reset_faults",
         parameters: &[
             Parameter::required(
                 "action",
@@ -41,18 +41,22 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "op",
                 ParameterKind::Text,
-                "Operations it meets, by name, with commas between them: create, connect, ping",
+                "Operations that the fault applies to, separated by commas: create, connect, ping",
             ),
             Parameter::optional(
                 "path",
                 ParameterKind::Text,
-                "Paths it meets: * stands for anything within a name, ** for any names",
+                "Paths that the fault applies to: * matches within a name, ** across names",
             ),
-            Parameter::optional("session", ParameterKind::Text, "The session it meets"),
+            Parameter::optional(
+                "session",
+                ParameterKind::Text,
+                "The session that the fault applies to",
+            ),
             Parameter::optional(
                 "address",
                 ParameterKind::Text,
-                "Where those it meets connect from",
+                "The client address that the fault applies to",
             ),
             Parameter::optional(
                 "skip",
@@ -73,17 +77,17 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::optional(
                 "delay_ms",
                 ParameterKind::DurationMs,
-                "For the action delay: how long",
+                "The delay, for the action delay",
             ),
             Parameter::optional(
                 "error",
                 ParameterKind::Text,
-                "For the action error: its name, NODEEXISTS",
+                "The error, for the action error: NODEEXISTS",
             ),
             Parameter::required(
                 "optional",
                 ParameterKind::Flag,
-                "Whether it need not act; else its removal is an error if it never has",
+                "Whether removing the fault is no error if it never acted",
             )
             .with_default("false"),
         ],
@@ -98,7 +102,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "faults",
         method: Method::Get,
-        summary: "List what is to go wrong, and how often it has",
+        summary: "List the injected faults and how often each has acted",
         parameters: &[],
         plain: None,
         answer: &[Field::new("faults", FieldKind::Faults)],
@@ -110,7 +114,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "remove_fault",
         method: Method::Post,
-        summary: "Take one back; what it holds back goes on. An error if it never acted, unless it is optional",
+        summary: "Remove a fault and release what it holds back; an error if it never acted, unless it is optional",
         parameters: &[FAULT],
         plain: None,
         answer: &[Field::new("hits", FieldKind::Count)],
@@ -126,7 +130,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "reset_faults",
         method: Method::Post,
-        summary: "Take all of them back; what they hold back goes on",
+        summary: "Remove all faults and release what they hold back",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -138,10 +142,10 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "until_hit",
         method: Method::Post,
-        summary: "Wait until one has acted so often",
+        summary: "Wait until a fault has acted N times",
         parameters: &[
             FAULT,
-            Parameter::required("hits", ParameterKind::Count(u64::MAX), "How often")
+            Parameter::required("hits", ParameterKind::Count(u64::MAX), "How many times")
                 .with_default("1"),
             super::waiting::WITHIN,
         ],

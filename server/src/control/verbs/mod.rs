@@ -1,4 +1,6 @@
-//! Which verbs there are. One file a family; each is a table.
+//! The table of verbs, one file a family.
+//!
+//! A row has the verb's name, HTTP method, help, parameters, answer and handler.
 
 mod faults;
 mod restarting;

@@ -1,4 +1,4 @@
-//! Down, up, and data directories.
+//! Restarts and data directories.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const KEEP: Parameter = Parameter::required(
 const DIR: Parameter = Parameter::required(
     "dir",
     ParameterKind::Text,
-    "A directory of the server's machine",
+    "A directory on the server's machine",
 );
 
 pub(super) const VERBS: &[Verb] = &[
@@ -49,7 +49,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "go_down",
         method: Method::Post,
-        summary: "Cut every client and refuse all connections; says where to ask it to come up",
+        summary: "Stop listening and close every connection; the answer says where control is served meanwhile",
         parameters: &[],
         plain: Some("control"),
         answer: &[Field::new("control", FieldKind::Text)],
@@ -82,7 +82,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     Verb {
         name: "import_data",
         method: Method::Post,
-        summary: "Go on with the znodes of a ZooKeeper data directory",
+        summary: "Replace the state by that of a ZooKeeper data directory",
         parameters: &[DIR],
         plain: None,
         answer: &[],
@@ -98,7 +98,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     Verb {
         name: "export_data",
         method: Method::Post,
-        summary: "Write a data directory that a ZooKeeper starts from",
+        summary: "Write a data directory that ZooKeeper can start from",
         parameters: &[DIR],
         plain: None,
         answer: &[Field::new("zxid", FieldKind::Hex)],

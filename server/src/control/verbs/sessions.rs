@@ -34,7 +34,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "expire",
         method: Method::Post,
-        summary: "End sessions as if their time were up; done when watchers have been told",
+        summary: "Expire sessions; returns when their watchers have been notified",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -48,7 +48,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "disconnect",
         method: Method::Post,
-        summary: "Cut the connections of sessions, which live on",
+        summary: "Close the connections of sessions; the sessions live on",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -60,7 +60,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "silence",
         method: Method::Post,
-        summary: "Hear sessions no more, not even as a sign of life: a long pause, as the server sees it",
+        summary: "Ignore everything that sessions send, pings too, as in a long pause of their clients",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -73,7 +73,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unsilence",
         method: Method::Post,
-        summary: "Hear sessions again",
+        summary: "Listen to silenced sessions again",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -85,7 +85,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "disconnect_all",
         method: Method::Post,
-        summary: "Cut every client's connection; all sessions live on",
+        summary: "Close every client's connection; the sessions live on",
         parameters: &[],
         plain: None,
         answer: &[],

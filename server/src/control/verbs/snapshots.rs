@@ -1,4 +1,4 @@
-//! Going back, and copies.
+//! Snapshots and forks.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "snapshot",
         method: Method::Post,
-        summary: "Keep what is now, znodes, sessions and watches, to go back to",
+        summary: "Take a snapshot of znodes, sessions and watches, for restore",
         parameters: &[],
         plain: None,
         answer: &[Field::new("snapshot", FieldKind::Count)],
@@ -31,7 +31,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "restore",
         method: Method::Post,
-        summary: "Go back to a snapshot, which stays",
+        summary: "Go back to a snapshot; it can be restored again",
         parameters: &[SNAPSHOT],
         plain: None,
         answer: &[],
@@ -45,7 +45,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "drop_snapshot",
         method: Method::Post,
-        summary: "Forget a snapshot; nothing more is noted down for it",
+        summary: "Drop a snapshot and free its memory",
         parameters: &[SNAPSHOT],
         plain: None,
         answer: &[],
@@ -57,7 +57,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "fork",
         method: Method::Post,
-        summary: "Make another universe that begins as a copy of this one",
+        summary: "Create a universe as a copy of this one",
         parameters: &[Parameter::required(
             "name",
             ParameterKind::Name,

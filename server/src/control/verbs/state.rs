@@ -1,4 +1,4 @@
-//! The tree and what is kept of it.
+//! The tree.
 
 use serde_json::{Map, json};
 
@@ -19,7 +19,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "get",
         method: Method::Get,
-        summary: "The data and stat of a znode",
+        summary: "Read the data and stat of a znode",
         parameters: &[PATH],
         plain: None,
         answer: &[
@@ -38,7 +38,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "children",
         method: Method::Get,
-        summary: "The names of a znode's children, oldest first",
+        summary: "List the names of a znode's children, oldest first",
         parameters: &[PATH],
         plain: None,
         answer: &[Field::new("children", FieldKind::Texts)],
@@ -51,7 +51,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "dump",
         method: Method::Get,
-        summary: "Znodes, sessions and watches as text; equal trees give equal text",
+        summary: "Print znodes, sessions and watches as text; equal trees give equal text",
         parameters: &[],
         plain: Some("dump"),
         answer: &[Field::new("dump", FieldKind::Text)],
@@ -60,7 +60,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "export_tree",
         method: Method::Get,
-        summary: "The tree as seed takes it; ephemerals, told beside it, and /zookeeper left out",
+        summary: "Export the tree in the form of seed, without /zookeeper; ephemerals are listed apart",
         parameters: &[Parameter::optional(
             "format",
             ParameterKind::OneOf(&["json", "yaml"]),
@@ -84,7 +84,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "seed",
         method: Method::Post,
-        summary: "Create what is missing of a tree and set what differs, in one turn",
+        summary: "Create the znodes of a tree that are missing and set those that differ, in one turn",
         parameters: &[Parameter::required(
             "file",
             ParameterKind::Tree,

@@ -1,4 +1,4 @@
-//! Time.
+//! The clock.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "now",
         method: Method::Get,
-        summary: "The server's time: since its start, of day, and whether it stands still",
+        summary: "Read the server's clock: since the start, wall clock, and whether it is frozen",
         parameters: &[],
         plain: None,
         answer: &[
@@ -31,13 +31,13 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "advance",
         method: Method::Post,
-        summary: "Move time ahead; done when all that was due has happened. Connected sessions live on",
+        summary: "Advance the clock; returns when everything due has happened. Connected sessions live on",
         parameters: &[
-            Parameter::required("by_ms", ParameterKind::DurationMs, "How far"),
+            Parameter::required("by_ms", ParameterKind::DurationMs, "How far to advance"),
             Parameter::required(
                 "strict",
                 ParameterKind::Flag,
-                "Whether connected sessions expire too, as if no client had said a word on the way",
+                "Whether connected sessions expire too, as if no client had sent anything meanwhile",
             )
             .with_default("false"),
         ],
@@ -56,7 +56,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "freeze",
         method: Method::Post,
-        summary: "Let time stand still",
+        summary: "Freeze the clock",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -68,7 +68,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unfreeze",
         method: Method::Post,
-        summary: "Let time go on by itself",
+        summary: "Let the clock run again",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -80,11 +80,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "auto_advance",
         method: Method::Post,
-        summary: "Move time that stands still to what is due next, whenever nobody asks for anything",
+        summary: "Advance a frozen clock to the next deadline whenever all clients are idle",
         parameters: &[Parameter::required(
             "idle_ms",
             ParameterKind::DurationMsOrNull,
-            "For how long nobody has to ask, in real time; null ends it",
+            "How long all clients must have been idle, in real time; null switches it off",
         )],
         plain: None,
         answer: &[],

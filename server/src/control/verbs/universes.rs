@@ -18,7 +18,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "create_universe",
         method: Method::Post,
-        summary: "Make another universe with an empty tree behind the same port",
+        summary: "Create a universe with an empty tree behind the same port",
         parameters: &[NAME],
         plain: Some("connect_string"),
         answer: CONNECT_STRING,
@@ -30,7 +30,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "universes",
         method: Method::Get,
-        summary: "The names of all universes but the server's own",
+        summary: "List the universes, without the server's own",
         parameters: &[],
         plain: None,
         answer: &[Field::new("universes", FieldKind::Texts)],
@@ -39,7 +39,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "drop_universe",
         method: Method::Post,
-        summary: "End a universe: its connections close, and nothing of it is left",
+        summary: "Drop a universe: close its connections and delete its state",
         parameters: &[NAME],
         plain: None,
         answer: &[],

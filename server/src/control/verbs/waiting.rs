@@ -1,4 +1,4 @@
-//! HandlerFuture for something to happen, without sleeping.
+//! Waiting for a condition.
 
 use std::time::Duration;
 
@@ -28,7 +28,11 @@ pub(super) const VERBS: &[Verb] = &[
         "until_watched",
         "Wait until somebody watches a path",
         &[
-            Parameter::required("path", ParameterKind::Path, "The path, watched in any way"),
+            Parameter::required(
+                "path",
+                ParameterKind::Path,
+                "The watched path, whatever the kind of watch",
+            ),
             WITHIN,
         ],
         |call| {
@@ -88,7 +92,7 @@ pub(super) const VERBS: &[Verb] = &[
             Parameter::required(
                 "quiet_ms",
                 ParameterKind::DurationMs,
-                "For how long, in real time",
+                "How long no client must have sent anything, in real time",
             )
             .with_default("50"),
             WITHIN,

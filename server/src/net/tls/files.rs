@@ -92,7 +92,7 @@ pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     let file = config.tls_certificate.clone().unwrap_or_default();
     let certified = CertifiedKey::new(certificates("tls_certificate", &file)?, key);
     // The own certificate is for clients to judge. One of version 1, as tests like to make them, is
-    // more than can be read here, and serves with an original.
+    // more than can be read here, and serves with ZooKeeper.
     if let Err(source @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
         certified.keys_match()
     {

@@ -1,6 +1,6 @@
 //! The subject of a certificate as text, in the form of RFC 2253 as Java writes it.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.12; the original's `X500Principal.getName()`.
+//! Source: `docs/zookeeper-protocol.md` section 9.12; ZooKeeper's `X500Principal.getName()`.
 
 use std::fmt::Write as _;
 
