@@ -89,15 +89,16 @@ def option_tables(text):
         entries = re.split(r"(?m)^ {2,6}(?=-)", options)[1:]
         if not entries:
             continue
-        rows = ["| Option | Meaning | Default |", "| --- | --- | --- |"]
+        rows = ["| Option | Meaning | Default | Key in `zoo.cfg` |", "| --- | --- | --- | --- |"]
         for entry in entries:
             names, _, meaning = entry.partition("\n")
             meaning = re.sub(r"(?m)^ *- (\S+): +", r"`\1`: ", textwrap.dedent(meaning)).strip()
             default = re.search(r"\[default: ([^\]]*)\]", meaning)
-            meaning = re.sub(r" *\[default: [^\]]*\]", "", meaning)
+            key = re.search(r"(?m)^zoo\.cfg: (.*)$", meaning)
+            meaning = re.sub(r" *\[default: [^\]]*\]|(?m:^zoo\.cfg: .*$)", "", meaning)
             meaning = re.sub(r" *\n\s*\n *", "<br>", meaning.strip()).replace("\n", " ")
             meaning = re.sub(r"(?<=\S) (?=`\w+`: )", "<br>", meaning)
-            rows.append(row(f"`{names.strip()}`", meaning, default[1] if default else ""))
+            rows.append(row(f"`{names.strip()}`", meaning, default[1] if default else "", f"`{key[1]}`" if key else ""))
         yield heading, "\n".join(rows) + "\n"
 
 
