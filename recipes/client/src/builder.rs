@@ -13,7 +13,7 @@ use crate::{
     client::Client,
     core::{
         hosts::{ConnectString, ConnectStringError},
-        input::Settings,
+        machine::Settings,
     },
     driver::Driver,
     error::Error,

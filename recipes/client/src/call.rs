@@ -136,7 +136,7 @@ impl About {
 #[must_use = "the request is made, but its outcome is not known before this is awaited"]
 pub struct Call<T> {
     shared: Arc<Shared>,
-    state: State,
+    state: CallState,
     about: About,
     watch: Option<OneShot>,
     /// Whether something is to be done about its outcome if nobody looks at it.
@@ -144,7 +144,7 @@ pub struct Call<T> {
     answer: PhantomData<fn() -> T>,
 }
 
-enum State {
+enum CallState {
     /// It failed before it was sent.
     Failed(Option<Error>),
     /// In this slot the answer will be.
@@ -165,7 +165,7 @@ impl<T> Call<T> {
         let is_flushed = false;
         Self {
             shared,
-            state: State::Made { slot, is_flushed },
+            state: CallState::Made { slot, is_flushed },
             about,
             watch,
             is_seen_to: false,
@@ -182,7 +182,7 @@ impl<T> Call<T> {
     pub(crate) const fn failed(shared: Arc<Shared>, about: About, error: Error) -> Self {
         Self {
             shared,
-            state: State::Failed(Some(error)),
+            state: CallState::Failed(Some(error)),
             about,
             watch: None,
             is_seen_to: false,
@@ -204,7 +204,7 @@ impl<T> Call<T> {
     pub fn stamped(mut self) -> Call<Stamped<T>> {
         Call {
             shared: Arc::clone(&self.shared),
-            state: std::mem::replace(&mut self.state, State::Done),
+            state: std::mem::replace(&mut self.state, CallState::Done),
             about: self.about.take(),
             watch: self.watch.take(),
             is_seen_to: self.is_seen_to,
@@ -227,7 +227,7 @@ impl<T> Call<T> {
     /// ```
     pub fn detach(mut self) {
         self.shared.flush();
-        if let State::Made { is_flushed, .. } = &mut self.state {
+        if let CallState::Made { is_flushed, .. } = &mut self.state {
             *is_flushed = true;
         }
     }
@@ -268,13 +268,13 @@ impl<T: FromReply> Future for Call<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let slot = match &mut this.state {
-            State::Failed(error) => {
+            CallState::Failed(error) => {
                 let error = error.take().expect("a call is not polled after its end");
-                this.state = State::Done;
+                this.state = CallState::Done;
                 return Poll::Ready(Err(error));
             }
-            State::Done => panic!("a call is not polled after its end"),
-            State::Made { slot, is_flushed } => {
+            CallState::Done => panic!("a call is not polled after its end"),
+            CallState::Made { slot, is_flushed } => {
                 if !std::mem::replace(is_flushed, true) {
                     this.shared.flush();
                 }
@@ -301,7 +301,7 @@ impl<T: FromReply> Future for Call<T> {
         let Some(outcome) = outcome else {
             return Poll::Pending;
         };
-        this.state = State::Done;
+        this.state = CallState::Done;
         let about = this.about.take();
         let watch = this.watch.take();
         Poll::Ready(match outcome {
@@ -340,7 +340,7 @@ fn not_sent(about: &About, cause: Cause) -> Error {
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
-        let State::Made { slot, is_flushed } = self.state else {
+        let CallState::Made { slot, is_flushed } = self.state else {
             return;
         };
         self.shared.with_rearm(|inner, now| {
@@ -356,7 +356,7 @@ impl<T> Drop for Call<T> {
                         OpCode::Delete => IfAbandoned::DeleteStill(path.clone()),
                         _ => withdrawn(path),
                     };
-                    inner.core.unseen(now, if_abandoned, outcome);
+                    inner.core.handle_unseen(now, if_abandoned, outcome);
                 }
                 Slot::Done(_) => {}
             }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     call::{About, Call, FromReply},
-    core::{input::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
+    core::{machine::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
     multi::{self},
     notifications::Slot,

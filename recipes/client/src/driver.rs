@@ -190,7 +190,7 @@ impl Driver {
                     .handle_read(now, &batch, &mut inner.notifications)?;
                 Ok((done, inner.output_state()))
             })
-            .map_err(|fault: crate::core::outcome::Fault| fault.to_string())?;
+            .map_err(|fault: crate::core::outcome::CloseCause| fault.to_string())?;
         if let Some(why) = look.over {
             return Err(why);
         }

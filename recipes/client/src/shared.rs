@@ -16,7 +16,7 @@ use tokio::io::AsyncWrite as _;
 
 use crate::{
     clock::Clock,
-    core::{input::Settings, machine::Core, outcome::Time},
+    core::{machine::Core, machine::Settings, outcome::Time},
     notifications::Notifications,
     transport::Writer,
 };

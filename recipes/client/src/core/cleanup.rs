@@ -1,8 +1,8 @@
-//! Clean-up that outlives its caller: znodes that must go although nobody waits for it.
+//! Deletes znodes in the background whose creator has stopped waiting.
 //!
-//! A ticket names a znode, or where to look for one whose creation was never answered. It is
-//! worked off by requests of the client's own, again and again until the server says it is done
-//! or the session is over, which removes ephemeral znodes anyhow.
+//! A ticket names a znode, or says where to look for one whose creation was not answered. The
+//! client sends requests for it until the server confirms the deletion or the session is over, which
+//! removes ephemeral znodes anyway.
 //!
 //! Source: `docs/curator-recipes.md` sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
 

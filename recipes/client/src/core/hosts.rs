@@ -1,7 +1,7 @@
-//! Where the servers are: the connect string, the order in which they are tried, and how long is
-//! waited between rounds.
+//! The servers: the connect string, the order in which the client tries them, and the pauses between
+//! rounds.
 //!
-//! Source: `ConnectStringParser` and `StaticHostProvider` of the original's client.
+//! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
 use std::{fmt, str::FromStr, time::Duration};
 

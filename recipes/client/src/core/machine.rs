@@ -1,21 +1,65 @@
-//! The machine: what callers want, what happens to the connection, what is sent.
+//! The machine: what callers ask for, what happens to the connection, what is sent, and how
+//! requests, sessions and the client end.
+//!
+//! Source: `docs/curator-recipes.md` sections 2.7 to 2.9; `docs/client.md` section 6.
+
+use std::time::Duration;
 
 use bytes::Bytes;
-use minikeeper_protocol::{ConnectResponse, Reader, Reply, Request, Ustring, Xid, Zxid, frame};
+use minikeeper_protocol::{
+    ConnectResponse, ErrorCode, FrameError, Reader, Reply, Request, Ustring, Xid, Zxid, frame,
+};
 
 use super::{
     cleanup::{CleanupRequest, Cleanups, Target},
     hosts::Hosts,
-    input::{Settings, Submission},
-    outcome::{Cause, Change, Effects, Epoch, Fault, LostReason, Outcome, Time},
+    outcome::{
+        Cause, Change, CloseCause, Effects, Epoch, LostReason, Outcome, Time, Verdict, WatchEnd,
+    },
     requests::{Entry, IfAbandoned, Registering, Requests, Token},
     session::{self, Session},
     watches::{WatchKind, WatchToken, Watches},
 };
 
+/// The settings of a client that the machine needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) session_timeout: Duration,
+    /// How many servers there are.
+    pub(crate) hosts: usize,
+    /// How long one server may take to answer; by default its share of the session timeout or of
+    /// `connection_timeout`, whichever is shorter.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// Within which time the client should be connected.
+    pub(crate) connection_timeout: Duration,
+    pub(crate) close_wait: Duration,
+    pub(crate) read_only: bool,
+    pub(crate) frame_bytes_max: usize,
+    /// How much memory requests may take that wait for a connection or a reply. Unit: bytes.
+    pub(crate) pending_bytes_max: usize,
+    /// How many clean-ups may be pending.
+    pub(crate) clean_ups_max: usize,
+    /// The seed of the order of servers and the jitter of waits.
+    pub(crate) seed: u64,
+}
+
+/// What [`Core::submit`] needs to know of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Submission {
+    pub(crate) caller: Option<u32>,
+    /// How large its paths and data are. Unit: bytes.
+    pub(crate) payload_bytes: usize,
+    /// The only session that it may be sent in.
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) watch: Option<(WatchKind, WatchToken)>,
+    pub(crate) if_abandoned: Option<Box<IfAbandoned>>,
+}
+
+/// The state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Link {
-    /// The next server is tried then.
+    /// The next attempt to connect is due then.
     Down {
         retry_at: Time,
     },
@@ -28,11 +72,11 @@ pub(super) enum Link {
         give_up_at: Time,
     },
     Up,
-    /// There will be none any more.
+    /// The client has ended.
     Stopped,
 }
 
-/// See the [module](self).
+/// The state machine of one client: its connection, session, requests, watches and clean-ups.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(super) settings: Settings,
@@ -42,18 +86,18 @@ pub(crate) struct Core {
     pub(super) epoch: Epoch,
     /// How many handshakes have succeeded.
     pub(super) connections: u64,
-    /// The newest change that a reply has told of. Everything that was watched then has been told
-    /// up to there, which says nothing of events: those of one transaction come one by one, and the
-    /// connection may end between them. `ClientCnxn.SendThread.readResponse` does the same.
+    /// The zxid of the newest reply. Every watch that existed then has its events up to there. The
+    /// zxids of events do not count: those of one transaction arrive one by one, and the connection
+    /// may end between them. `ClientCnxn.SendThread.readResponse` does the same.
     pub(super) last_zxid: Zxid,
-    /// Messages that register watches again and are not answered yet. Until they are, no reply says
-    /// that all watches were told of anything.
+    /// Messages that register watches again and are not answered yet. Until they are, a reply does
+    /// not mean that all watches have their events.
     pub(super) registering_again: usize,
     pub(super) next_xid: i32,
     pub(super) requests: Requests,
     pub(super) watches: Watches,
     pub(super) cleanups: Cleanups,
-    /// Said again on every connection.
+    /// Sent again on every connection.
     pub(super) identities: Vec<(Ustring, Bytes)>,
     /// When the connection was last up, and whether its server takes no changes.
     pub(super) up_at: Time,
@@ -94,7 +138,7 @@ impl Core {
         }
     }
 
-    // What is known.
+    // Queries.
 
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
@@ -198,7 +242,7 @@ impl Core {
         self.heard_at + session.timeout * 2 / 3
     }
 
-    // What callers want.
+    // What callers ask for.
 
     /// Sends a request, or keeps it until it can be sent.
     pub(crate) fn submit(
@@ -248,12 +292,12 @@ impl Core {
         self.send_or_keep(now, entry, request);
     }
 
-    /// Says who this client is, from the first connection on.
+    /// Adds an identity to send on every connection.
     pub(crate) fn know_identity(&mut self, scheme: Ustring, data: Bytes) {
         self.identities.push((scheme, data));
     }
 
-    /// Says who this client is, now and after every reconnect.
+    /// Sends an identity now and on every later connection.
     pub(crate) fn add_identity(
         &mut self,
         now: Time,
@@ -269,7 +313,7 @@ impl Core {
         if self.link == Link::Up {
             self.send_identity(now, &scheme, &data, Some(Token::Caller(caller)));
         } else {
-            // It goes out with the next handshake; nobody has to wait for that.
+            // It is sent after the next handshake; the caller need not wait for that.
             effects.completed(
                 caller,
                 Outcome::Answered {
@@ -281,19 +325,19 @@ impl Core {
         }
     }
 
-    /// Nobody waits for this request any more.
+    /// The caller has dropped the call of this request.
     pub(crate) fn abandon(&mut self, now: Time, caller: u32) {
         if let Some(entry) = self.requests.abandon(caller) {
             // It was not sent: only a deletion is still wanted.
-            self.unregistered(now, &entry);
+            self.withdraw_registration(now, &entry);
             if let Some(IfAbandoned::DeleteStill(path)) = entry.if_abandoned.as_deref() {
                 self.clean_up(now, self.epoch, Target::Named(path.clone()));
             }
         }
     }
 
-    /// Nobody waits for this watch any more. Its registration is answered, or its call was
-    /// abandoned before.
+    /// The caller has dropped this watch. Its registration is answered, or its call was abandoned
+    /// before.
     pub(crate) fn abandon_watch(
         &mut self,
         now: Time,
@@ -306,30 +350,30 @@ impl Core {
         }
     }
 
-    /// Sees to it that a znode goes, whoever is still there to wait for it.
+    /// Deletes a znode in the background.
     pub(crate) fn clean_up(&mut self, now: Time, epoch: Epoch, target: Target) {
         if self.is_stopped() {
             return;
         }
         self.cleanups.add(now, epoch, target);
-        self.work_off(now);
+        self.send_due(now);
     }
 
-    /// Ends the session politely, or at least the client.
+    /// Closes the session, then the client.
     pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
         if self.closing.is_none() && !self.is_stopped() {
-            // Told before anything is sent that lets others have what this session holds.
+            // Reported before anything is sent that lets other contenders have what this session holds.
             effects.changed(Change::Closed);
             self.closing = Some(now + self.settings.close_wait);
             self.cleanups.hurry(now);
-            self.work_off(now);
-            self.go_on_closing(now, effects);
+            self.send_due(now);
+            self.continue_closing(now, effects);
         }
     }
 
-    // What happens.
+    // Events from the driver.
 
-    /// The server is connected to.
+    /// The connection is established.
     pub(crate) fn handle_connected(&mut self, now: Time) {
         let Link::Connecting { give_up_at, .. } = self.link else {
             return;
@@ -352,7 +396,7 @@ impl Core {
         .encode(&mut self.requests.out);
     }
 
-    /// The server could not be connected to, or the connection is gone.
+    /// Connecting failed, or the connection ended.
     pub(crate) fn handle_disconnected(&mut self, now: Time, effects: &mut impl Effects) {
         if matches!(self.link, Link::Down { .. } | Link::Stopped) {
             return;
@@ -364,49 +408,49 @@ impl Core {
         };
         self.registering_again = 0;
         for entry in self.requests.disconnected() {
-            self.lost(now, entry, Cause::ConnectionLost, effects);
+            self.complete_unknown(now, entry, Cause::ConnectionLost, effects);
         }
         if self.close_sent {
             return self.stop(now, effects);
         }
         if was_up && let Some(session) = &self.session {
             if !session.is_lasting {
-                return self.lose(now, LostReason::ReadOnly, effects);
+                return self.end_session(now, LostReason::ReadOnly, effects);
             }
             let change = Change::Suspended {
                 epoch: self.epoch,
                 until: session.safe_until(),
             };
-            self.tell(change, effects);
+            self.report(change, effects);
         }
     }
 
-    /// Bytes have come; says how many of them are done with.
+    /// Handles bytes from the server. Returns how many it has consumed.
     ///
     /// # Errors
-    /// When they make no sense: the connection must end.
+    /// If they cannot be decoded: the connection must end.
     pub(crate) fn handle_read(
         &mut self,
         now: Time,
         batch: &Bytes,
         effects: &mut impl Effects,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, CloseCause> {
         let mut done = 0;
         self.heard_at = now;
         while self.is_linked() {
             let rest = &batch[done..];
             let next = frame::next(rest, self.settings.frame_bytes_max);
-            let next = next.map_err(|error| self.unreadable(now, rest, error, effects));
+            let next = next.map_err(|error| self.reject_frame(now, rest, error, effects));
             let Some(body) = next? else { break };
             let window = done + body.start..done + body.end;
             done = window.end;
             match self.link {
                 Link::Handshaking { asked_at, .. } => {
                     let response = ConnectResponse::decode(&mut Reader::window(batch, window))
-                        .map_err(Fault::Message)?;
-                    self.welcomed(now, asked_at, response, effects);
+                        .map_err(CloseCause::Message)?;
+                    self.handle_handshake(now, asked_at, response, effects);
                 }
-                _ => self.message(now, batch, window, effects)?,
+                _ => self.handle_message(now, batch, window, effects)?,
             }
         }
         Ok(done)
@@ -416,15 +460,15 @@ impl Core {
         self.cleanups.len() > self.settings.clean_ups_max
     }
 
-    /// Time has passed.
+    /// Does what is due by now.
     pub(crate) fn handle_timeout(&mut self, now: Time, effects: &mut impl Effects) {
         if self.has_too_many_clean_ups() {
             // The end of the session does what they would have done.
             self.cleanups.clear();
             self.handle_disconnected(now, effects);
-            self.lose(now, LostReason::TooManyCleanUps, effects);
+            self.end_session(now, LostReason::TooManyCleanUps, effects);
         }
-        self.end_overdue(now, effects);
+        self.expire_requests(now, effects);
         if self.link == Link::Up
             && let Some(session) = &self.session
         {
@@ -448,10 +492,10 @@ impl Core {
             if self.link == Link::Up {
                 self.handle_disconnected(now, effects);
             }
-            self.lose(now, LostReason::Presumed, effects);
+            self.end_session(now, LostReason::Presumed, effects);
         }
-        self.work_off(now);
-        self.go_on_closing(now, effects);
+        self.send_due(now);
+        self.continue_closing(now, effects);
         if let Link::Down { retry_at } = self.link
             && now >= retry_at
         {
@@ -492,7 +536,7 @@ impl Core {
         }
     }
 
-    /// A request of the client's own, on a connection that is there.
+    /// Sends a request of the client's own over the connection.
     pub(super) fn send_own(
         &mut self,
         now: Time,
@@ -535,7 +579,7 @@ impl Core {
     }
 
     /// Ends the registration of a watch by a request that leaves none.
-    pub(super) fn unregistered(&mut self, now: Time, entry: &Entry) {
+    pub(super) fn withdraw_registration(&mut self, now: Time, entry: &Entry) {
         if let Some(registering) = &entry.registering {
             let Registering { kind, path, .. } = &**registering;
             if self.watches.settle(*kind, path, None) {
@@ -568,7 +612,7 @@ impl Core {
             .send(now, entry, |out| request.encode(xid, out));
     }
 
-    pub(super) fn work_off(&mut self, now: Time) {
+    pub(super) fn send_due(&mut self, now: Time) {
         if self.link != Link::Up || self.close_sent {
             return;
         }
@@ -578,5 +622,189 @@ impl Core {
         for (step, request) in self.cleanups.requests(now, self.epoch) {
             self.send_cleanup(now, step, &request);
         }
+    }
+
+    // How requests, sessions and the client end.
+
+    /// Reports a change, unless closing has begun: that change is the last.
+    pub(super) fn report(&self, change: Change, effects: &mut impl Effects) {
+        if self.closing.is_none() {
+            effects.changed(change);
+        }
+    }
+
+    /// Ends the session. There is no connection in it any more.
+    pub(super) fn end_session(
+        &mut self,
+        now: Time,
+        reason: LostReason,
+        effects: &mut impl Effects,
+    ) {
+        if self.session.take().is_none() {
+            return;
+        }
+        let over = self.epoch;
+        self.last_zxid = Zxid(0);
+        let change = Change::Lost {
+            epoch: over,
+            reason,
+        };
+        self.report(change, effects);
+        for watch in self.watches.end() {
+            effects.watch_ended(watch, WatchEnd::EpochOver);
+        }
+        for entry in self.requests.take_kept_of(over) {
+            self.complete_not_sent(now, entry, Cause::SessionLost, effects);
+        }
+        // A handshake that asks to resume it is of no use any more.
+        if reason == LostReason::Presumed && matches!(self.link, Link::Handshaking { .. }) {
+            self.link = Link::Down {
+                retry_at: self.hosts.failed(now, Time::ZERO),
+            };
+            self.requests.out.clear();
+        }
+    }
+
+    pub(super) fn complete_unknown(
+        &mut self,
+        now: Time,
+        entry: Entry,
+        cause: Cause,
+        effects: &mut impl Effects,
+    ) {
+        self.withdraw_registration(now, &entry);
+        match entry.token {
+            Some(Token::Caller(caller)) => effects.completed(caller, Outcome::Unknown(cause)),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
+            None => {
+                let target = match entry.if_abandoned.map(|it| *it) {
+                    Some(IfAbandoned::DeleteCreated { parent, prefix }) => {
+                        Target::Prefixed { parent, prefix }
+                    }
+                    Some(IfAbandoned::DeleteStill(path)) => Target::Named(path),
+                    // The watch goes with the connection.
+                    Some(IfAbandoned::RemoveWatchStill(..)) | None => return,
+                };
+                self.cleanups.add(now, self.epoch, target);
+            }
+        }
+    }
+
+    /// The next frame cannot be read, so the connection has to end. The caller who asked for a reply
+    /// that is too long gets an error that says so: asking again would end the next connection too
+    /// (hazard H36).
+    pub(super) fn reject_frame(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        error: FrameError,
+        effects: &mut impl Effects,
+    ) -> CloseCause {
+        if let FrameError::TooLong { length, bytes_max } = error
+            && self.link == Link::Up
+            && let Some(xid) = frame[frame::PREFIX_BYTES..].first_chunk()
+            && let Some((entry, _)) = self.requests.answered(Xid(i32::from_be_bytes(*xid)))
+        {
+            let bytes = length;
+            let cause = Cause::ReplyTooLarge { bytes, bytes_max };
+            self.complete_unknown(now, entry, cause, effects);
+        }
+        CloseCause::Frame(error)
+    }
+
+    /// Handles the outcome of a request whose caller has dropped the call.
+    pub(crate) fn handle_unseen(&mut self, now: Time, if_abandoned: IfAbandoned, outcome: Outcome) {
+        let target = match (if_abandoned, outcome) {
+            (IfAbandoned::RemoveWatchStill(kind, path), Outcome::Answered { result, .. }) => {
+                let passes = |code: ErrorCode| Verdict::of(code) != Verdict::Refused;
+                let is_refused = result.is_err_and(passes);
+                let chance = self.cleanups.chance();
+                self.watches
+                    .removal_answered(now, kind, &path, is_refused, chance);
+                return;
+            }
+            (
+                IfAbandoned::DeleteCreated { .. },
+                Outcome::Answered {
+                    result: Ok(Reply::Path(Some(path)) | Reply::PathStat(path, _)),
+                    epoch,
+                    ..
+                },
+            ) => return self.clean_up(now, epoch, Target::Named(path)),
+            (IfAbandoned::DeleteCreated { parent, prefix }, Outcome::Unknown(_)) => {
+                Target::Prefixed { parent, prefix }
+            }
+            (
+                IfAbandoned::DeleteStill(path),
+                Outcome::Answered {
+                    result: Err(code), ..
+                },
+            ) if code != ErrorCode::NoNode => Target::Named(path),
+            (IfAbandoned::DeleteStill(path), Outcome::Unknown(_) | Outcome::NotSent(_)) => {
+                Target::Named(path)
+            }
+            _ => return,
+        };
+        self.clean_up(now, self.epoch, target);
+    }
+
+    pub(super) fn complete_not_sent(
+        &mut self,
+        now: Time,
+        entry: Entry,
+        cause: Cause,
+        effects: &mut impl Effects,
+    ) {
+        self.withdraw_registration(now, &entry);
+        match entry.token {
+            Some(Token::Caller(caller)) => effects.completed(caller, Outcome::NotSent(cause)),
+            Some(Token::Cleanup(step)) => self.cleanups.failed(now, step),
+            None => {}
+        }
+    }
+
+    pub(super) fn expire_requests(&mut self, now: Time, effects: &mut impl Effects) {
+        let (unsent, unanswered) = self.requests.overdue(now);
+        for entry in unsent {
+            self.complete_not_sent(now, entry, Cause::DeadlinePassed, effects);
+        }
+        for caller in unanswered {
+            effects.completed(caller, Outcome::Unknown(Cause::DeadlinePassed));
+        }
+    }
+
+    pub(super) fn continue_closing(&mut self, now: Time, effects: &mut impl Effects) {
+        let Some(give_up_at) = self.closing.filter(|_| !self.is_stopped()) else {
+            return;
+        };
+        if self.session.is_none() || now >= give_up_at {
+            return self.stop(now, effects);
+        }
+        if self.link == Link::Up && !self.close_sent && self.cleanups.len() == 0 {
+            self.close_sent = true;
+            let xid = self.take_xid();
+            self.send_own(now, xid, &Request::CloseSession, None);
+        }
+    }
+
+    /// Stops the client: no later event has an effect.
+    pub(crate) fn stop(&mut self, now: Time, effects: &mut impl Effects) {
+        if self.is_stopped() {
+            return;
+        }
+        for entry in self.requests.disconnected() {
+            self.complete_unknown(now, entry, Cause::Closed, effects);
+        }
+        for entry in self.requests.take_kept() {
+            self.complete_not_sent(now, entry, Cause::Closed, effects);
+        }
+        for watch in self.watches.end() {
+            effects.watch_ended(watch, WatchEnd::EpochOver);
+        }
+        self.session = None;
+        self.link = Link::Stopped;
+        self.report(Change::Closed, effects);
+        self.closing.get_or_insert(now);
+        effects.stopped();
     }
 }

@@ -1,25 +1,21 @@
-//! The session state machine: bytes, time and wishes in; bytes, outcomes and news out.
+//! The session state machine: takes bytes, time and requests; yields bytes, results and events.
 //!
-//! No I/O, clock, task or chance in here: whoever drives it says what has happened and when, and
-//! carries out what it says. So it can be run against the server's engine without a socket, on a
-//! clock that is moved by hand.
+//! It has no I/O, clock, task or randomness of its own: the driver tells it what happened and when,
+//! and carries out what it yields. So tests run it without a socket, on a manual clock.
 //!
 //! | file | what is there |
 //! | --- | --- |
-//! | `machine.rs` | the machine: what callers want, what happens, what is sent |
-//! | `replies.rs` | what a server says: handshake, replies, events |
-//! | `ends.rs` | how connections, sessions, requests and the client end |
-//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanups.rs` | its parts |
-//! | `input.rs`, `outcome.rs` | what it is told; what it says |
-//! | `tests.rs` | the machine against a server played by the test |
+//! | `machine.rs` | the machine: what callers ask for, what happens, what is sent, how things end |
+//! | `replies.rs` | what a server sends: handshake, replies, events |
+//! | `requests.rs`, `watches.rs`, `session.rs`, `hosts.rs`, `backoff.rs`, `cleanup.rs` | its parts |
+//! | `outcome.rs` | what it yields |
+//! | `tests.rs` | tests against a server that the test plays |
 //!
 //! Source: `docs/client.md` sections 3 and 6.
 
 pub(crate) mod backoff;
 pub(crate) mod cleanup;
-mod ends;
 pub(crate) mod hosts;
-pub(crate) mod input;
 pub(crate) mod machine;
 pub(crate) mod outcome;
 mod replies;

@@ -1,4 +1,4 @@
-//! What the machine says to the outside, and in which words.
+//! What the machine yields: results of requests, ends of watches, changes of the session.
 
 use std::{fmt, time::Duration};
 
@@ -185,7 +185,7 @@ pub(crate) enum Outcome {
         zxid: Zxid,
         epoch: Epoch,
     },
-    /// It was sent, and nobody knows whether it was carried out.
+    /// It was sent, and it is unknown whether the server carried it out.
     Unknown(Cause),
     /// It was certainly not carried out.
     NotSent(Cause),
@@ -224,12 +224,12 @@ pub(crate) enum Change {
     Closed,
 }
 
-/// What the machine has to say.
+/// Receives what the machine yields.
 pub(crate) trait Effects {
-    /// A request came to its end.
+    /// A request has completed.
     fn completed(&mut self, caller: u32, outcome: Outcome);
 
-    /// A one-shot watch fired, or any watch came to its end.
+    /// A one-shot watch fired, or a watch ended.
     fn watch_ended(&mut self, watch: WatchToken, end: WatchEnd);
 
     /// A persistent watch fired and goes on.
@@ -238,20 +238,20 @@ pub(crate) trait Effects {
     /// [`Change::Closed`] comes when closing begins, and nothing after it.
     fn changed(&mut self, change: Change);
 
-    /// The client has come to its end: nothing more will happen.
+    /// The client has ended.
     fn stopped(&mut self);
 }
 
-/// What cannot be forgiven a server: the connection ends.
+/// What a server sent that ends the connection.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum CloseCause {
     Frame(FrameError),
     Message(DecodeError),
-    /// A reply to nothing that was asked.
+    /// A reply to no pending request.
     OutOfOrder(Xid),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for CloseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Frame(error) => error.fmt(f),

@@ -1,4 +1,4 @@
-//! What a server says: the answer to the handshake, replies, events.
+//! What a server sends: the reply to the handshake, replies to requests, events.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.4, 6.4, 7.2, 12.4 and 12.8.
 
@@ -10,14 +10,14 @@ use minikeeper_protocol::{
 
 use super::{
     machine::{Core, Link},
-    outcome::{Cause, Change, Effects, Fault, LostReason, Outcome, Time, Verdict, WatchEnd},
+    outcome::{Cause, Change, CloseCause, Effects, LostReason, Outcome, Time, Verdict, WatchEnd},
     requests::{Entry, Registering, Token},
     session::Session,
     watches::{self, WatchKind},
 };
 
 impl Core {
-    pub(super) fn welcomed(
+    pub(super) fn handle_handshake(
         &mut self,
         now: Time,
         asked_at: Time,
@@ -32,7 +32,7 @@ impl Core {
                 self.link = Link::Down {
                     retry_at: self.hosts.failed(now, lived),
                 };
-                return self.lose(now, LostReason::Expired, effects);
+                return self.end_session(now, LostReason::Expired, effects);
             }
             return self.handle_disconnected(now, effects);
         }
@@ -43,7 +43,7 @@ impl Core {
                 true
             }
             Some(_) => {
-                self.lose(now, LostReason::Replaced, effects);
+                self.end_session(now, LostReason::Replaced, effects);
                 false
             }
             None => false,
@@ -57,7 +57,7 @@ impl Core {
         self.is_read_only = read_only;
         self.connections += 1;
         self.sent_at = now;
-        self.greet(now);
+        self.register_again(now);
         let Some(session) = &self.session else {
             return;
         };
@@ -67,17 +67,17 @@ impl Core {
             resumed,
             read_only,
         };
-        self.tell(change, effects);
+        self.report(change, effects);
         for entry in self.requests.send_kept(now, self.epoch) {
-            self.not_sent(now, entry, Cause::SessionLost, effects);
+            self.complete_not_sent(now, entry, Cause::SessionLost, effects);
         }
         self.cleanups.hurry(now);
-        self.work_off(now);
-        self.go_on_closing(now, effects);
+        self.send_due(now);
+        self.continue_closing(now, effects);
     }
 
-    /// What a server has to know before any request: who this is, and what it watches.
-    pub(super) fn greet(&mut self, now: Time) {
+    /// Sends what a server has to know before any request: identities and watches.
+    pub(super) fn register_again(&mut self, now: Time) {
         for (scheme, data) in self.identities.clone() {
             self.send_identity(now, &scheme, &data, None);
         }
@@ -90,24 +90,24 @@ impl Core {
 
     // Replies and events.
 
-    pub(super) fn message(
+    pub(super) fn handle_message(
         &mut self,
         now: Time,
         batch: &Bytes,
         window: std::ops::Range<usize>,
         effects: &mut impl Effects,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CloseCause> {
         let mut reader = Reader::window(batch, window.clone());
-        let header = ReplyHeader::decode(&mut reader).map_err(Fault::Message)?;
+        let header = ReplyHeader::decode(&mut reader).map_err(CloseCause::Message)?;
         if header.xid == Xid::EVENT {
-            let event = WatcherEvent::decode(&mut reader).map_err(Fault::Message)?;
-            self.event(&event, header.zxid, effects);
+            let event = WatcherEvent::decode(&mut reader).map_err(CloseCause::Message)?;
+            self.handle_event(&event, header.zxid, effects);
             return Ok(());
         }
         let (entry, sent_at) = self
             .requests
             .answered(header.xid)
-            .ok_or(Fault::OutOfOrder(header.xid))?;
+            .ok_or(CloseCause::OutOfOrder(header.xid))?;
         if let Some(session) = &mut self.session
             && !self.is_read_only
             && header.error.is_none_or(Verdict::proves_contact)
@@ -117,7 +117,7 @@ impl Core {
         if header.xid == Xid::SET_WATCHES {
             self.registering_again = self.registering_again.saturating_sub(1);
             if header.error.is_some() {
-                // Without its watches the connection is of no use: nobody would hear of anything.
+                // Without its watches the connection is of no use: no caller would get an event.
                 self.handle_disconnected(now, effects);
                 return Ok(());
             }
@@ -127,19 +127,24 @@ impl Core {
         }
         let result = match header.error {
             Some(code) => Err(code),
-            // What is taken out of a reply must not keep a whole read alive.
+            // Slices of the reply must not keep the whole read buffer alive.
             None if owns_bytes(entry.op) => {
                 let own =
                     Bytes::copy_from_slice(&batch[window.start + ReplyHeader::BYTES..window.end]);
-                Ok(Reply::decode(entry.op, &mut Reader::new(&own)).map_err(Fault::Message)?)
+                Ok(Reply::decode(entry.op, &mut Reader::new(&own)).map_err(CloseCause::Message)?)
             }
-            None => Ok(Reply::decode(entry.op, &mut reader).map_err(Fault::Message)?),
+            None => Ok(Reply::decode(entry.op, &mut reader).map_err(CloseCause::Message)?),
         };
-        self.answered(now, entry, result, header.zxid, effects);
+        self.handle_reply(now, entry, result, header.zxid, effects);
         Ok(())
     }
 
-    pub(super) fn event(&mut self, event: &WatcherEvent, zxid: Zxid, effects: &mut impl Effects) {
+    pub(super) fn handle_event(
+        &mut self,
+        event: &WatcherEvent,
+        zxid: Zxid,
+        effects: &mut impl Effects,
+    ) {
         let fired = self.watches.fire(event.kind, &event.path);
         for watch in fired.going_on {
             effects.watch_fired(watch, event.kind, &event.path, zxid);
@@ -150,7 +155,7 @@ impl Core {
         }
     }
 
-    pub(super) fn answered(
+    pub(super) fn handle_reply(
         &mut self,
         now: Time,
         entry: Entry,
@@ -159,34 +164,36 @@ impl Core {
         effects: &mut impl Effects,
     ) {
         if let Some(registering) = &entry.registering {
-            self.registered(now, registering, entry.op, result.as_ref().err());
+            self.handle_registration(now, registering, entry.op, result.as_ref().err());
         }
         match (entry.op, &result) {
             (OpCode::CloseSession, _) => return self.stop(now, effects),
-            // Not about the identity: it is told again on the next connection.
+            // Not about the identity, which is sent again on the next connection.
             (OpCode::Auth, Err(code)) if Verdict::of(*code) != Verdict::Refused => {
-                self.finish(now, entry, result, zxid, effects);
+                self.complete(now, entry, result, zxid, effects);
                 return self.handle_disconnected(now, effects);
             }
-            (OpCode::Auth, Err(_)) => return self.auth_failed(now, entry, result, zxid, effects),
+            (OpCode::Auth, Err(_)) => {
+                return self.handle_auth_failure(now, entry, result, zxid, effects);
+            }
             (_, Err(ErrorCode::SessionExpired)) => {
-                self.finish(now, entry, result, zxid, effects);
+                self.complete(now, entry, result, zxid, effects);
                 self.handle_disconnected(now, effects);
-                return self.lose(now, LostReason::Expired, effects);
+                return self.end_session(now, LostReason::Expired, effects);
             }
             (_, Err(ErrorCode::SessionMoved)) => {
-                self.finish(now, entry, result, zxid, effects);
+                self.complete(now, entry, result, zxid, effects);
                 return self.handle_disconnected(now, effects);
             }
             _ => {}
         }
-        self.finish(now, entry, result, zxid, effects);
+        self.complete(now, entry, result, zxid, effects);
         if self.closing.is_some() {
-            self.go_on_closing(now, effects);
+            self.continue_closing(now, effects);
         }
     }
 
-    pub(super) fn registered(
+    pub(super) fn handle_registration(
         &mut self,
         now: Time,
         registering: &Registering,
@@ -206,8 +213,8 @@ impl Core {
         }
     }
 
-    /// Hands the result to whoever waits for it, or does what is to be done if nobody does.
-    pub(super) fn finish(
+    /// Hands the result to its caller; handles it here if the caller has dropped the call.
+    pub(super) fn complete(
         &mut self,
         now: Time,
         entry: Entry,
@@ -237,13 +244,13 @@ impl Core {
                         zxid,
                         epoch,
                     };
-                    self.unseen(now, *if_abandoned, outcome);
+                    self.handle_unseen(now, *if_abandoned, outcome);
                 }
             }
         }
     }
 
-    pub(super) fn auth_failed(
+    pub(super) fn handle_auth_failure(
         &mut self,
         now: Time,
         entry: Entry,
@@ -251,9 +258,9 @@ impl Core {
         zxid: Zxid,
         effects: &mut impl Effects,
     ) {
-        self.finish(now, entry, result, zxid, effects);
+        self.complete(now, entry, result, zxid, effects);
         self.handle_disconnected(now, effects);
-        self.lose(now, LostReason::AuthFailed, effects);
+        self.end_session(now, LostReason::AuthFailed, effects);
         // Every further connection would end the same way.
         self.stop(now, effects);
     }

@@ -1,4 +1,4 @@
-//! Requests on their way: those that wait for a connection, and those that wait for a reply.
+//! Pending requests: those that wait for a connection, and those that wait for a reply.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.1 and 7.2: replies come in the order of their
 //! requests, auth and sasl excepted, which the server answers beside its queue.

@@ -1,4 +1,4 @@
-//! The session as the client knows it: its name, and how long it is certainly alive.
+//! The session as the client knows it: its id, and until when it is certainly alive.
 //!
 //! Source: `docs/curator-recipes.md` section 10.4; `docs/zookeeper-protocol.md` sections 6.3 and
 //! 14.1.
@@ -40,7 +40,7 @@ impl Session {
         }
     }
 
-    /// The client goes on with the session, perhaps with another timeout.
+    /// The session is resumed, perhaps with another timeout.
     ///
     /// A server that takes no changes cannot keep it alive: those that do may not know of it.
     pub(crate) fn resumed(&mut self, response: &ConnectResponse, asked_at: Time) {
@@ -51,13 +51,13 @@ impl Session {
         self.heard(asked_at);
     }
 
-    /// A request that was sent then was answered.
+    /// A request that was sent then has been answered.
     pub(crate) fn heard(&mut self, sent_at: Time) {
         self.contact = self.contact.max(sent_at);
     }
 
-    /// Until then no server can have ended the session, unless this clock stood still: nobody
-    /// else holds what depends on it. Later it has to be presumed lost.
+    /// The time until which no server can have ended the session, unless this clock stood still: no
+    /// other contender holds what depends on it. After that it has to be presumed lost.
     pub(crate) fn safe_until(&self) -> Time {
         let margin = (self.timeout / 50).max(MARGIN_MIN).min(self.timeout / 2);
         self.contact + self.timeout - margin

@@ -1,4 +1,4 @@
-//! The machine against a server played by the test: no runtime, no socket, time moved by hand.
+//! Tests of the machine against a server that the test plays: no runtime, no socket, a manual clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,8 +14,7 @@ use minikeeper_protocol::{
 use super::{
     backoff::Chance,
     cleanup::Target,
-    input::{Settings, Submission},
-    machine::Core,
+    machine::{Core, Settings, Submission},
     outcome::{Cause, Change, Effects, Epoch, LostReason, Outcome, Time, WatchEnd},
     watches::{WatchKind, WatchToken},
 };

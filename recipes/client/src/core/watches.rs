@@ -1,9 +1,9 @@
-//! The watches of a session: who waits for what, what the server has to be told.
+//! The watches of a session: which callers wait for what, and what the server has registered.
 //!
 //! The server keeps one watch for a connection, path and table, however many wait for it here; so
 //! firing reaches all of them, and only the last one that leaves takes the server's watch away.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 12.1 to 12.9; `ZKWatchManager` of the original's
+//! Source: `docs/zookeeper-protocol.md` sections 12.1 to 12.9; `ZKWatchManager` of ZooKeeper's
 //! client.
 
 use std::{collections::BTreeMap, time::Duration};
