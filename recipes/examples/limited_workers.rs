@@ -81,7 +81,7 @@ async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
     let semaphore = InterProcessSemaphoreV2::new(client, "/semaphores/workers", limit)?;
     let (mut done, mut peak) = (0, 0);
     while !site.is_over.load(SeqCst) {
-        let lease = semaphore.acquire_within(PATIENCE).await?;
+        let lease = semaphore.acquire().within(PATIENCE).await?;
         let mut now = 0;
         site.at_work.send_modify(|count| {
             *count += 1;

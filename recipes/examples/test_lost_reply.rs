@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .on(OpCode::Create)
         .at("/locks/printer/*");
     let lost = server.inject(create.once())?;
-    let guard = first.acquire_within(WITHIN).await?;
+    let guard = first.acquire().within(WITHIN).await?;
     lost.hit_within(WITHIN).await?; // or this test has tested nothing
     // It has found its znode again, instead of queueing behind it with another one.
     assert_eq!(
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let released = guard.release().await;
     assert!(matches!(released, Err(Error::OutcomeUnknown { .. })));
     lost.hit_within(WITHIN).await?; // or this test has tested nothing
-    let guard = second.acquire_within(WITHIN).await?;
+    let guard = second.acquire().within(WITHIN).await?;
     guard.release().await?;
 
     assert_eq!(server.children("/locks/printer"), Some(Vec::new()));

@@ -52,7 +52,7 @@ async fn sell(
     let lock = InterProcessMutex::new(client.clone(), "/locks/office")?;
     let mut tickets = Vec::new();
     loop {
-        let guard = lock.acquire_within(Duration::from_secs(10)).await?;
+        let guard = lock.acquire().within(Duration::from_secs(10)).await?;
         let data = client.get_data("/left").await?;
         let left: u32 = std::str::from_utf8(data.as_bytes())?.parse()?;
         if left > 0 {

@@ -21,7 +21,7 @@ use minikeeper_client::Error;
 ///
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
 /// let _guard = lock.acquire().await?;
-/// match lock.acquire_within(Duration::from_millis(10)).await {
+/// match lock.acquire().within(Duration::from_millis(10)).await {
 ///     Ok(guard) => println!("got it, with token {}", guard.token()),
 ///     Err(LockError::TimedOut { within, .. }) => println!("not within {within:?}: later, then"),
 ///     Err(error) => return Err(error.into()),

@@ -38,7 +38,7 @@
 //! # let address = server.connect_string();
 //! let client = Client::connect(&address).await?; // "127.0.0.1:2181"
 //! let printer = InterProcessMutex::new(client, "/locks/printer")?;
-//! let guard = printer.acquire_within(Duration::from_secs(10)).await?;
+//! let guard = printer.acquire().within(Duration::from_secs(10)).await?;
 //! println!("printing, with token {}", guard.token());
 //! guard.release().await?; // or drop it, which does not wait
 //! # Ok(()) }
@@ -125,7 +125,7 @@
 //!     let client = Client::builder("in-process")?.transport(transport).connect().await?;
 //!     let lock = InterProcessMutex::new(client, "/locks/printer")?;
 //!     let _guard = lock.acquire().await?;
-//!     let late = lock.acquire_within(Duration::from_secs(3600)).await;
+//!     let late = lock.acquire().within(Duration::from_secs(3600)).await;
 //!     assert!(matches!(late, Err(LockError::TimedOut { .. })));
 //!     Ok(())
 //! }
@@ -138,7 +138,7 @@
 //!
 //! - Choose the session timeout: longer than the pauses of your processes and networks, no longer
 //!   than others may wait for the lock of one that died.
-//! - Give waits an end ([`acquire_within`](InterProcessMutex::acquire_within)) where somebody waits
+//! - Give waits an end ([`within`](Acquire::within)) where somebody waits
 //!   for them.
 //! - Send the token along with whatever must not be done twice.
 //! - Use one recipe at a path, the same everywhere, and put nothing else into its directory: every
@@ -148,10 +148,10 @@
 //! # What is not as in Curator
 //!
 //! - **No thread holds a lock.** A task that acquires twice waits for itself. What may be entered
-//!   again is entered as an [`Owner`]: [`acquire_as`](InterProcessMutex::acquire_as).
+//!   again is entered as an [`Owner`]: [`as_owner`](Acquire::as_owner).
 //! - **Guards.** `acquire` gives a [`Guard`], and that is released, not the lock. It may move to
 //!   other tasks. Dropping it gives the lock back.
-//! - **Time.** `acquire(time, unit)` is [`acquire_within`](InterProcessMutex::acquire_within) with
+//! - **Time.** `acquire(time, unit)` is [`within`](Acquire::within) with
 //!   [`LockError::TimedOut`], or [`try_acquire`](InterProcessMutex::try_acquire) with `None`.
 //! - **Interrupting** is dropping the future, at any point.
 //! - **Loss** is told by the guard; there is no listener to register and to forget, and no retry
@@ -207,6 +207,7 @@ pub use self::{
         selector::{LeaderSelector, SelectorOptions, Work},
     },
     locks::{
+        acquire::{Acquire, Reentrant},
         guard::Guard,
         lease::Lease,
         local::LocalHandOver,

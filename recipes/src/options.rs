@@ -115,19 +115,6 @@ impl Default for LockOptions {
 impl LockOptions {
     /// Every request as Curator makes it, one after the other. Only watches that are left over go
     /// by a request of their own; Curator forgets them (hazard H45).
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessMutex, LockOptions};
-    ///
-    /// let exact = LockOptions::curator_exact();
-    /// let lock = InterProcessMutex::with_options(client, "/locks/a", exact)?;
-    /// lock.acquire().await?.release().await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn curator_exact() -> Self {
         Self {
@@ -150,14 +137,6 @@ impl LockOptions {
     }
 
     /// What the own znode holds.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::LockOptions;
-    ///
-    /// let options = LockOptions::default().with_data("host 7");
-    /// assert_eq!(options.data, b"host 7");
-    /// ```
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.data = data.into();

@@ -85,20 +85,6 @@ impl ClientBuilder {
     /// another.
     ///
     /// Unit: whole milliseconds. Default: 60 s, as in Curator. Range, by the server: 2 to 20 ticks.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use std::time::Duration;
-    /// # use minikeeper_client::Client;
-    /// let builder = Client::builder(&address)?.session_timeout(Duration::from_secs(10));
-    /// let client = builder.connect().await?;
-    /// // What the server has granted.
-    /// assert_eq!(client.session_timeout(), Some(Duration::from_secs(10)));
-    /// # Ok(()) }
-    /// ```
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self
@@ -107,21 +93,6 @@ impl ClientBuilder {
     /// How long [`ClientBuilder::connect`] waits for the first session.
     ///
     /// Default: 15 s, as in Curator.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// use std::time::Duration;
-    ///
-    /// use minikeeper_client::{Client, Error};
-    ///
-    /// // Nobody listens there.
-    /// let builder = Client::builder("127.0.0.1:1")?.connection_timeout(Duration::from_millis(20));
-    /// assert!(matches!(builder.connect().await, Err(Error::NotConnected { .. })));
-    /// # Ok(()) }
-    /// ```
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connection_timeout = timeout;
         self
@@ -133,18 +104,6 @@ impl ClientBuilder {
     /// [`connection_timeout`](Self::connection_timeout), whichever is shorter, divided by the
     /// number of servers: so every server has been tried before the time is over, even if all
     /// others swallow what they are sent.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use std::time::Duration;
-    /// # use minikeeper_client::Client;
-    /// let builder = Client::builder(&address)?.server_timeout(Duration::from_secs(2));
-    /// builder.connect().await?;
-    /// # Ok(()) }
-    /// ```
     pub const fn server_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = Some(timeout);
         self
@@ -153,18 +112,6 @@ impl ClientBuilder {
     /// How long [`Client::close`] waits for pending clean-up and for the server's answer.
     ///
     /// Default: 1 s, as in Curator.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use std::time::Duration;
-    /// # use minikeeper_client::Client;
-    /// let builder = Client::builder(&address)?.close_wait(Duration::from_millis(200));
-    /// builder.connect().await?.close().await;
-    /// # Ok(()) }
-    /// ```
     pub const fn close_wait(mut self, wait: Duration) -> Self {
         self.settings.close_wait = wait;
         self
@@ -180,16 +127,6 @@ impl ClientBuilder {
     /// Default: false.
     ///
     /// [`ConnectionState::ReadOnly`]: crate::ConnectionState::ReadOnly
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let client = Client::builder(&address)?.allow_read_only(true).connect().await?;
-    /// # Ok(()) }
-    /// ```
     pub const fn allow_read_only(mut self, allow: bool) -> Self {
         self.settings.read_only = allow;
         self
@@ -198,18 +135,6 @@ impl ClientBuilder {
     /// The largest message in both directions.
     ///
     /// Unit: bytes. Default: 1,048,575. Source: `jute.maxbuffer` of the original.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::{Client, CreateMode, Error};
-    /// let client = Client::builder(&address)?.frame_bytes_max(1000).connect().await?;
-    /// let large = client.create("/a", &[0; 2000], CreateMode::Persistent).await;
-    /// assert!(matches!(large, Err(Error::TooLarge { bytes_max: 1000, .. })));
-    /// # Ok(()) }
-    /// ```
     pub const fn frame_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.frame_bytes_max = bytes;
         self
@@ -219,21 +144,6 @@ impl ClientBuilder {
     /// each. Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
     ///
     /// Unit: bytes. Default: 67,108,864.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::{Cause, Client};
-    /// let (client, _driver) = Client::builder(&address)?.pending_bytes_max(1000).build();
-    /// // There is no connection: what is asked now has to wait.
-    /// let waiting: Vec<_> = (0..3).map(|_| client.exists("/")).collect();
-    /// let refused = client.exists("/").await.expect_err("three wait already");
-    /// assert!(matches!(refused.cause(), Some(Cause::TooManyPending { bytes_max: 1000, .. })));
-    /// # drop(waiting);
-    /// # Ok(()) }
-    /// ```
     pub const fn pending_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.pending_bytes_max = bytes;
         self
@@ -244,16 +154,6 @@ impl ClientBuilder {
     /// forgotten would leave a znode in the way of others for as long as the session lives.
     ///
     /// Default: 65,536.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let client = Client::builder(&address)?.clean_ups_max(1000).connect().await?;
-    /// # Ok(()) }
-    /// ```
     pub const fn clean_ups_max(mut self, count: usize) -> Self {
         self.settings.clean_ups_max = count;
         self
@@ -262,18 +162,6 @@ impl ClientBuilder {
     /// What the order of servers and the jitter of waits follow from, for runs that must repeat.
     ///
     /// Default: drawn by chance.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let one = Client::builder(&address)?.seed(7).connect().await?;
-    /// let other = Client::builder(&address)?.seed(7).connect().await?;
-    /// assert_eq!(one.random(), other.random());
-    /// # Ok(()) }
-    /// ```
     pub const fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
@@ -303,19 +191,6 @@ impl ClientBuilder {
 
     /// Says who this client is, on every connection: scheme `digest` with `name:password`, or
     /// another the servers know.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let builder = Client::builder(&address)?.identity("digest", b"ann:secret");
-    /// let client = builder.connect().await?;
-    /// let known = client.who_am_i().await?;
-    /// assert!(known.iter().any(|info| format!("{info:?}").contains("ann")));
-    /// # Ok(()) }
-    /// ```
     pub fn identity(mut self, scheme: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         self.identities.push((scheme.into(), data.into()));
         self
@@ -328,17 +203,6 @@ impl ClientBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let client = Client::builder(&address)?.connect().await?;
-    /// assert!(client.state().is_connected());
-    /// # Ok(()) }
-    /// ```
     pub async fn connect(self) -> Result<Client, Error> {
         let within = self.settings.connection_timeout;
         let (client, driver) = self.build();
@@ -351,21 +215,6 @@ impl ClientBuilder {
     }
 
     /// Makes the client, and the future that drives it, for whoever wants to poll it himself.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use std::time::Duration;
-    /// # use minikeeper_client::Client;
-    /// let (client, driver) = Client::builder(&address)?.build();
-    /// let driving = tokio::spawn(driver.run());
-    /// client.connected(Duration::from_secs(5)).await?;
-    /// client.close().await;
-    /// driving.await?;
-    /// # Ok(()) }
-    /// ```
     pub fn build(self) -> (Client, Driver) {
         let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());

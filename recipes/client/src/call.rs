@@ -191,16 +191,6 @@ impl<T> Call<T> {
     }
 
     /// The same call, with the zxid and epoch of its reply beside its result.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let seen = client.exists("/").stamped().await?;
-    /// println!("as of change {}, in session {}: {:?}", seen.zxid, seen.epoch, seen.value);
-    /// # Ok(()) }
-    /// ```
     pub fn stamped(mut self) -> Call<Stamped<T>> {
         Call {
             shared: Arc::clone(&self.shared),
@@ -213,18 +203,6 @@ impl<T> Call<T> {
     }
 
     /// Sends the request now, and does not wait for the answer.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// client.create("/a", b"", CreateMode::Persistent).detach();
-    /// // Requests are served in order.
-    /// assert!(client.exists("/a").await?.is_some());
-    /// # Ok(()) }
-    /// ```
     pub fn detach(mut self) {
         self.shared.flush();
         if let CallState::Made { is_flushed, .. } = &mut self.state {

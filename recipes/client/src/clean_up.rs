@@ -15,21 +15,6 @@ impl Client {
     ///
     /// # Errors
     /// When the path breaks a rule.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// let created = client.create("/a", b"", CreateMode::Ephemeral).stamped().await?;
-    /// client.clean_up(created.epoch, "/a")?;
-    /// while client.clean_ups_pending() > 0 {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// assert!(client.exists("/a").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub fn clean_up(&self, epoch: Epoch, path: &str) -> Result<(), Error> {
         let path = paths::full(self.shared.chroot.as_ref(), path, false)?;
         self.hand_over(epoch, Target::Named(path));
@@ -41,23 +26,6 @@ impl Client {
     ///
     /// # Errors
     /// When the path breaks a rule.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// let mode = CreateMode::EphemeralSequential;
-    /// let created = client.create("/id7-", b"", mode).stamped().await?;
-    /// // As if the answer, and with it the number, had been lost:
-    /// client.clean_up_unanswered(created.epoch, "/", "id7-")?;
-    /// while client.clean_ups_pending() > 0 {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// assert!(client.exists("/id7-0000000000").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub fn clean_up_unanswered(
         &self,
         epoch: Epoch,
@@ -77,30 +45,12 @@ impl Client {
     }
 
     /// How many clean-ups are not done yet.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_eq!(client.clean_ups_pending(), 0);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn clean_ups_pending(&self) -> usize {
         self.shared.with(|inner, _| inner.core.clean_ups_pending())
     }
 
     /// How many clean-ups were given up because the server does not permit them.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_eq!(client.clean_ups_forbidden(), 0);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn clean_ups_forbidden(&self) -> u64 {
         self.shared

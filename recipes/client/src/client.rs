@@ -79,18 +79,6 @@ impl Client {
     // The session.
 
     /// How client and servers are with each other, just now.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::ConnectionState;
-    /// assert!(matches!(client.state(), ConnectionState::Connected { .. }));
-    /// client.close().await;
-    /// assert_eq!(client.state(), ConnectionState::Closed);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn state(&self) -> ConnectionState {
         self.shared.look(|inner| inner.notifications.state)
@@ -119,15 +107,6 @@ impl Client {
     }
 
     /// The number of the newest session; 0 before the first.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_eq!(client.epoch().0, 1);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.shared.look(|inner| inner.core.epoch())
@@ -135,32 +114,12 @@ impl Client {
 
     /// How many connections there were, with whatever session. What events say together with an
     /// earlier reply holds only if this has not changed since the request was made.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_eq!(client.connections(), 1);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.shared.look(|inner| inner.core.connections())
     }
 
     /// The name of the session on the servers, if there is one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let session = client.session_id().ok_or("a connected client has a session")?;
-    /// // In a test, the server can be asked to end it.
-    /// server.expire(session)?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
         self.shared
@@ -168,16 +127,6 @@ impl Client {
     }
 
     /// The timeout the server has granted, if there is a session.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// // What was asked for; the server may grant less or more.
-    /// assert_eq!(client.session_timeout(), Some(std::time::Duration::from_secs(60)));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn session_timeout(&self) -> Option<Duration> {
         self.shared
@@ -193,16 +142,6 @@ impl Client {
     /// run alike (2 %, at least 20 ms).
     ///
     /// Use [`Client::status`] for this and the state at the same moment.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let until = client.safe_until().ok_or("a connected client has a session")?;
-    /// println!("whatever happens, the session lives until {until:?}");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn safe_until(&self) -> Option<Instant> {
         self.status().safe_until
@@ -211,18 +150,6 @@ impl Client {
     /// The state, and until when the session is certain, at one and the same moment.
     ///
     /// Two calls, of [`Client::state`] and [`Client::safe_until`], may be about two sessions.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let status = client.status();
-    /// assert!(status.state.is_connected() && status.safe_until.is_some());
-    /// client.close().await;
-    /// assert_eq!(client.status().safe_until, None);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn status(&self) -> ClientStatus {
         let (state, safe_until) = self
@@ -235,15 +162,6 @@ impl Client {
     }
 
     /// A number no other client draws; from a seed the same each run.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_ne!(client.random(), client.random());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn random(&self) -> u128 {
         self.shared.look(|inner| inner.core.random())
@@ -253,20 +171,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotConnected`] when that takes longer, or the client is closed.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// # use std::time::Duration;
-    /// let (client, driver) = Client::builder(&address)?.build();
-    /// tokio::spawn(driver.run());
-    /// let state = client.connected(Duration::from_secs(5)).await?;
-    /// assert!(state.is_connected());
-    /// # Ok(()) }
-    /// ```
     pub async fn connected(&self, within: Duration) -> Result<ConnectionState, Error> {
         let mut states = self.states();
         let wait = async {
@@ -292,19 +196,6 @@ impl Client {
     ///
     /// # Cancel safety
     /// Closing goes on when the future is dropped.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::{Client, CreateMode};
-    /// # let other = Client::connect(&server.connect_string()).await?;
-    /// client.create("/here", b"", CreateMode::Ephemeral).await?;
-    /// client.close().await;
-    /// assert!(other.exists("/here").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn close(&self) {
         self.shared
             .with_rearm(|inner, now| inner.core.close(now, &mut inner.notifications));
@@ -332,17 +223,6 @@ impl Client {
 
     /// A handle whose calls end after this time, with [`Error::NotSent`] or
     /// [`Error::OutcomeUnknown`]. Without it they wait for as long as it takes.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// let impatient = client.with_timeout(Duration::from_secs(2));
-    /// impatient.exists("/").await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
@@ -352,17 +232,6 @@ impl Client {
     }
 
     /// A handle whose requests are sent in this session or not at all.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::Epoch;
-    /// let this_session = client.in_epoch(client.epoch());
-    /// this_session.exists("/").await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn in_epoch(&self, epoch: Epoch) -> Self {
         Self {

@@ -49,17 +49,6 @@ impl CreateOptions {
     }
 
     /// Who may do what with the znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::{AclList, CreateMode, CreateOptions};
-    /// let options = CreateOptions::new(CreateMode::Persistent).acl(AclList::world_all());
-    /// client.create("/a", b"", options).await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn acl(mut self, acl: AclList) -> Self {
         self.acl = acl;
@@ -69,18 +58,6 @@ impl CreateOptions {
     /// How long the znode lives untouched and childless, for the modes with a time to live.
     ///
     /// Unit: whole milliseconds. Range: 1 ms to about 34 years.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_client::{CreateMode, CreateOptions};
-    /// let brief = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(Duration::from_secs(60));
-    /// client.create("/brief", b"", brief).await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
@@ -90,22 +67,6 @@ impl CreateOptions {
     /// Whether dropping the call takes the znode away again, for certain: also if it was being
     /// created just then, or if the reply gets lost. It is found by the name given, which must
     /// then be like no other: locks put a UUID in front.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::{CreateMode, CreateOptions};
-    /// let mode = CreateMode::EphemeralSequential;
-    /// let options = CreateOptions::new(mode).withdrawn_if_dropped(true);
-    /// drop(client.create("/id7-", b"", options));
-    /// // It may be there for a moment.
-    /// while !client.ephemerals("/").await?.is_empty() {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
         self.is_withdrawn = is_withdrawn;

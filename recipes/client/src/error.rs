@@ -163,16 +163,6 @@ pub enum ErrorClass {
 impl Error {
     /// The error for an answer with this code: for adapters of other clients, which then classify
     /// as this one does.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_client::{Error, ErrorClass, ErrorCode};
-    ///
-    /// let path = "/a".to_owned();
-    /// let error = Error::answered("create", path, ErrorCode::ThrottledOp);
-    /// assert_eq!(error.class(), ErrorClass::Again);
-    /// assert!(!error.is_outcome_unknown());
-    /// ```
     #[must_use]
     pub fn answered(op: &'static str, path: String, code: ErrorCode) -> Self {
         match Verdict::of(code) {
@@ -193,23 +183,6 @@ impl Error {
     }
 
     /// What to do next. The one method to ask about every error of every call.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_client::ErrorClass;
-    ///
-    /// if let Err(error) = client.get_data("/a").await {
-    ///     match error.class() {
-    ///         ErrorClass::Again => println!("after a pause: {error}"),
-    ///         ErrorClass::SessionOver => println!("what this session had is gone: {error}"),
-    ///         _ => println!("it does not help to ask again: {error}"),
-    ///     }
-    /// }
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn class(&self) -> ErrorClass {
         match self {
@@ -233,17 +206,6 @@ impl Error {
     }
 
     /// The server's reason, if a server has answered with an error.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::ErrorCode;
-    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
-    /// assert_eq!(refused.code(), Some(ErrorCode::NoNode));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -263,33 +225,12 @@ impl Error {
     }
 
     /// Whether a server has answered with this error.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::ErrorCode;
-    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
-    /// assert!(refused.is(ErrorCode::NoNode));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code() == Some(code)
     }
 
     /// Whether the request may or may not have been carried out.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
-    /// assert!(!refused.is_outcome_unknown());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_outcome_unknown(&self) -> bool {
         match self {
@@ -305,34 +246,12 @@ impl Error {
     /// [`ErrorClass::Again`] or [`ErrorClass::SessionOver`].
     ///
     /// A request whose outcome is unknown may be carried out twice then.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let refused = client.get_data("/missing").await.expect_err("it is missing");
-    /// assert!(!refused.is_retryable());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.class(), ErrorClass::Again | ErrorClass::SessionOver)
     }
 
     /// Why there is no answer, if there is none.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::Cause;
-    /// client.close().await;
-    /// let not_sent = client.get_data("/").await.expect_err("it is closed");
-    /// assert_eq!(not_sent.cause(), Some(Cause::Closed));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         match self {

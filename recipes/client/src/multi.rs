@@ -76,12 +76,6 @@ pub enum MultiStep<'a> {
 
 impl<'a> MultiStep<'a> {
     /// The znode.
-    ///
-    /// # Examples
-    /// ```
-    /// let multi = minikeeper_client::Multi::new().delete("/a", None);
-    /// assert!(multi.steps().all(|step| step.path() == "/a"));
-    /// ```
     #[must_use]
     pub const fn path(&self) -> &'a str {
         match self {
@@ -109,55 +103,17 @@ enum What {
 
 impl Multi {
     /// No operation yet.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::Multi;
-    /// let none = Multi::new();
-    /// assert!(client.multi(none).await?.is_empty());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { ops: Vec::new() }
     }
 
     /// The znode must be there, with this version unless that is `None`.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// # use minikeeper_client::Multi;
-    /// client.multi(Multi::new().check("/a", Some(0))).await?;
-    /// # Ok(()) }
-    /// ```
     pub fn check(self, path: impl Into<String>, version: Option<i32>) -> Self {
         self.with(path.into(), What::Check(version.unwrap_or(-1)))
     }
 
     /// Creates a znode open to everybody.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// # use minikeeper_client::Multi;
-    /// let both = Multi::new()
-    ///     .create("/b", b"", CreateMode::Persistent)
-    ///     .create("/b/c", b"", CreateMode::Persistent);
-    /// client.multi(both).await?;
-    /// # Ok(()) }
-    /// ```
     pub fn create(self, path: impl Into<String>, data: &[u8], mode: CreateMode) -> Self {
         self.with(
             path.into(),
@@ -166,51 +122,17 @@ impl Multi {
     }
 
     /// Sets a znode's data, if it has this version unless that is `None`.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// # use minikeeper_client::Multi;
-    /// client.multi(Multi::new().set_data("/a", b"bye", Some(0))).await?;
-    /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"bye");
-    /// # Ok(()) }
-    /// ```
     pub fn set_data(self, path: impl Into<String>, data: &[u8], version: Option<i32>) -> Self {
         let data = Bytes::copy_from_slice(data);
         self.with(path.into(), What::SetData(data, version.unwrap_or(-1)))
     }
 
     /// Deletes a znode, if it has this version unless that is `None`.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// # use minikeeper_client::Multi;
-    /// client.multi(Multi::new().delete("/a", None)).await?;
-    /// assert!(client.exists("/a").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub fn delete(self, path: impl Into<String>, version: Option<i32>) -> Self {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
 
     /// The operations, in order: for adapters of other clients.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_client::Multi;
-    /// let multi = Multi::new().check("/lock", None).delete("/a", None);
-    /// let paths: Vec<_> = multi.steps().map(|step| step.path()).collect();
-    /// assert_eq!(paths, ["/lock", "/a"]);
-    /// ```
     pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
         self.ops.iter().map(Op::step)
     }

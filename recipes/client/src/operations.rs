@@ -66,21 +66,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
     /// [`ErrorCode::NotEmpty`] if it has children; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// use minikeeper_client::ErrorCode;
-    ///
-    /// let other_version = client.delete("/a", Some(7)).await;
-    /// assert!(other_version.is_err_and(|error| error.is(ErrorCode::BadVersion)));
-    /// client.delete("/a", None).await?;
-    /// # Ok(()) }
-    /// ```
     pub fn delete(&self, path: &str, version: Option<i32>) -> Call<()> {
         self.plain(path, |path| Request::Delete {
             path,
@@ -94,18 +79,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::NotEmpty`]; otherwise as
     /// [`Call`] says, and it is tried again all the same.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// // Whether or not anybody waits.
-    /// client.delete_for_certain("/a").detach();
-    /// # Ok(()) }
-    /// ```
     pub fn delete_for_certain(&self, path: &str) -> Call<()> {
         self.call(path, false, None, |path| {
             let if_abandoned = Some(IfAbandoned::DeleteStill(path.clone()));
@@ -122,18 +95,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::BadVersion`]; otherwise as
     /// [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let stat = client.set_data("/a", b"bye", Some(0)).await?;
-    /// assert_eq!(stat.version, 1);
-    /// # Ok(()) }
-    /// ```
     pub fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Call<Stat> {
         self.plain(path, |path| Request::SetData {
             path,
@@ -147,19 +108,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`],
     /// [`ErrorCode::InvalidAcl`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// use minikeeper_client::AclList;
-    ///
-    /// client.set_acl("/a", &AclList::world_all(), None).await?;
-    /// # Ok(()) }
-    /// ```
     pub fn set_acl(&self, path: &str, acl: &AclList, version: Option<i32>) -> Call<Stat> {
         self.plain(path, |path| Request::SetAcl {
             path,
@@ -237,15 +185,6 @@ impl Client {
     /// # Errors
     /// [`Error::OutcomeUnknown`] with [`Cause::SessionLost`](crate::Cause::SessionLost) or
     /// [`Cause::Closed`](crate::Cause::Closed) if the server does not accept it.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// client.add_identity("digest", b"ann:secret").await?;
-    /// # Ok(()) }
-    /// ```
     #[expect(
         clippy::missing_panics_doc,
         reason = "memory ends before a slot's number does"

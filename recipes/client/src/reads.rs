@@ -18,16 +18,6 @@ impl Client {
     ///
     /// # Errors
     /// As [`Call`] says; a missing znode is none.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert!(client.exists("/").await?.is_some());
-    /// assert!(client.exists("/a").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub fn exists(&self, path: &str) -> Call<Option<Stat>> {
         self.plain(path, |path| Request::Exists { path, watch: false })
     }
@@ -60,18 +50,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let data = client.get_data("/a").await?;
-    /// assert_eq!((data.as_bytes(), data.stat.version), (&b"hello"[..], 0));
-    /// # Ok(()) }
-    /// ```
     pub fn get_data(&self, path: &str) -> Call<Data> {
         self.plain(path, |path| Request::GetData { path, watch: false })
     }
@@ -81,19 +59,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
     /// [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let (_, changed) = client.get_data_and_watch("/a").await?;
-    /// client.set_data("/a", b"bye", None).await?;
-    /// changed.await;
-    /// # Ok(()) }
-    /// ```
     pub fn get_data_and_watch(&self, path: &str) -> Call<(Data, OneShot)> {
         self.watching(path, WatchKind::Data, |path| Request::GetData {
             path,
@@ -105,18 +70,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let children = client.children("/").await?;
-    /// assert!(children.names().any(|name| name == "a"));
-    /// # Ok(()) }
-    /// ```
     pub fn children(&self, path: &str) -> Call<Children> {
         self.plain(path, |path| Request::GetChildren2 { path, watch: false })
     }
@@ -125,18 +78,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let names = client.child_names("/").await?;
-    /// assert!(names.iter().any(|name| name == "a"));
-    /// # Ok(()) }
-    /// ```
     pub fn child_names(&self, path: &str) -> Call<Names> {
         self.plain(path, |path| Request::GetChildren { path, watch: false })
     }
@@ -146,18 +87,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
     /// [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// let (_, changed) = client.children_and_watch("/").await?;
-    /// client.create("/a", b"", CreateMode::Persistent).await?;
-    /// changed.await;
-    /// # Ok(()) }
-    /// ```
     pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
         self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
             path,
@@ -169,17 +98,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::AclList;
-    /// let (acl, _) = client.get_acl("/").await?;
-    /// assert_eq!(acl, AclList::world_all());
-    /// # Ok(()) }
-    /// ```
     pub fn get_acl(&self, path: &str) -> Call<(AclList, Stat)> {
         self.plain(path, |path| Request::GetAcl { path })
     }
@@ -188,16 +106,6 @@ impl Client {
     ///
     /// # Errors
     /// As [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// // What is read now is no older than the call, whichever server answers.
-    /// client.sync("/").await?;
-    /// # Ok(()) }
-    /// ```
     pub fn sync(&self, path: &str) -> Call<()> {
         self.plain(path, |path| Request::Sync { path })
     }
@@ -207,18 +115,6 @@ impl Client {
     ///
     /// # Errors
     /// As [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let results = client.multi_read(&["/a", "/missing"], &["/"]).await;
-    /// println!("{results:?}");
-    /// # Ok(()) }
-    /// ```
     pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
         let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
         let data = data.iter().map(|path| {
@@ -239,17 +135,6 @@ impl Client {
     ///
     /// # Errors
     /// As [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// client.create("/here", b"", CreateMode::Ephemeral).await?;
-    /// assert_eq!(client.ephemerals("/").await?, ["/here"]);
-    /// # Ok(()) }
-    /// ```
     pub fn ephemerals(&self, prefix: &str) -> Call<Vec<String>> {
         self.plain(prefix, |prefix| Request::GetEphemerals { prefix })
     }
@@ -258,18 +143,6 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// client.create("/a/b", b"", CreateMode::Persistent).await?;
-    /// assert_eq!(client.all_children_number("/a").await?, 1);
-    /// # Ok(()) }
-    /// ```
     pub fn all_children_number(&self, path: &str) -> Call<u32> {
         self.plain(path, |path| Request::GetAllChildrenNumber { path })
     }
@@ -278,17 +151,6 @@ impl Client {
     ///
     /// # Errors
     /// As [`Call`] says.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// for info in client.who_am_i().await? {
-    ///     println!("{info:?}");
-    /// }
-    /// # Ok(()) }
-    /// ```
     pub fn who_am_i(&self) -> Call<Vec<ClientInfo>> {
         self.request(Request::WhoAmI, None, None)
     }

@@ -55,17 +55,6 @@ pub struct Data {
 
 impl Data {
     /// The data; empty for null.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// assert_eq!(client.get_data("/a").await?.as_bytes(), b"hello");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
@@ -95,85 +84,28 @@ pub struct Children {
 
 impl Children {
     /// The names.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let children = client.children("/").await?;
-    /// assert!(children.names().any(|name| name == "a"));
-    /// # Ok(()) }
-    /// ```
     pub fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         self.names.iter().map(Ustring::to_str_lossy)
     }
 
     /// The names as they are on the wire: nothing is copied or checked.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let children = client.children("/").await?;
-    /// assert!(children.raw_names().any(|name| name == b"a"));
-    /// # Ok(()) }
-    /// ```
     pub fn raw_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.names.iter().map(Ustring::as_bytes)
     }
 
     /// How many there are.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let children = client.children("/").await?;
-    /// assert_eq!(children.len(), children.names().len());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Whether there is none.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// assert!(client.children("/a").await?.is_empty());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
     /// The parent's stat.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let children = client.children("/").await?;
-    /// assert_eq!(children.stat().num_children as usize, children.len());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn stat(&self) -> &Stat {
         &self.stat
@@ -202,52 +134,17 @@ pub struct Names(Vec<Ustring>);
 
 impl Names {
     /// The names.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let names = client.child_names("/").await?;
-    /// assert!(names.iter().any(|name| name == "a"));
-    /// # Ok(()) }
-    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         self.0.iter().map(Ustring::to_str_lossy)
     }
 
     /// How many there are.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let names = client.child_names("/").await?;
-    /// assert_eq!(names.len(), names.iter().len());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// assert!(client.child_names("/a").await?.is_empty());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()

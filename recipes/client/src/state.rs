@@ -74,15 +74,6 @@ pub enum ConnectionState {
 
 impl ConnectionState {
     /// Whether requests can be sent.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert!(client.state().is_connected());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_connected(&self) -> bool {
         matches!(
@@ -92,15 +83,6 @@ impl ConnectionState {
     }
 
     /// The session it is about.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// assert_eq!(client.state().epoch(), Some(client.epoch()));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {

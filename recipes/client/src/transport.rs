@@ -35,17 +35,6 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> 
 pub trait Transport: Send + 'static {
     /// Connects to a server, `host:port` as in the connect string. Its time is limited by the
     /// caller.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// use minikeeper_client::{Tcp, Transport as _};
-    ///
-    /// let (_reader, _writer) = Tcp.connect(&address).await?;
-    /// # Ok(()) }
-    /// ```
     fn connect(&mut self, host: &str) -> Connecting;
 }
 

@@ -50,19 +50,6 @@ pub enum Fired {
 
 impl Fired {
     /// Whether the znode was deleted.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let (_, watch) = client.get_data_and_watch("/a").await?;
-    /// client.delete("/a", None).await?;
-    /// assert!(watch.await.is_deleted());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn is_deleted(&self) -> bool {
         matches!(
@@ -135,22 +122,6 @@ impl OneShot {
     }
 
     /// Whether it has fired or ended; what awaiting it gives then.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # client.create("/a", b"hello", CreateMode::Persistent).await?;
-    /// let (_, changed) = client.get_data_and_watch("/a").await?;
-    /// assert_eq!(changed.fired(), None);
-    /// client.set_data("/a", b"bye", None).await?;
-    /// // An event comes before the answer to a later read.
-    /// client.get_data("/a").await?;
-    /// assert!(changed.fired().is_some());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn fired(&self) -> Option<Fired> {
         let token = self.place.token.0 as usize;
@@ -252,18 +223,6 @@ impl Persistent {
     /// The next event; after [`WatchEvent::EpochOver`] it is given again and again.
     ///
     /// Cancel safe: an event is either given or still there.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::{AddWatchMode, CreateMode, WatchEvent};
-    /// let mut changes = client.add_watch("/", AddWatchMode::Persistent).await?;
-    /// client.create("/a", b"", CreateMode::Persistent).await?;
-    /// assert!(matches!(changes.next().await, WatchEvent::Event { .. }));
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> WatchEvent {
         let Registration { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();

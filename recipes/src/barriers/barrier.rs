@@ -3,13 +3,14 @@
 //! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedBarrier`, whose watches on
 //! a barrier that is gone leak (CURATOR-654): here a missing znode leaves none.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{CreateMode, Error, ErrorCode, Multi, ZnodePath};
 
 use crate::{
     client::ZooKeeper,
     error::LockError,
+    locks::acquire::Acquire,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait},
@@ -88,18 +89,6 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
     /// error: it waits for the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedBarrier;
-    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
-    /// assert!(barrier.set().await?);
-    /// assert!(!barrier.set().await?);
-    /// # Ok(()) }
-    /// ```
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
@@ -132,19 +121,6 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
     /// error: it waits for the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedBarrier;
-    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
-    /// barrier.set().await?;
-    /// assert!(barrier.remove().await?);
-    /// assert!(!barrier.remove().await?);
-    /// # Ok(()) }
-    /// ```
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
@@ -167,42 +143,8 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
     /// error: it waits for the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedBarrier;
-    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
-    /// // Nobody has set it.
-    /// barrier.wait().await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn wait(&self) -> Result<(), LockError> {
-        self.pass(Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most. Zero is one look.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`] if it is still set, and those of [`DistributedBarrier::wait`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{DistributedBarrier, LockError};
-    /// let barrier = DistributedBarrier::new(client, "/barriers/migration")?;
-    /// barrier.set().await?;
-    /// let waited = barrier.wait_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(waited, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn wait_within(&self, within: Duration) -> Result<(), LockError> {
-        self.pass(Wait::within(within)).await
+    pub fn wait(&self) -> Acquire<'_, Self, ()> {
+        Acquire::new(self, |barrier, how| Box::pin(barrier.pass(how.wait())))
     }
 
     async fn pass(&self, wait: Wait) -> Result<(), LockError> {

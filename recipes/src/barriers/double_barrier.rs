@@ -11,6 +11,7 @@ use minikeeper_client::{
 use crate::{
     client::ZooKeeper,
     error::LockError,
+    locks::acquire::Acquire,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait},
@@ -102,42 +103,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedDoubleBarrier;
-    /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
-    /// // In two processes: each gets here when the other does.
-    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
-    /// assert_ne!(one.path(), other.path());
-    /// # Ok(()) }
-    /// ```
-    pub async fn enter(&self) -> Result<Member<C>, LockError> {
-        self.begin(Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most. Who gives up is not counted any more; with Curator he is.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`DistributedDoubleBarrier::enter`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
-    /// let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
-    /// let alone = barrier.enter_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(alone, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn enter_within(&self, within: Duration) -> Result<Member<C>, LockError> {
-        self.begin(Wait::within(within)).await
+    pub fn enter(&self) -> Acquire<'_, Self, Member<C>> {
+        Acquire::new(self, |barrier, how| Box::pin(barrier.begin(how.wait())))
     }
 
     async fn begin(&self, wait: Wait) -> Result<Member<C>, LockError> {
@@ -414,18 +381,6 @@ impl<C: ZooKeeper> fmt::Debug for Member<C> {
 
 impl<C: ZooKeeper> Member<C> {
     /// The path of the member's znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedDoubleBarrier;
-    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
-    /// let member = barrier.enter().await?;
-    /// assert!(member.path().starts_with("/barriers/game/"));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         self.place.path()
@@ -439,19 +394,6 @@ impl<C: ZooKeeper> Member<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. The member is taken
     /// away then too.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedDoubleBarrier;
-    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
-    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
-    /// // In two processes: neither is done before the other is.
-    /// tokio::try_join!(one.leave(), other.leave())?;
-    /// # Ok(()) }
-    /// ```
     pub async fn leave(self) -> Result<(), LockError> {
         self.end(Wait::FOR_EVER).await
     }
@@ -460,22 +402,6 @@ impl<C: ZooKeeper> Member<C> {
     ///
     /// # Errors
     /// [`LockError::TimedOut`] if others are still there, and those of [`Member::leave`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
-    /// # let barrier = DistributedDoubleBarrier::new(client, "/barriers/game", 2)?;
-    /// let (one, other) = tokio::try_join!(barrier.enter(), barrier.enter())?;
-    /// let left = one.leave_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(left, Err(LockError::TimedOut { .. })));
-    /// // It has left all the same.
-    /// other.leave().await?;
-    /// # Ok(()) }
-    /// ```
     pub async fn leave_within(self, within: Duration) -> Result<(), LockError> {
         self.end(Wait::within(within)).await
     }

@@ -89,16 +89,6 @@ pub enum Standing {
 
 impl Standing {
     /// The session it is about.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::client::ZooKeeper;
-    /// assert_eq!(client.standing().epoch(), Some(client.epoch()));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {

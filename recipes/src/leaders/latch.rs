@@ -184,38 +184,12 @@ impl<C: ZooKeeper> LeaderLatch<C> {
 
     /// Whether it leads. Asks nobody: it compares what is known with the time, so that a process
     /// that was paused sees the loss at its first look.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// latch.wait().await?;
-    /// assert!(latch.has_leadership());
-    /// latch.close().await?;
-    /// assert!(!latch.has_leadership());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         matches!(self.leadership(), Leadership::Leader { .. })
     }
 
     /// The same, with the token.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// let token = latch.wait().await?;
-    /// assert_eq!(latch.leadership(), Leadership::Leader { token });
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.contender.leadership()
@@ -229,18 +203,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// contend any more then: start another one. Lost connections, lost sessions and refusals for
     /// which [`Error::is_retryable`] is true are no errors: it contends on, at a slower pace as
     /// long as it is refused.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// let token = latch.wait().await?;
-    /// println!("leading with token {token}");
-    /// # Ok(()) }
-    /// ```
     pub async fn wait(&self) -> Result<FencingToken, LatchError> {
         let contender = &self.contender;
         let mut state = contender.state.subscribe();
@@ -286,19 +248,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     }
 
     /// The path of its own znode, if it has one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// latch.wait().await?;
-    /// let path = latch.own_path();
-    /// assert!(path.is_some_and(|path| path.starts_with("/leaders/billing/")));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn own_path(&self) -> Option<String> {
         self.contender.own_path.lock().clone()
@@ -309,19 +258,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// latch.wait().await?;
-    /// let all = latch.participants().await?;
-    /// assert_eq!((all.len(), &*all[0].id), (1, "host 7"));
-    /// # Ok(()) }
-    /// ```
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.contender.queue, Claim::Latch).await
     }
@@ -331,19 +267,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// latch.wait().await?;
-    /// let leader = latch.leader().await?;
-    /// assert!(leader.is_some_and(|leader| leader.id == "host 7"));
-    /// # Ok(()) }
-    /// ```
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
@@ -360,20 +283,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// that the znode is gone: nothing is to be done, it will be, with the next connection or with
     /// the session's end. Without a server that is known when the session is over, and no new one
     /// has come within 5 s.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::LeaderLatch;
-    /// let first = LeaderLatch::start(client.clone(), "/leaders/billing", "host 7")?;
-    /// first.wait().await?;
-    /// let second = LeaderLatch::start(client, "/leaders/billing", "host 8")?;
-    /// first.close().await?;
-    /// second.wait().await?;
-    /// # Ok(()) }
-    /// ```
     pub async fn close(&self) -> Result<(), Error> {
         self.closing.send_replace(true);
         let mut state = self.contender.state.subscribe();

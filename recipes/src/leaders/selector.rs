@@ -209,22 +209,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     }
 
     /// Whether its work runs and it leads. Asks nobody: it compares what is known with the time.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(async { println!("reporting") })
-    /// })?;
-    /// selector.done().await?;
-    /// // Its work is done.
-    /// assert!(!selector.has_leadership());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         let held = self.shared.held.lock().clone();
@@ -292,21 +276,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// [`LockError::Client`] when it had no turn, because the client is closed or a server refuses
     /// for a reason that does not pass, such as `NOAUTH`. Lost connections, lost sessions and
     /// refusals for which [`Error::is_retryable`] is true are no errors: it stays in the queue.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(async { println!("reporting") })
-    /// })?;
-    /// selector.done().await?;
-    /// println!("it has reported");
-    /// # Ok(()) }
-    /// ```
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let end = stage.wait_for(|stage| matches!(stage, Stage::Idle(_) | Stage::Closed(_)));
@@ -319,22 +288,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
 
     /// What its newest attempt to get a turn failed with, or its newest work that panicked, if that
     /// ever happened. It may have had turns since.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, LockError, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(async { panic!("no paper") })
-    /// })?;
-    /// let error = selector.done().await.expect_err("its work panics");
-    /// assert!(matches!(&error, LockError::WorkPanicked { message, .. } if message == "no paper"));
-    /// assert_eq!(selector.last_error(), Some(error));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn last_error(&self) -> Option<LockError> {
         self.shared.last_error.lock().clone()
@@ -345,24 +298,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(std::future::pending())
-    /// })?;
-    /// while !selector.has_leadership() {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// let all = selector.participants().await?;
-    /// assert_eq!((all.len(), &*all[0].id), (1, "host 7"));
-    /// # Ok(()) }
-    /// ```
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.shared.queue, Claim::Mutex).await
     }
@@ -372,24 +307,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(std::future::pending())
-    /// })?;
-    /// while !selector.has_leadership() {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// let leader = selector.leader().await?;
-    /// assert!(leader.is_some_and(|leader| leader.id == "host 7"));
-    /// # Ok(()) }
-    /// ```
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
@@ -403,21 +320,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the lock is
     /// given back: nothing is to be done, it will be, with the next connection or with the
     /// session's end.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    /// # let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-    ///     Box::pin(std::future::pending())
-    /// })?;
-    /// selector.close().await?;
-    /// assert!(!selector.has_leadership());
-    /// # Ok(()) }
-    /// ```
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();

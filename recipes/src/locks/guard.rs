@@ -54,57 +54,18 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// What to send along with everything that is done under the lock.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// let first = guard.token();
-    /// guard.release().await?;
-    /// // Every grant has a larger one.
-    /// assert!(lock.acquire().await?.token() > first);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
     }
 
     /// The path of the lock's znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// assert!(guard.path().starts_with("/locks/a/"));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         &self.held.path
     }
 
     /// The session the lock is held in.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// assert_eq!(guard.epoch(), client.epoch());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.held.epoch
@@ -112,20 +73,6 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Whether the lock is still held. Asks nobody: it compares what is known with the time, so
     /// that a process that was paused sees the loss at its first look.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Loss, Status};
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// assert_eq!(guard.status(), Status::Held);
-    /// client.close().await;
-    /// assert_eq!(guard.status(), Status::Lost(Loss::Closed));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -133,19 +80,6 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Until when nobody else can hold the lock, whatever has happened to the connection; `None`
     /// if it is lost.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// // Whatever is begun now must be done by then, or be protected by the token.
-    /// println!("until {:?}", guard.deadline());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.status() {
@@ -156,20 +90,6 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// Resolves when the lock is lost.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Loss};
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// // Somebody deletes its znode by hand.
-    /// client.delete(guard.path(), None).await?;
-    /// assert_eq!(guard.lost().await, Loss::NodeDeleted);
-    /// # Ok(()) }
-    /// ```
     pub async fn lost(&self) -> Loss {
         self.held
             .until(|status| match status {
@@ -181,20 +101,6 @@ impl<C: ZooKeeper> Guard<C> {
 
     /// Resolves when the lock is not certainly held any more: there is no connection, or it is
     /// lost.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Status};
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// let session = client.session_id().ok_or("it is connected")?;
-    /// let (status, _) = tokio::join!(guard.unsure(), async { server.disconnect(session) });
-    /// assert_ne!(status, Status::Held);
-    /// # Ok(()) }
-    /// ```
     pub async fn unsure(&self) -> Status {
         self.held
             .until(|status| (status != Status::Held).then_some(status))
@@ -206,19 +112,6 @@ impl<C: ZooKeeper> Guard<C> {
     /// # Errors
     /// Why the lock was lost: the work is dropped, and what it did last may have happened without
     /// the lock.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// let sum = guard.run(async { 40 + 2 }).await;
-    /// assert_eq!(sum, Ok(42));
-    /// # Ok(()) }
-    /// ```
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -234,24 +127,6 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the other operations count from 1.
     /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile, or there is no session: look
     /// whether it was made.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::{CreateMode, Error};
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// # client.create("/balance", b"0", CreateMode::Persistent).await?;
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// guard.multi(|multi| multi.set_data("/balance", b"7", None)).await?;
-    /// // Somebody deletes its znode by hand: nothing is written any more.
-    /// client.delete(guard.path(), None).await?;
-    /// let refused = guard.multi(|multi| multi.set_data("/balance", b"9", None)).await;
-    /// assert!(matches!(refused, Err(Error::MultiRefused { index: 0, .. })));
-    /// # Ok(()) }
-    /// ```
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,
@@ -272,20 +147,6 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain, [`Error::Refused`]
     /// when a server refuses: nothing is to be done, it is tried again in the background, and the
     /// session's end gives it back at the latest.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Released};
-    /// # let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// assert_eq!(guard.release().await?, Released::Done);
-    /// // It is free now, for certain.
-    /// assert!(lock.try_acquire().await?.is_some());
-    /// # Ok(()) }
-    /// ```
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {

@@ -43,55 +43,18 @@ pub struct Lease<C: ZooKeeper> {
 impl<C: ZooKeeper> Lease<C> {
     /// The number of this lease, unlike that of any other. Several are valid at once, so it is no
     /// fencing token: a resource must not refuse a smaller one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// let another = licences.acquire().await?;
-    /// assert_ne!(lease.czxid(), another.czxid());
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn czxid(&self) -> Zxid {
         Zxid(self.guard.token().czxid)
     }
 
     /// The path of the lease's znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert!(lease.path().starts_with("/licences/leases/"));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         self.guard.path()
     }
 
     /// The name of the lease's znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert!(lease.path().ends_with(lease.name()));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         naming::name_of(self.path())
@@ -104,19 +67,6 @@ impl<C: ZooKeeper> Lease<C> {
     /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions};
-    /// let options = LockOptions::default().with_data("host 7");
-    /// let licences = InterProcessSemaphoreV2::with_options(client, "/licences", 3, options)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(&lease.data().await?[..], b"host 7");
-    /// # Ok(()) }
-    /// ```
     pub async fn data(&self) -> Result<Bytes, Error> {
         let client = &self.guard.held.client;
         let data = in_session(client, client.data(self.path())).await;
@@ -125,40 +75,12 @@ impl<C: ZooKeeper> Lease<C> {
     }
 
     /// Whether the lease is still held; see [`Guard::status`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, Loss, Status};
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(lease.status(), Status::Held);
-    /// client.close().await;
-    /// assert_eq!(lease.status(), Status::Lost(Loss::Closed));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn status(&self) -> Status {
         self.guard.status()
     }
 
     /// Resolves when the lease is lost.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, Loss};
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// // Somebody deletes its znode by hand.
-    /// client.delete(lease.path(), None).await?;
-    /// assert_eq!(lease.lost().await, Loss::NodeDeleted);
-    /// # Ok(()) }
-    /// ```
     pub async fn lost(&self) -> Loss {
         self.guard.lost().await
     }
@@ -168,38 +90,11 @@ impl<C: ZooKeeper> Lease<C> {
     /// # Errors
     /// Why the lease was lost: the work is dropped, and what it did last may have happened without
     /// the lease.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// let sum = lease.run(async { 40 + 2 }).await;
-    /// assert_eq!(sum, Ok(42));
-    /// # Ok(()) }
-    /// ```
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         self.guard.run(work).await
     }
 
     /// Whatever else can be asked of what is held.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// # let licences = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// // Only as long as the lease is held:
-    /// let change = |multi: minikeeper_client::Multi| multi.set_data("/licences", b"busy", None);
-    /// lease.guard().multi(change).await?;
-    /// # Ok(()) }
-    /// ```
     pub const fn guard(&self) -> &Guard<C> {
         &self.guard
     }
@@ -208,19 +103,6 @@ impl<C: ZooKeeper> Lease<C> {
     ///
     /// # Errors
     /// Those of [`Guard::release`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, Released};
-    /// # let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(lease.release().await?, Released::Done);
-    /// assert_eq!(licences.available().await?, 3);
-    /// # Ok(()) }
-    /// ```
     pub async fn release(self) -> Result<Released, Error> {
         self.guard.release().await
     }

@@ -6,12 +6,14 @@
 //! | file | what is there |
 //! | --- | --- |
 //! | `mutex`, `semaphore_mutex`, `read_write`, `multi_lock`, `semaphore` | the locks |
+//! | `acquire` | how they are to be acquired: limit, owner |
 //! | `guard`, `held`, `write_guard`, `multi_guard`, `lease` | what they give |
 //! | `leasing`, `max_leases` | how leases of a semaphore are got, and how many there are |
 //! | `owner` | who may enter again |
 //! | `local` | passing a lock on inside a process |
 //! | `revoke` | asking a holder to give the lock back |
 
+pub(crate) mod acquire;
 pub(crate) mod guard;
 pub(crate) mod held;
 pub(crate) mod lease;

@@ -41,58 +41,17 @@ pub struct MultiGuard<C: ZooKeeper> {
 impl<C: ZooKeeper> MultiGuard<C> {
     /// What to send along with what is done under the locks: to each resource the token of its own
     /// lock, in the order in which the locks were given.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// # let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// let tokens = guard.tokens();
-    /// println!("write to a with {}, to b with {}", tokens[0], tokens[1]);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn tokens(&self) -> Vec<FencingToken> {
         self.guards.iter().map(Guard::token).collect()
     }
 
     /// The guards of the members, in the order in which the locks were given.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// # let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// for guard in guard.guards() {
-    ///     println!("{} is held", guard.path());
-    /// }
-    /// # Ok(()) }
-    /// ```
     pub fn guards(&self) -> &[Guard<C>] {
         &self.guards
     }
 
     /// Whether all are still held. Asks nobody.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, Loss, Status};
-    /// # let both = InterProcessMultiLock::from_paths(client.clone(), ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// assert_eq!(guard.status(), Status::Held);
-    /// client.close().await;
-    /// assert_eq!(guard.status(), Status::Lost(Loss::Closed));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn status(&self) -> Status {
         let mut all = Status::Held;
@@ -111,20 +70,6 @@ impl<C: ZooKeeper> MultiGuard<C> {
     }
 
     /// Resolves when the first of them is lost.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, Loss};
-    /// # let both = InterProcessMultiLock::from_paths(client.clone(), ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// // Somebody deletes the znode of one of them by hand.
-    /// client.delete(guard.guards()[1].path(), None).await?;
-    /// assert_eq!(guard.lost().await, Loss::NodeDeleted);
-    /// # Ok(()) }
-    /// ```
     pub async fn lost(&self) -> Loss {
         let mut all: Vec<_> = self
             .guards
@@ -146,19 +91,6 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// # Errors
     /// Why it was lost: the work is dropped, and what it did last may have happened without the
     /// lock.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// # let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// let sum = guard.run(async { 40 + 2 }).await;
-    /// assert_eq!(sum, Ok(42));
-    /// # Ok(()) }
-    /// ```
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -174,18 +106,6 @@ impl<C: ZooKeeper> MultiGuard<C> {
     ///
     /// # Errors
     /// The first there was, see [`Guard::release`]; the others are given back all the same.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, Released};
-    /// # let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// assert_eq!(guard.release().await?, Released::Done);
-    /// # Ok(()) }
-    /// ```
     pub async fn release(mut self) -> Result<Released, Error> {
         let mut releases = Vec::new();
         while let Some(guard) = self.guards.pop() {

@@ -11,8 +11,13 @@ use crate::{
     clock,
     error::LockError,
     locks::{
-        guard::Guard, multi_guard::MultiGuard, mutex::InterProcessMutex, owner::Owner,
-        read_write::InterProcessReadWriteLock, semaphore_mutex::InterProcessSemaphoreMutex,
+        acquire::{Acquire, Reentrant},
+        guard::Guard,
+        multi_guard::MultiGuard,
+        mutex::InterProcessMutex,
+        owner::Owner,
+        read_write::InterProcessReadWriteLock,
+        semaphore_mutex::InterProcessSemaphoreMutex,
         write_guard::WriteGuard,
     },
     queue::contending::Wait,
@@ -74,34 +79,17 @@ impl<C: ZooKeeper> From<InterProcessSemaphoreMutex<C>> for MultiMember<C> {
 }
 
 impl<C: ZooKeeper> MultiMember<C> {
+    /// Acquires the member; a semaphore mutex has no owners.
     async fn acquire(
         &self,
         owner: Option<&Owner>,
         within: Option<Duration>,
     ) -> Result<Guard<C>, LockError> {
-        match (self, owner, within) {
-            (Self::Mutex(lock), None, None) => lock.acquire().await,
-            (Self::Mutex(lock), None, Some(within)) => lock.acquire_within(within).await,
-            (Self::Mutex(lock), Some(owner), None) => lock.acquire_as(owner).await,
-            (Self::Mutex(lock), Some(owner), Some(within)) => {
-                lock.acquire_as_within(owner, within).await
-            }
-            (Self::SemaphoreMutex(lock), _, None) => lock.acquire().await,
-            (Self::SemaphoreMutex(lock), _, Some(within)) => lock.acquire_within(within).await,
-            (Self::Read(lock), None, None) => lock.acquire_read().await,
-            (Self::Read(lock), None, Some(within)) => lock.acquire_read_within(within).await,
-            (Self::Read(lock), Some(owner), None) => lock.acquire_read_as(owner).await,
-            (Self::Read(lock), Some(owner), Some(within)) => {
-                lock.acquire_read_as_within(owner, within).await
-            }
-            (Self::Write(lock), None, None) => lock.acquire_write().await.map(plain),
-            (Self::Write(lock), None, Some(within)) => {
-                lock.acquire_write_within(within).await.map(plain)
-            }
-            (Self::Write(lock), Some(owner), None) => lock.acquire_write_as(owner).await.map(plain),
-            (Self::Write(lock), Some(owner), Some(within)) => {
-                lock.acquire_write_as_within(owner, within).await.map(plain)
-            }
+        match self {
+            Self::Mutex(lock) => lock.acquire().with(owner, within).await,
+            Self::SemaphoreMutex(lock) => lock.acquire().with(None, within).await,
+            Self::Read(lock) => lock.acquire_read().with(owner, within).await,
+            Self::Write(lock) => lock.acquire_write().with(owner, within).await.map(plain),
         }
     }
 }
@@ -156,9 +144,11 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMultiLock<C> {
     }
 }
 
+impl<C: ZooKeeper> Reentrant for InterProcessMultiLock<C> {}
+
 impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// These locks, in this order. The same lock twice waits for itself, unless it is acquired
-    /// [as an owner](Self::acquire_as).
+    /// [as an owner](Acquire::as_owner).
     ///
     /// # Examples
     /// ```
@@ -184,18 +174,6 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when a path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let guard = both.acquire().await?;
-    /// assert!(guard.guards()[0].path().starts_with("/locks/a/"));
-    /// # Ok(()) }
-    /// ```
     pub fn from_paths<P: AsRef<str>>(
         client: C,
         paths: impl IntoIterator<Item = P>,
@@ -235,128 +213,28 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
         Self::from_paths(client, paths)
     }
 
-    /// Waits for all members.
+    /// Acquires all members, in order: waits without a time limit unless [`Acquire::within`] sets one
+    /// for all of them together. An owner ([`Acquire::as_owner`]) may acquire them again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives back what was acquired, and the place in the queue.
     ///
     /// # Errors
     /// That of the first member that fails, see [`InterProcessMutex::acquire`]; those before it are
-    /// given back. [`LockError::Lost`] too, if one of those was lost meanwhile.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
-    /// let guard = transfer.acquire().await?;
-    /// println!("both accounts are held, with tokens {:?}", guard.tokens());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire(&self) -> Result<MultiGuard<C>, LockError> {
-        self.take(None, Wait::FOR_EVER).await
-    }
-
-    /// Waits for all members for so long at most, taken together. Zero is a try: the locks are
-    /// taken if all are free.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`] with the path of the member that was not free, and those of
-    /// [`InterProcessMultiLock::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, InterProcessMutex, LockError};
-    /// let account = InterProcessMutex::new(client.clone(), "/accounts/7")?;
-    /// let taken = account.acquire().await?;
-    ///
-    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
-    /// match transfer.acquire_within(Duration::from_millis(10)).await {
-    ///     Err(LockError::TimedOut { path, .. }) => assert_eq!(path, "/accounts/7"),
-    ///     other => panic!("one of them is taken, so not {other:?}"),
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_within(&self, within: Duration) -> Result<MultiGuard<C>, LockError> {
-        self.take(None, Wait::within(within)).await
+    /// given back. [`LockError::TimedOut`] names the member that was not free. [`LockError::Lost`] too, if one of those was lost meanwhile.
+    pub fn acquire(&self) -> Acquire<'_, Self, MultiGuard<C>> {
+        Acquire::new(self, |lock, how| Box::pin(lock.take(how.owner, how.wait())))
     }
 
     /// Takes all members if all are free. `None` if not.
     ///
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// let transfer = InterProcessMultiLock::from_paths_sorted(client, ["/accounts/7", "/accounts/3"])?;
-    /// let guard = transfer.try_acquire().await?;
-    /// assert!(guard.is_some());
-    /// assert!(transfer.try_acquire().await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
-        match self.acquire_within(Duration::ZERO).await {
+        match self.acquire().within(Duration::ZERO).await {
             Err(LockError::TimedOut { .. }) => Ok(None),
             other => other.map(Some),
         }
-    }
-
-    /// Waits for all members as this owner, who may have them already.
-    ///
-    /// # Errors
-    /// [`LockError::HoldLost`] if the owner's hold of a member is lost, and those of
-    /// [`InterProcessMultiLock::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, Owner};
-    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let owner = Owner::new();
-    /// let outer = both.acquire_as(&owner).await?;
-    /// // Without an owner this would wait for ever.
-    /// let inner = both.acquire_as(&owner).await?;
-    /// assert_eq!(outer.tokens(), inner.tokens());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_as(&self, owner: &Owner) -> Result<MultiGuard<C>, LockError> {
-        self.take(Some(owner), Wait::FOR_EVER).await
-    }
-
-    /// As [`InterProcessMultiLock::acquire_as`], for so long at most.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessMultiLock::acquire_as`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessMultiLock, LockError, Owner};
-    /// let both = InterProcessMultiLock::from_paths(client, ["/locks/a", "/locks/b"])?;
-    /// let (one, other) = (Owner::new(), Owner::new());
-    /// let guard = both.acquire_as_within(&one, Duration::from_secs(5)).await?;
-    /// let late = both.acquire_as_within(&other, Duration::from_millis(10)).await;
-    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_as_within(
-        &self,
-        owner: &Owner,
-        within: Duration,
-    ) -> Result<MultiGuard<C>, LockError> {
-        self.take(Some(owner), Wait::within(within)).await
     }
 
     async fn take(&self, owner: Option<&Owner>, wait: Wait) -> Result<MultiGuard<C>, LockError> {

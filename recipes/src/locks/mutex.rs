@@ -8,6 +8,7 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     locks::{
+        acquire::{Acquire, Reentrant},
         guard::Guard,
         held::Held,
         local::Local,
@@ -68,6 +69,8 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
     }
 }
 
+impl<C: ZooKeeper> Reentrant for InterProcessMutex<C> {}
+
 impl<C: ZooKeeper> InterProcessMutex<C> {
     /// The mutex at this path. Nothing is asked of a server before it is acquired.
     ///
@@ -94,21 +97,6 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when the path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessMutex, LockOptions};
-    ///
-    /// let options = LockOptions::default().with_data("host 7");
-    /// let lock = InterProcessMutex::with_options(client.clone(), "/locks/a", options)?;
-    /// let guard = lock.acquire().await?;
-    /// // For those who look.
-    /// assert_eq!(client.get_data(guard.path()).await?.as_bytes(), b"host 7");
-    /// # Ok(()) }
-    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let local = options.local_hand_over.map(Local::new).map(Arc::new);
@@ -123,70 +111,31 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         })
     }
 
-    /// Waits for the lock for as long as it takes, as somebody no other call is: within one task a
-    /// second call waits for the first.
+    /// Acquires the lock: waits without a time limit unless [`Acquire::within`] sets one, and is not
+    /// reentrant unless [`Acquire::as_owner`] names an owner.
     ///
+    /// # Cancel safety
     /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// println!("held, with token {}", guard.token());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
-        self.take(Wait::FOR_EVER).await
-    }
-
-    /// Waits for the lock for so long at most. Zero is a try: the lock is taken if it is free.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessMutex, LockError};
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.acquire_within(Duration::from_secs(5)).await?;
-    /// let late = lock.acquire_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
-        self.take(Wait::within(within)).await
+    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+        Acquire::new(self, |lock, how| {
+            Box::pin(async move {
+                match how.owner {
+                    Some(owner) => lock.take_as(owner, how.wait()).await,
+                    None => lock.take(how.wait()).await,
+                }
+            })
+        })
     }
 
     /// Takes the lock if it is free. `None` if it is not.
     ///
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.try_acquire().await?;
-    /// assert!(guard.is_some());
-    /// assert!(lock.try_acquire().await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
         let wait = Wait::within(Duration::ZERO);
         let tried = async {
@@ -205,72 +154,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         }
     }
 
-    /// Waits for the lock as this owner, who may have it already: then it is entered again, and
-    /// the lock is free when the last of the owner's guards is gone.
-    ///
-    /// # Errors
-    /// [`LockError::HoldLost`] if the owner's hold is lost, and those of
-    /// [`InterProcessMutex::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Owner};
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let owner = Owner::new();
-    /// let outer = lock.acquire_as(&owner).await?;
-    /// // Without an owner this would wait for ever.
-    /// let inner = lock.acquire_as(&owner).await?;
-    /// assert_eq!(outer.token(), inner.token());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
-        self.take_as(owner, Wait::FOR_EVER).await
-    }
-
-    /// As [`InterProcessMutex::acquire_as`], for so long at most.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessMutex::acquire_as`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessMutex, LockError, Owner};
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.acquire_as(&Owner::new()).await?;
-    /// let late = lock.acquire_as_within(&Owner::new(), Duration::from_millis(10)).await;
-    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_as_within(
-        &self,
-        owner: &Owner,
-        within: Duration,
-    ) -> Result<Guard<C>, LockError> {
-        self.take_as(owner, Wait::within(within)).await
-    }
-
     /// Whether this owner holds the lock by this object.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Owner};
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let owner = Owner::new();
-    /// let guard = lock.acquire_as(&owner).await?;
-    /// assert!(lock.is_held_by(&owner));
-    /// assert!(!lock.is_held_by(&Owner::new()));
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn is_held_by(&self, owner: &Owner) -> bool {
         self.holds.is_held_by(owner, Claim::Mutex)
@@ -281,18 +165,6 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessMutex;
-    /// let lock = InterProcessMutex::new(client, "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// assert_eq!(lock.participants().await?, [guard.path()]);
-    /// # Ok(()) }
-    /// ```
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         self.queue.participants(Claim::Mutex).await
     }

@@ -39,8 +39,8 @@ use crate::{
 ///
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
 /// let owner = Owner::new();
-/// let outer = lock.acquire_as(&owner).await?;
-/// let inner = lock.acquire_as(&owner).await?;
+/// let outer = lock.acquire().as_owner(&owner).await?;
+/// let inner = lock.acquire().as_owner(&owner).await?;
 /// drop(outer);
 /// // The lock is held until the last of the owner's guards is gone.
 /// assert!(lock.is_held_by(&owner));

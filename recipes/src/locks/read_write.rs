@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/curator-recipes.md` section 5; Curator's `InterProcessReadWriteLock`.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{Error, ZnodePath};
 
@@ -10,6 +10,7 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     locks::{
+        acquire::{Acquire, Reentrant},
         guard::Guard,
         held::Held,
         owner::{Acquiring, Holds, Owner},
@@ -75,6 +76,8 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
     }
 }
 
+impl<C: ZooKeeper> Reentrant for InterProcessReadWriteLock<C> {}
+
 impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The lock at this path. Nothing is asked of a server before it is acquired.
     ///
@@ -100,19 +103,6 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when the path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessReadWriteLock, LockOptions};
-    ///
-    /// let options = LockOptions::default().with_data("host 7");
-    /// let catalogue = InterProcessReadWriteLock::with_options(client, "/locks/catalogue", options)?;
-    /// catalogue.acquire_write().await?.release().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
@@ -125,195 +115,46 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// Waits until there is no writer ahead.
+    /// Acquires the lock to read: waits until no writer is ahead. An owner
+    /// ([`Acquire::as_owner`]) who reads already reads again, and one who writes reads at once.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessReadWriteLock;
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let one = catalogue.acquire_read().await?;
-    /// let another = catalogue.acquire_read().await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_read(&self) -> Result<Guard<C>, LockError> {
-        self.take(Claim::Read, Wait::FOR_EVER).await
+    pub fn acquire_read(&self) -> Acquire<'_, Self, Guard<C>> {
+        Acquire::new(self, |lock, how| {
+            Box::pin(async move {
+                match how.owner {
+                    Some(owner) => lock.read_as(owner, how.wait()).await,
+                    None => lock.take(Claim::Read, how.wait()).await,
+                }
+            })
+        })
     }
 
-    /// The same, for so long at most. Zero is a try.
+    /// Acquires the lock to write: waits until no contender is ahead. An owner
+    /// ([`Acquire::as_owner`]) who writes already writes again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let writer = catalogue.acquire_write().await?;
-    /// let reader = catalogue.acquire_read_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_read_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
-        self.take(Claim::Read, Wait::within(within)).await
-    }
-
-    /// Waits until there is nobody ahead.
-    ///
-    /// # Errors
-    /// Those of [`InterProcessReadWriteLock::acquire_read`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessReadWriteLock;
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let writer = catalogue.acquire_write().await?;
-    /// println!("writing with token {}", writer.token());
-    /// writer.release().await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_write(&self) -> Result<WriteGuard<C>, LockError> {
-        let guard = self.take(Claim::Write, Wait::FOR_EVER).await?;
-        Ok(self.write_guard(guard))
-    }
-
-    /// The same, for so long at most. Zero is a try.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let reader = catalogue.acquire_read().await?;
-    /// let writer = catalogue.acquire_write_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(writer, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_write_within(&self, within: Duration) -> Result<WriteGuard<C>, LockError> {
-        let guard = self.take(Claim::Write, Wait::within(within)).await?;
-        Ok(self.write_guard(guard))
-    }
-
-    /// Reads as this owner: again, if it reads already; at once, if it writes.
-    ///
-    /// # Errors
-    /// [`LockError::HoldLost`] if what the owner holds is lost, and those of
+    /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, and those of
     /// [`InterProcessReadWriteLock::acquire_read`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, Owner};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let owner = Owner::new();
-    /// let writer = catalogue.acquire_write_as(&owner).await?;
-    /// // Whoever writes may read.
-    /// let reader = catalogue.acquire_read_as(&owner).await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_read_as(&self, owner: &Owner) -> Result<Guard<C>, LockError> {
-        self.read_as(owner, Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_read_as`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let writer = catalogue.acquire_write_as(&Owner::new()).await?;
-    /// let within = Duration::from_millis(10);
-    /// let reader = catalogue.acquire_read_as_within(&Owner::new(), within).await;
-    /// assert!(matches!(reader, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_read_as_within(
-        &self,
-        owner: &Owner,
-        within: Duration,
-    ) -> Result<Guard<C>, LockError> {
-        self.read_as(owner, Wait::within(within)).await
-    }
-
-    /// Writes as this owner: again, if it writes already.
-    ///
-    /// # Errors
-    /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, [`LockError::HoldLost`] if what it
-    /// holds is lost, and those of [`InterProcessReadWriteLock::acquire_read`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let owner = Owner::new();
-    /// let reader = catalogue.acquire_read_as(&owner).await?;
-    /// let writer = catalogue.acquire_write_as(&owner).await;
-    /// assert!(matches!(writer, Err(LockError::UpgradeWouldDeadlock { .. })));
-    /// reader.release().await?;
-    /// let writer = catalogue.acquire_write_as(&owner).await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_write_as(&self, owner: &Owner) -> Result<WriteGuard<C>, LockError> {
-        self.write_as(owner, Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessReadWriteLock::acquire_write_as`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, LockError, Owner};
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let owner = Owner::new();
-    /// let outer = catalogue.acquire_write_as(&owner).await?;
-    /// let inner = catalogue.acquire_write_as_within(&owner, Duration::from_secs(5)).await?;
-    /// assert_eq!(outer.token(), inner.token());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_write_as_within(
-        &self,
-        owner: &Owner,
-        within: Duration,
-    ) -> Result<WriteGuard<C>, LockError> {
-        self.write_as(owner, Wait::within(within)).await
+    pub fn acquire_write(&self) -> Acquire<'_, Self, WriteGuard<C>> {
+        Acquire::new(self, |lock, how| {
+            Box::pin(async move {
+                let guard = match how.owner {
+                    Some(owner) => lock.write_as(owner, how.wait()).await?,
+                    None => lock.take(Claim::Write, how.wait()).await?,
+                };
+                Ok(lock.write_guard(guard))
+            })
+        })
     }
 
     /// The paths of all readers' znodes, the first one's first.
@@ -321,18 +162,6 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessReadWriteLock;
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let reader = catalogue.acquire_read().await?;
-    /// assert_eq!(catalogue.readers().await?, [reader.path()]);
-    /// # Ok(()) }
-    /// ```
     pub async fn readers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::READ).await
     }
@@ -342,19 +171,6 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessReadWriteLock;
-    /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// assert!(catalogue.writers().await?.is_empty());
-    /// let writer = catalogue.acquire_write().await?;
-    /// assert_eq!(catalogue.writers().await?, [writer.path()]);
-    /// # Ok(()) }
-    /// ```
     pub async fn writers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::WRITE).await
     }
@@ -398,7 +214,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
             .await
     }
 
-    async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<WriteGuard<C>, LockError> {
+    async fn write_as(&self, owner: &Owner, wait: Wait) -> Result<Guard<C>, LockError> {
         let begin = || {
             if self.queue.options.refuse_upgrade && self.holds.is_held_by(owner, Claim::Read) {
                 return Err(LockError::UpgradeWouldDeadlock {
@@ -410,10 +226,8 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
                 Box::pin(async move { this.take(Claim::Write, wait).await });
             Ok(acquiring)
         };
-        let guard = self
-            .holds
+        self.holds
             .take(&self.queue, owner, Claim::Write, wait, begin)
-            .await?;
-        Ok(self.write_guard(guard))
+            .await
     }
 }

@@ -81,20 +81,6 @@ impl<C: ZooKeeper> Guard<C> {
     ///
     /// # Errors
     /// Why the lock was lost: then there is nothing to give back.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessMutex, Revoker};
-    /// # let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// Revoker::attempt_revoke(&client, guard.path()).await?;
-    /// assert_eq!(guard.revocation_requested().await, Ok(()));
-    /// guard.release().await?;
-    /// # Ok(()) }
-    /// ```
     pub async fn revocation_requested(&self) -> Result<(), Loss> {
         let client = &self.held.client;
         let mut states = client.states();

@@ -13,6 +13,7 @@ use minikeeper_client::{Error, ZnodePath};
 use crate::{
     client::ZooKeeper,
     error::LockError,
+    locks::acquire::Acquire,
     locks::{lease::Lease, leasing::Leasing, max_leases::MaxLeases},
     options::LockOptions,
     queue::{
@@ -89,20 +90,6 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when the path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessSemaphoreV2, LockOptions};
-    ///
-    /// let options = LockOptions::default().with_data("host 7");
-    /// let licences = InterProcessSemaphoreV2::with_options(client, "/licences", 3, options)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(&lease.data().await?[..], b"host 7");
-    /// # Ok(()) }
-    /// ```
     pub fn with_options(
         client: C,
         path: &str,
@@ -130,75 +117,32 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         })
     }
 
-    /// Waits for a lease.
+    /// Acquires a lease: waits without a time limit unless [`Acquire::within`] sets one.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
     /// [`LockError::TooMany`] if there never is a lease, [`LockError::Lost`] when the session is
     /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
     /// is no error: it waits for the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// println!("working with {}", lease.name());
-    /// lease.release().await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire(&self) -> Result<Lease<C>, LockError> {
-        one(self.take(1, Wait::FOR_EVER).await)
-    }
-
-    /// Waits for a lease for so long at most. Zero is a try: a lease is taken if one is free.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
-    /// let lease = licences.acquire().await?;
-    /// let late = licences.acquire_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_within(&self, within: Duration) -> Result<Lease<C>, LockError> {
-        one(self.take(1, Wait::within(within)).await)
+    pub fn acquire(&self) -> Acquire<'_, Self, Lease<C>> {
+        Acquire::new(self, |semaphore, how| {
+            Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
+        })
     }
 
     /// Takes a lease if one is free and nobody else is just taking one. `None` if not.
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 1)?;
-    /// let lease = licences.try_acquire().await?;
-    /// assert!(lease.is_some());
-    /// assert!(licences.try_acquire().await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
         let leases = self.try_acquire_many(1).await?;
         Ok(leases.and_then(|mut leases| leases.pop()))
     }
 
-    /// Waits for several leases, and takes all of them or none.
+    /// Acquires several leases, all of them or none.
     ///
     /// Among those who do so here nobody holds a part and waits for the rest. Java processes that
     /// want several do (hazard H16), and so does this with
@@ -222,55 +166,17 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert_eq!(licences.available().await?, 1);
     /// # Ok(()) }
     /// ```
-    pub async fn acquire_many(&self, wanted: u32) -> Result<Vec<Lease<C>>, LockError> {
-        self.take(wanted, Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreV2::acquire_many`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreV2, LockError};
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let two = licences.acquire_many(2).await?;
-    /// let late = licences.acquire_many_within(2, Duration::from_millis(10)).await;
-    /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-    /// // Nobody holds a part.
-    /// assert_eq!(licences.available().await?, 1);
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_many_within(
-        &self,
-        wanted: u32,
-        within: Duration,
-    ) -> Result<Vec<Lease<C>>, LockError> {
-        self.take(wanted, Wait::within(within)).await
+    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, Self, Vec<Lease<C>>> {
+        Acquire::new(self, |semaphore, how| {
+            Box::pin(semaphore.take(how.leases, how.wait()))
+        })
+        .leases(wanted)
     }
 
     /// Takes several leases if so many are free and nobody else is just taking one. `None` if not.
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire_many`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let two = licences.try_acquire_many(2).await?;
-    /// assert!(two.is_some());
-    /// assert!(licences.try_acquire_many(2).await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
         let wait = Wait::within(Duration::ZERO);
         let leases = &self.leasing.leases;
@@ -294,18 +200,6 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(licences.available().await?, 2);
-    /// # Ok(()) }
-    /// ```
     pub async fn available(&self) -> Result<u32, LockError> {
         let path = &self.leasing.path;
         let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
@@ -321,18 +215,6 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
     /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreV2;
-    /// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
-    /// let lease = licences.acquire().await?;
-    /// assert_eq!(licences.participants().await?, [lease.path()]);
-    /// # Ok(()) }
-    /// ```
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;
         paths.sort_by(|a, b| key(a).cmp(key(b)));

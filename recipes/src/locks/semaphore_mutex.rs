@@ -2,13 +2,14 @@
 //!
 //! Source: `docs/curator-recipes.md` section 6.7; Curator's `InterProcessSemaphoreMutex`.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use minikeeper_client::Error;
 
 use crate::{
     client::ZooKeeper,
     error::LockError,
+    locks::acquire::Acquire,
     locks::{guard::Guard, semaphore::InterProcessSemaphoreV2},
     options::LockOptions,
     queue::contending::Wait,
@@ -81,85 +82,29 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when the path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessSemaphoreMutex, LockOptions};
-    ///
-    /// let options = LockOptions::default().with_data("host 7");
-    /// let lock = InterProcessSemaphoreMutex::with_options(client, "/locks/legacy", options)?;
-    /// lock.acquire().await?.release().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?;
         Ok(Self { semaphore })
     }
 
-    /// Waits for the lock. Whoever holds it waits for itself.
+    /// Acquires the lock: waits without a time limit unless [`Acquire::within`] sets one. Not
+    /// reentrant.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreMutex;
-    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
-    /// let guard = lock.acquire().await?;
-    /// println!("held, with token {}", guard.token());
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
-        self.take(Wait::FOR_EVER).await
-    }
-
-    /// Waits for the lock for so long at most. Zero is a try: the lock is taken if it is free.
-    ///
-    /// # Errors
-    /// [`LockError::TimedOut`], and those of [`InterProcessSemaphoreMutex::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use std::time::Duration;
-    /// # use minikeeper_recipes::{InterProcessSemaphoreMutex, LockError};
-    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
-    /// let guard = lock.acquire().await?;
-    /// let again = lock.acquire_within(Duration::from_millis(10)).await;
-    /// assert!(matches!(again, Err(LockError::TimedOut { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
-        self.take(Wait::within(within)).await
+    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+        Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
     }
 
     /// Takes the lock if it is free. `None` if it is not.
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::InterProcessSemaphoreMutex;
-    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
-    /// let guard = lock.try_acquire().await?;
-    /// assert!(guard.is_some());
-    /// assert!(lock.try_acquire().await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
         let lease = self.semaphore.try_acquire().await?;
         Ok(lease.map(|lease| lease.guard))

@@ -74,18 +74,6 @@ impl<C: ZooKeeper> WriteGuard<C> {
     ///
     /// # Errors
     /// Those of [`Guard::release`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{InterProcessReadWriteLock, Released};
-    /// # let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
-    /// let writer = catalogue.acquire_write().await?;
-    /// assert_eq!(writer.release().await?, Released::Done);
-    /// # Ok(()) }
-    /// ```
     pub async fn release(self) -> Result<Released, Error> {
         self.guard.release().await
     }

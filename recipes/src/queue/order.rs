@@ -31,13 +31,6 @@ pub enum Claim {
 
 impl Claim {
     /// The name behind the protection prefix.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::order::Claim;
-    ///
-    /// assert_eq!(Claim::Mutex.lock_name(), "lock-");
-    /// ```
     #[must_use]
     pub const fn lock_name(self) -> &'static str {
         match self {
@@ -49,13 +42,6 @@ impl Claim {
     }
 
     /// What children are ordered by.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::order::Claim;
-    ///
-    /// assert_eq!(Claim::Mutex.key("_c_x-lock-0000000007"), "0000000007");
-    /// ```
     #[must_use]
     pub fn key(self, name: &str) -> &str {
         match self {
@@ -71,14 +57,6 @@ impl Claim {
 
     /// Whether a contender that could be seen to go may have put another in its place: the holder
     /// of a write lock that reads on does (section 5.3).
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::order::Claim;
-    ///
-    /// assert!(Claim::Write.may_be_replaced("_c_x-__WRIT__0000000008"));
-    /// assert!(!Claim::Mutex.may_be_replaced("_c_x-lock-0000000007"));
-    /// ```
     #[must_use]
     pub fn may_be_replaced(self, name: &str) -> bool {
         self == Self::Write && naming::is_writer(name)
@@ -124,13 +102,6 @@ pub struct Ahead {
 
 impl Ahead {
     /// Whether nobody is in the way.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::order::Ahead;
-    ///
-    /// assert!(Ahead::default().is_nobody());
-    /// ```
     #[must_use]
     pub const fn is_nobody(&self) -> bool {
         self.seen.is_empty() && self.others == 0

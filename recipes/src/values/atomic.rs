@@ -176,20 +176,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// [`Error::Path`] when a path breaks a rule: it says which.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{AtomicOptions, DistributedAtomicLong};
-    ///
-    /// let mut options = AtomicOptions::default();
-    /// options.attempts_max = 3;
-    /// let orders = DistributedAtomicLong::with_options(client, "/counters/orders", options)?;
-    /// orders.add(2).await?;
-    /// # Ok(()) }
-    /// ```
     pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mutex = match &options.promotion {
@@ -217,19 +203,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
     /// a server refuses or the client is closed. A lost connection is no error: it waits for the
     /// next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert_eq!(orders.get().await?, 0);
-    /// orders.set(5).await?;
-    /// assert_eq!(orders.get().await?, 5);
-    /// # Ok(()) }
-    /// ```
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
     }
@@ -240,19 +213,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
     /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
     /// knows whether it was made: look at it then.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert!(orders.initialize(1000).await?);
-    /// assert!(!orders.initialize(2000).await?);
-    /// assert_eq!(orders.get().await?, 1000);
-    /// # Ok(()) }
-    /// ```
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
             let seen = self.counter.read().await?;
@@ -273,18 +233,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
     /// [`Error::OutcomeUnknown`], when nobody knows whether it was changed: doing it again may do
     /// it twice.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// orders.set(5).await?;
-    /// assert_eq!(orders.set(7).await?.previous, 5);
-    /// # Ok(()) }
-    /// ```
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
     }
@@ -331,18 +279,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert_eq!(orders.add(40).await?.current, 40);
-    /// assert_eq!(orders.add(2).await?.current, 42);
-    /// # Ok(()) }
-    /// ```
     pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_add(number)).await
     }
@@ -351,17 +287,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert_eq!(orders.subtract(2).await?.current, -2);
-    /// # Ok(()) }
-    /// ```
     pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_sub(number)).await
     }
@@ -370,18 +295,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// let number = orders.increment().await?.current;
-    /// assert_eq!(number, 1);
-    /// # Ok(()) }
-    /// ```
     pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
         self.add(1).await
     }
@@ -390,17 +303,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::DistributedAtomicLong;
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert_eq!(orders.decrement().await?.current, -1);
-    /// # Ok(()) }
-    /// ```
     pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
         self.subtract(1).await
     }
@@ -441,7 +343,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
             return Err(self.contended(attempts));
         };
         // Others may change it without the mutex still: it only makes them fewer.
-        let guard = mutex.acquire_within(*within).await?;
+        let guard = mutex.acquire().within(*within).await?;
         let (done, promoted_attempts) = self.attempt(&change).await?;
         drop(guard);
         match done {

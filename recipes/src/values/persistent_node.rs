@@ -135,22 +135,6 @@ impl PersistentNode {
     }
 
     /// The path of the znode, while it is known to be there.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # use minikeeper_recipes::PersistentNode;
-    /// let mode = CreateMode::Ephemeral;
-    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
-    /// here.created().await?;
-    /// assert_eq!(here.path().as_deref(), Some("/workers/7"));
-    /// here.close().await?;
-    /// assert_eq!(here.path(), None);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
@@ -164,20 +148,6 @@ impl PersistentNode {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed: the znode is not kept
     /// any more then, start another one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # use minikeeper_recipes::PersistentNode;
-    /// let mode = CreateMode::Ephemeral;
-    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
-    /// assert_eq!(here.created().await?.as_deref(), Some("/workers/7"));
-    /// assert!(client.exists("/workers/7").await?.is_some());
-    /// # Ok(()) }
-    /// ```
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, Stage::Missing));
@@ -189,23 +159,6 @@ impl PersistentNode {
     }
 
     /// What the znode is to hold from now on.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # use minikeeper_recipes::PersistentNode;
-    /// let mode = CreateMode::Ephemeral;
-    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
-    /// here.created().await?;
-    /// let (_, changed) = client.get_data_and_watch("/workers/7").await?;
-    /// here.set_data(b"10.0.0.8");
-    /// changed.await;
-    /// assert_eq!(client.get_data("/workers/7").await?.as_bytes(), b"10.0.0.8");
-    /// # Ok(()) }
-    /// ```
     pub fn set_data(&self, data: &[u8]) {
         self.orders.send_modify(|orders| orders.data = data.into());
     }
@@ -218,21 +171,6 @@ impl PersistentNode {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed: a persistent znode
     /// stays then.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::CreateMode;
-    /// # use minikeeper_recipes::PersistentNode;
-    /// let mode = CreateMode::Ephemeral;
-    /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
-    /// here.created().await?;
-    /// here.close().await?;
-    /// assert!(client.exists("/workers/7").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();

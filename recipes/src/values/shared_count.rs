@@ -88,17 +88,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// # Errors
     /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
     /// it.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// assert_eq!(tickets.current()?.value, 250);
-    /// # Ok(()) }
-    /// ```
     pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.current())
     }
@@ -108,17 +97,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// # Errors
     /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
     /// it. Those of [`SharedValue::get`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// assert_eq!(tickets.get().await?.value, 250);
-    /// # Ok(()) }
-    /// ```
     pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.get().await?)
     }
@@ -127,18 +105,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// Those of [`SharedValue::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// tickets.set(300).await?;
-    /// assert_eq!(tickets.get().await?.value, 300);
-    /// # Ok(()) }
-    /// ```
     pub async fn set(&self, new: i32) -> Result<VersionedValue<i32>, ValueError> {
         let set = self.value.set(&new.to_be_bytes()).await?;
         Ok(set.with(new))
@@ -200,17 +166,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     }
 
     /// The path of the znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// assert_eq!(tickets.path(), "/tickets");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         self.value.path()

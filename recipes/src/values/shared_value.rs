@@ -207,17 +207,6 @@ impl<C: ZooKeeper> SharedValue<C> {
 
     /// The value as far as this object knows it: by the last of its calls, or of anybody's who
     /// waits for changes. Asks nobody.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// assert_eq!(&motto.current().value[..], b"slowly");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn current(&self) -> VersionedValue<Bytes> {
         self.shared.state.lock().current.clone()
@@ -230,17 +219,6 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
     /// znode was deleted, or the client is closed. A lost connection is no error: it waits for the
     /// next one.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// assert_eq!(&motto.get().await?.value[..], b"slowly");
-    /// # Ok(()) }
-    /// ```
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         if let Some(current) = self.shared.unchanged() {
             return Ok(current);
@@ -255,18 +233,6 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// [`ValueError::Client`] when a server refuses or the client is closed, and when the
     /// connection is lost meanwhile: with [`Error::OutcomeUnknown`] nobody knows whether it was
     /// set. Setting it again does no harm unless others set it too.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// motto.set(b"steadily").await?;
-    /// assert_eq!(&motto.get().await?.value[..], b"steadily");
-    /// # Ok(()) }
-    /// ```
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
         let set = self.shared.client.set_data(&self.shared.path, value, None);
         Ok(self.shared.learn(value, &set.await?))
@@ -338,17 +304,6 @@ impl<C: ZooKeeper> SharedValue<C> {
     }
 
     /// The path of the znode.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// assert_eq!(motto.path(), "/motto");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn path(&self) -> &str {
         &self.shared.path

@@ -61,7 +61,7 @@ async fn test_basic() {
     assert!(barrier.remove().await.unwrap());
     soon(waiting).await.unwrap().unwrap();
     assert!(!other.remove().await.unwrap());
-    other.wait_within(Duration::ZERO).await.unwrap();
+    other.wait().within(Duration::ZERO).await.unwrap();
     until_clean(&server, &[&client]).await;
 }
 
@@ -106,7 +106,7 @@ async fn curator_654_watches_do_not_pile_up() {
     barrier.set().await.unwrap();
     for _ in 0..10 {
         let within = Duration::from_millis(100);
-        let error = barrier.wait_within(within).await.unwrap_err();
+        let error = barrier.wait().within(within).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     }
     until_clean(&server, &[&client]).await;
@@ -216,7 +216,7 @@ async fn who_gives_up_is_not_counted() {
     let server = start().await;
     let (one, client, _) = double(&server, 1, 2).await;
     let within = Duration::from_secs(1);
-    let error = one.enter_within(within).await.unwrap_err();
+    let error = one.enter().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     until("its znode goes", || queue(&server).is_empty()).await;
     until_clean(&server, &[&client]).await;
@@ -372,7 +372,7 @@ async fn ready_of_a_round_that_died_lets_nobody_in() {
     drop((first, both));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(queue(&server), ["ready"]);
-    let alone = one.enter_within(Duration::from_secs(5)).await;
+    let alone = one.enter().within(Duration::from_secs(5)).await;
     assert!(
         matches!(alone, Err(LockError::TimedOut { .. })),
         "{alone:?}"

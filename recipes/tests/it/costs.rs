@@ -70,7 +70,7 @@ async fn grant_at_the_very_deadline_counts() {
             let held = other.lock.acquire().await.unwrap();
             let one = contender_with(&server, 2, options.clone()).await;
             let begun = clock::now();
-            let (result, held) = tokio::join!(one.lock.acquire_within(within), async {
+            let (result, held) = tokio::join!(one.lock.acquire().within(within), async {
                 sleep(release_after).await;
                 drop(held);
                 clock::now()

@@ -418,7 +418,7 @@ impl Recipe {
                     // all were there: then it comes anew, for the next round.
                     let within = Duration::from_secs(30);
                     for _ in 0..2 {
-                        if let Ok(member) = other.enter_within(within).await {
+                        if let Ok(member) = other.enter().within(within).await {
                             let _ = member.leave_within(within).await;
                         }
                     }

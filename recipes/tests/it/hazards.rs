@@ -35,7 +35,7 @@ async fn h4_waiters_of_one_object_do_not_hold_up_events() {
             let (lock, owner) = (one.lock.clone(), owner.clone());
             tasks.push(tokio::spawn(async move {
                 let owner = if number < 5 { owner } else { Owner::new() };
-                drop(lock.acquire_as(&owner).await.unwrap());
+                drop(lock.acquire().as_owner(&owner).await.unwrap());
             }));
         }
         until("six places are taken", || queue(&server).len() == 7).await;
@@ -133,7 +133,7 @@ async fn h11_release_that_fails_is_made_up_for() {
         let server = start().await;
         let one = contender_with(&server, 1, options).await;
         let owner = Owner::new();
-        let guard = one.lock.acquire_as(&owner).await.unwrap();
+        let guard = one.lock.acquire().as_owner(&owner).await.unwrap();
         one.link.set(Mode::SwallowRequests);
         let (released, ()) = tokio::join!(guard.release(), async {
             sleep(SECOND).await;
@@ -148,7 +148,7 @@ async fn h11_release_that_fails_is_made_up_for() {
         let again = timeout(SECOND, other.lock.acquire()).await.unwrap();
         drop(again.unwrap());
         assert_eq!(one.client.session_id(), session);
-        drop(soon(one.lock.acquire_as(&owner)).await.unwrap());
+        drop(soon(one.lock.acquire().as_owner(&owner)).await.unwrap());
     }
 }
 
@@ -162,7 +162,7 @@ async fn h12_any_child_that_sorts_before_digits_blocks() {
         until("it goes", || queue(&server).is_empty()).await;
         let under = InterProcessMutex::new(other.clone(), "/locks/a/0").unwrap();
         let held = under.acquire().await.unwrap();
-        let error = one.lock.acquire_within(SECOND).await.unwrap_err();
+        let error = one.lock.acquire().within(SECOND).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
         // One that sorts behind is in nobody's way.
         let behind = "/locks/a/unrelated";
@@ -386,7 +386,8 @@ async fn h36_list_beyond_the_limit_is_no_grant_and_leaves_nothing() {
     };
     let error = contend(limit)
         .await
-        .acquire_within(SECOND)
+        .acquire()
+        .within(SECOND)
         .await
         .unwrap_err();
     // Told at once: asking again would end one connection after the other.

@@ -41,7 +41,7 @@ async fn h28_waiters_of_one_object_are_served_one_by_one() {
             .map(|_| {
                 let lock = lock.clone();
                 tokio::spawn(async move {
-                    let guard = lock.acquire_within(60 * SECOND).await.unwrap();
+                    let guard = lock.acquire().within(60 * SECOND).await.unwrap();
                     guard.release().await.unwrap();
                 })
             })
@@ -193,13 +193,13 @@ async fn h43_two_kinds_on_one_path_do_not_see_each_other() {
         InterProcessSemaphoreV2::new(client.clone(), PATH, max).unwrap()
     };
     let guard = mutex.acquire().await.unwrap();
-    let lease = semaphore(&other, 1).acquire_within(SECOND).await.unwrap();
+    let lease = semaphore(&other, 1).acquire().within(SECOND).await.unwrap();
     drop((guard, lease));
     // Each contender goes by the number it was given.
     let (three, one) = (semaphore(&one, 3), semaphore(&other, 1));
     let held = three.acquire_many(2).await.unwrap();
-    assert!(one.acquire_within(SECOND).await.is_err());
-    drop(soon(three.acquire_within(SECOND)).await.unwrap());
+    assert!(one.acquire().within(SECOND).await.is_err());
+    drop(soon(three.acquire().within(SECOND)).await.unwrap());
     drop(held);
     drop(soon(one.acquire()).await.unwrap());
 }
@@ -210,10 +210,15 @@ async fn h44_two_objects_on_one_path_have_owners_of_their_own() {
     let one = contender(&server, 1).await;
     let again = InterProcessMutex::new(one.client.clone(), PATH).unwrap();
     let owner = Owner::new();
-    let _held = one.lock.acquire_as(&owner).await.unwrap();
-    drop(one.lock.acquire_as(&owner).await.unwrap());
-    let error = again.acquire_as_within(&owner, SECOND).await.unwrap_err();
+    let _held = one.lock.acquire().as_owner(&owner).await.unwrap();
+    drop(one.lock.acquire().as_owner(&owner).await.unwrap());
+    let error = again
+        .acquire()
+        .as_owner(&owner)
+        .within(SECOND)
+        .await
+        .unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     // A clone is the same object.
-    drop(one.lock.clone().acquire_as(&owner).await.unwrap());
+    drop(one.lock.clone().acquire().as_owner(&owner).await.unwrap());
 }

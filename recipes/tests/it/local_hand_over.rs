@@ -148,7 +148,7 @@ async fn s9_try_does_not_wait_for_the_own_process() {
     let here = contender_with(&server, 1, options(9, Duration::from_secs(9))).await;
     let held = here.lock.acquire().await.unwrap();
     assert!(here.lock.try_acquire().await.unwrap().is_none());
-    let late = here.lock.acquire_within(Duration::from_secs(1)).await;
+    let late = here.lock.acquire().within(Duration::from_secs(1)).await;
     assert!(late.is_err());
     held.release().await.unwrap();
     let again = here.lock.try_acquire().await.unwrap();

@@ -139,14 +139,14 @@ async fn h3_lost_hold_is_not_entered_again() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let owner = Owner::new();
-    let guard = holder.lock.acquire_as(&owner).await.unwrap();
+    let guard = holder.lock.acquire().as_owner(&owner).await.unwrap();
     server.expire(holder.client.session_id().unwrap()).unwrap();
     soon(guard.lost()).await;
-    let error = holder.lock.acquire_as(&owner).await.unwrap_err();
+    let error = holder.lock.acquire().as_owner(&owner).await.unwrap_err();
     assert!(matches!(error, LockError::HoldLost { .. }), "{error}");
     assert!(!holder.lock.is_held_by(&owner));
     drop(guard);
-    drop(soon(holder.lock.acquire_as(&owner)).await.unwrap());
+    drop(soon(holder.lock.acquire().as_owner(&owner)).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

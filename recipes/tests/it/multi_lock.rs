@@ -55,7 +55,7 @@ fn paths(guard: &MultiGuard<Client>) -> Vec<&str> {
 async fn test_locker() {
     let server = start().await;
     let one = contender(&server, 1).await;
-    let guard = one.lock.acquire_within(WITHIN).await.unwrap();
+    let guard = one.lock.acquire().within(WITHIN).await.unwrap();
     assert_eq!(guard.status(), Status::Held);
     assert_eq!(paths(&guard), PATHS);
     // Members are taken one after the other, each with its own token.
@@ -95,15 +95,21 @@ async fn test_reentrant() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let (owner, stranger) = (Owner::new(), Owner::new());
-    let first = one.lock.acquire_as(&owner).await.unwrap();
-    let second = one.lock.acquire_as_within(&owner, WITHIN).await.unwrap();
+    let first = one.lock.acquire().as_owner(&owner).await.unwrap();
+    let second = one
+        .lock
+        .acquire()
+        .as_owner(&owner)
+        .within(WITHIN)
+        .await
+        .unwrap();
     assert_eq!(queues(&server), [1; 3]);
-    let refused = one.lock.acquire_as_within(&stranger, WITHIN).await;
+    let refused = one.lock.acquire().as_owner(&stranger).within(WITHIN).await;
     assert!(matches!(refused, Err(LockError::TimedOut { .. })));
     assert_eq!(first.release().await.unwrap(), Released::StillHeld);
     assert_eq!(second.status(), Status::Held);
     assert_eq!(second.release().await.unwrap(), Released::Done);
-    drop(one.lock.acquire_as(&stranger).await.unwrap());
+    drop(one.lock.acquire().as_owner(&stranger).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,10 +117,10 @@ async fn test_reentrant_2_threads() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let (owner, other) = (Owner::new(), Owner::new());
-    let _outer = one.lock.acquire_as(&owner).await.unwrap();
+    let _outer = one.lock.acquire().as_owner(&owner).await.unwrap();
     let (inner, stranger) = tokio::join!(
-        one.lock.acquire_as(&owner),
-        one.lock.acquire_as_within(&other, WITHIN),
+        one.lock.acquire().as_owner(&owner),
+        one.lock.acquire().as_owner(&other).within(WITHIN),
     );
     drop(inner.unwrap());
     assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
@@ -130,8 +136,8 @@ async fn test_reentrant_single_lock() {
         let (lock, inside) = (one.lock.clone(), Arc::clone(&inside));
         tokio::spawn(async move {
             let owner = Owner::new();
-            let outer = lock.acquire_as(&owner).await.unwrap();
-            let inner = lock.acquire_as(&owner).await.unwrap();
+            let outer = lock.acquire().as_owner(&owner).await.unwrap();
+            let inner = lock.acquire().as_owner(&owner).await.unwrap();
             let alone = inside.try_lock().expect("nobody else is inside");
             sleep(Duration::from_millis(5)).await;
             drop(alone);
@@ -217,7 +223,7 @@ async fn test_with_namespace() {
         .await
         .unwrap();
     let lock = InterProcessMultiLock::from_paths(below, PATHS).unwrap();
-    let guard = lock.acquire_within(WITHIN).await.unwrap();
+    let guard = lock.acquire().within(WITHIN).await.unwrap();
     assert_eq!(paths(&guard), PATHS);
     assert_eq!(server.children("/ns/multi/c").unwrap().len(), 1);
 }
@@ -287,7 +293,7 @@ async fn h18_all_members_have_one_deadline() {
     let first = mutex(&blocker, PATHS[0]).acquire().await.unwrap();
     let _last = mutex(&blocker, PATHS[2]).acquire().await.unwrap();
     let begun = clock::now();
-    let (waited, ()) = tokio::join!(one.lock.acquire_within(WITHIN), async {
+    let (waited, ()) = tokio::join!(one.lock.acquire().within(WITHIN), async {
         // Most of the time goes with the first member.
         sleep(Duration::from_secs(4)).await;
         drop(first);
@@ -393,19 +399,19 @@ async fn locks_of_any_kind_are_members() {
         mutex(&one, PATHS[0]).into(),
     ];
     let lock = InterProcessMultiLock::new(members);
-    let guard = lock.acquire_within(WITHIN).await.unwrap();
+    let guard = lock.acquire().within(WITHIN).await.unwrap();
     assert_eq!(guard.guards().len(), 4);
     drop(shelf.acquire_read().await.unwrap());
     let now = Duration::ZERO;
-    assert!(shelf.acquire_write_within(now).await.is_err());
-    assert!(book.acquire_read_within(now).await.is_err());
-    assert!(desk.acquire_within(now).await.is_err());
+    assert!(shelf.acquire_write().within(now).await.is_err());
+    assert!(book.acquire_read().within(now).await.is_err());
+    assert!(desk.acquire().within(now).await.is_err());
     assert_eq!(guard.release().await.unwrap(), Released::Done);
     drop(soon(book.acquire_read()).await.unwrap());
     let owner = Owner::new();
-    let guard = soon(lock.acquire_as(&owner)).await.unwrap();
+    let guard = soon(lock.acquire().as_owner(&owner)).await.unwrap();
     assert_eq!(guard.status(), Status::Held);
-    drop(soon(book.acquire_write_as(&owner)).await.unwrap());
+    drop(soon(book.acquire_write().as_owner(&owner)).await.unwrap());
     drop(guard);
     // No member at all is no lock.
     let none = InterProcessMultiLock::new([] as [MultiMember<Client>; 0]);

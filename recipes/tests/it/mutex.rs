@@ -26,7 +26,13 @@ async fn test_locker() {
         let holder = contender_with(&server, 1, options).await;
         let owner = Owner::new();
         let within = Duration::from_secs(1);
-        let guard = holder.lock.acquire_as_within(&owner, within).await.unwrap();
+        let guard = holder
+            .lock
+            .acquire()
+            .as_owner(&owner)
+            .within(within)
+            .await
+            .unwrap();
         assert!(holder.lock.is_held_by(&owner));
         assert_eq!(guard.status(), Status::Held);
         drop(guard);
@@ -62,9 +68,9 @@ async fn test_reentrant() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let owner = Owner::new();
-    let first = holder.lock.acquire_as(&owner).await.unwrap();
-    let second = holder.lock.acquire_as(&owner).await.unwrap();
-    let third = holder.lock.acquire_as(&owner).await.unwrap();
+    let first = holder.lock.acquire().as_owner(&owner).await.unwrap();
+    let second = holder.lock.acquire().as_owner(&owner).await.unwrap();
+    let third = holder.lock.acquire().as_owner(&owner).await.unwrap();
     assert_eq!(queue(&server).len(), 1);
     assert_eq!(
         (second.token(), third.path()),
@@ -83,8 +89,8 @@ async fn e9_one_guard_of_two_is_dropped() {
     let server = start().await;
     let contender = contender(&server, 1).await;
     let owner = Owner::new();
-    let first = contender.lock.acquire_as(&owner).await.unwrap();
-    let second = contender.lock.acquire_as(&owner).await.unwrap();
+    let first = contender.lock.acquire().as_owner(&owner).await.unwrap();
+    let second = contender.lock.acquire().as_owner(&owner).await.unwrap();
     drop(first);
     contender.client.sync("/").await.unwrap();
     assert_eq!(queue(&server).len(), 1);
@@ -98,11 +104,11 @@ async fn test_reentrant_2_threads() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let (one, other) = (Owner::new(), Owner::new());
-    let _outer = holder.lock.acquire_as(&one).await.unwrap();
+    let _outer = holder.lock.acquire().as_owner(&one).await.unwrap();
     let within = Duration::from_secs(5);
     let (inner, stranger) = tokio::join!(
-        holder.lock.acquire_as(&one),
-        holder.lock.acquire_as_within(&other, within),
+        holder.lock.acquire().as_owner(&one),
+        holder.lock.acquire().as_owner(&other).within(within),
     );
     drop(inner.unwrap());
     assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
@@ -119,8 +125,8 @@ async fn test_reentrant_single_lock() {
             let (lock, inside) = (holder.lock.clone(), Arc::clone(&inside));
             tokio::spawn(async move {
                 let owner = Owner::new();
-                let outer = lock.acquire_as(&owner).await.unwrap();
-                let inner = lock.acquire_as(&owner).await.unwrap();
+                let outer = lock.acquire().as_owner(&owner).await.unwrap();
+                let inner = lock.acquire().as_owner(&owner).await.unwrap();
                 assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                 sleep(Duration::from_millis(5)).await;
                 inside.fetch_sub(1, Ordering::SeqCst);
@@ -140,8 +146,8 @@ async fn concurrent_calls_of_one_owner_are_one_hold() {
     let holder = contender(&server, 1).await;
     let owner = Owner::new();
     let (first, second) = tokio::join!(
-        holder.lock.acquire_as(&owner),
-        holder.lock.acquire_as(&owner),
+        holder.lock.acquire().as_owner(&owner),
+        holder.lock.acquire().as_owner(&owner),
     );
     assert_eq!(first.unwrap().path(), second.unwrap().path());
 }
@@ -236,7 +242,7 @@ async fn test_with_namespace() {
     let builder = Client::builder("server/ns").unwrap().transport(link);
     let client = builder.connect().await.unwrap();
     let lock = InterProcessMutex::new(client, PATH).unwrap();
-    let guard = lock.acquire_within(Duration::from_secs(5)).await.unwrap();
+    let guard = lock.acquire().within(Duration::from_secs(5)).await.unwrap();
     assert!(guard.path().starts_with("/locks/a/_c_"), "{}", guard.path());
     assert_eq!(server.children("/ns/locks/a").unwrap().len(), 1);
     assert_eq!(lock.participants().await.unwrap(), [guard.path()]);
@@ -249,11 +255,11 @@ async fn test_interrupted_during_acquire() {
     let holder = contender(&server, 1).await;
     holder.link.delay_replies(Duration::from_millis(300));
     let owner = Owner::new();
-    let acquire = holder.lock.acquire_as(&owner);
+    let acquire = holder.lock.acquire().as_owner(&owner);
     assert!(timeout(Duration::from_millis(100), acquire).await.is_err());
     assert!(!holder.lock.is_held_by(&owner));
     holder.link.delay_replies(Duration::ZERO);
-    let guard = soon(holder.lock.acquire_as(&owner)).await.unwrap();
+    let guard = soon(holder.lock.acquire().as_owner(&owner)).await.unwrap();
     until("only this one is left", || queue(&server).len() == 1).await;
     drop(guard);
 }
@@ -333,10 +339,11 @@ async fn h38_waits_of_no_length_are_one_attempt() {
         let server = start().await;
         let first = contender_with(&server, 1, options.clone()).await;
         let second = contender_with(&server, 2, options).await;
-        let guard = first.lock.acquire_within(Duration::ZERO).await.unwrap();
+        let guard = first.lock.acquire().within(Duration::ZERO).await.unwrap();
         let error = second
             .lock
-            .acquire_within(Duration::ZERO)
+            .acquire()
+            .within(Duration::ZERO)
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "lock \"/locks/a\": not free within 0 ms");
@@ -354,7 +361,7 @@ async fn h27_deadline_is_not_overrun() {
     second.link.delay_replies(Duration::from_millis(40));
     let begun = clock::now();
     let within = Duration::from_millis(500);
-    second.lock.acquire_within(within).await.unwrap_err();
+    second.lock.acquire().within(within).await.unwrap_err();
     let took = begun.elapsed();
     assert!(
         (within..within + Duration::from_millis(40)).contains(&took),
@@ -370,7 +377,7 @@ async fn deadline_holds_without_a_connection() {
     sleep(Duration::from_millis(50)).await;
     let begun = clock::now();
     let within = Duration::from_secs(2);
-    let error = holder.lock.acquire_within(within).await.unwrap_err();
+    let error = holder.lock.acquire().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     assert_eq!(begun.elapsed().as_secs(), 2);
 }

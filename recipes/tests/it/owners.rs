@@ -24,11 +24,11 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
     let (client, _) = client(&server, 1).await;
     let lock = InterProcessReadWriteLock::new(client.clone(), PATH).unwrap();
     let owner = Owner::new();
-    let writer = lock.acquire_write_as(&owner).await.unwrap();
+    let writer = lock.acquire_write().as_owner(&owner).await.unwrap();
     // Gets the same hold, and stays in the middle of that.
     let (task, of) = (lock.clone(), owner.clone());
-    let again = tokio::spawn(async move { task.acquire_write_as(&of).await });
-    let reader = timeout(SECOND, lock.acquire_read_as(&owner)).await;
+    let again = tokio::spawn(async move { task.acquire_write().as_owner(&of).await });
+    let reader = timeout(SECOND, lock.acquire_read().as_owner(&owner)).await;
     assert_eq!(
         reader.expect("it is beside it").unwrap().token(),
         writer.token()
@@ -39,13 +39,13 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
     let lock = InterProcessReadWriteLock::new(client.clone(), "/locks/b").unwrap();
     let other = lock.acquire_read().await.unwrap();
     let (task, of) = (lock.clone(), owner.clone());
-    let writing = tokio::spawn(async move { task.acquire_write_as(&of).await });
+    let writing = tokio::spawn(async move { task.acquire_write().as_owner(&of).await });
     until("it waits", || {
         server.children("/locks/b").unwrap().len() == 2
     })
     .await;
     let (task, of) = (lock.clone(), owner.clone());
-    let reading = tokio::spawn(async move { task.acquire_read_as(&of).await });
+    let reading = tokio::spawn(async move { task.acquire_read().as_owner(&of).await });
     sleep(SECOND).await;
     drop(other);
     let writer = soon(writing).await.unwrap().unwrap();
@@ -62,12 +62,12 @@ async fn is_held_by_does_not_depend_on_who_asks_meanwhile() {
     let one = contender(&server, 1).await;
     let other = contender(&server, 2).await;
     let owner = Owner::new();
-    let guard = one.lock.acquire_as(&owner).await.unwrap();
+    let guard = one.lock.acquire().as_owner(&owner).await.unwrap();
     let (lock, of) = (one.lock.clone(), owner.clone());
     // Asks all the time.
     let asking = tokio::spawn(async move {
         loop {
-            drop(lock.acquire_as(&of).await);
+            drop(lock.acquire().as_owner(&of).await);
             tokio::task::yield_now().await;
         }
     });
@@ -92,7 +92,7 @@ async fn cancelling_the_first_of_several_callers_keeps_the_place() {
     let owner = Owner::new();
     let ask = || {
         let (lock, owner) = (one.lock.clone(), owner.clone());
-        tokio::spawn(async move { lock.acquire_as(&owner).await })
+        tokio::spawn(async move { lock.acquire().as_owner(&owner).await })
     };
     let first = ask();
     until("it waits", || queue(&server).len() == 2).await;
@@ -123,7 +123,7 @@ async fn callers_of_one_owner_keep_their_own_deadlines() {
     let owner = Owner::new();
     let ask = |within| {
         let (lock, owner) = (one.lock.clone(), owner.clone());
-        tokio::spawn(async move { lock.acquire_as_within(&owner, within).await })
+        tokio::spawn(async move { lock.acquire().as_owner(&owner).within(within).await })
     };
     let waits = [5, 2, 60].map(|seconds| ask(seconds * SECOND));
     let [first, shorter, longer] = waits;
@@ -150,8 +150,8 @@ async fn one_of_two_concurrent_releases_gives_back() {
     let owner = Owner::new();
     for round in 0..300 {
         let guards = [
-            one.lock.acquire_as(&owner).await.unwrap(),
-            one.lock.acquire_as(&owner).await.unwrap(),
+            one.lock.acquire().as_owner(&owner).await.unwrap(),
+            one.lock.acquire().as_owner(&owner).await.unwrap(),
         ];
         let barrier = Arc::new(tokio::sync::Barrier::new(2));
         let releases = guards.map(|guard| {
@@ -239,10 +239,10 @@ async fn deleted_writer_cannot_go_on_as_a_reader() {
         let lock = lock.unwrap();
         let theirs = InterProcessReadWriteLock::with_options(two.clone(), PATH, options).unwrap();
         let owner = Owner::new();
-        let writer = lock.acquire_write_as(&owner).await.unwrap();
+        let writer = lock.acquire_write().as_owner(&owner).await.unwrap();
         two.delete(writer.path(), None).await.unwrap();
         let other = theirs.acquire_write().await.unwrap();
-        let reader = lock.acquire_read_as(&owner).await;
+        let reader = lock.acquire_read().as_owner(&owner).await;
         assert!(
             matches!(reader, Err(LockError::HoldLost { .. })),
             "{reader:?}"

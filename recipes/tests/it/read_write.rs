@@ -58,14 +58,24 @@ async fn test_that_upgrading_is_disallowed() {
     let server = start().await;
     let owner = Owner::new();
     let told = contender(&server, 1, &LockOptions::default()).await;
-    let reader = told.lock.acquire_read_as(&owner).await.unwrap();
-    let error = told.lock.acquire_write_as(&owner).await.unwrap_err();
+    let reader = told.lock.acquire_read().as_owner(&owner).await.unwrap();
+    let error = told
+        .lock
+        .acquire_write()
+        .as_owner(&owner)
+        .await
+        .unwrap_err();
     let text = "lock \"/locks/a\": a reader cannot become a writer; release the read lock first";
     assert_eq!(error.to_string(), text);
     drop(reader);
     let exact = contender(&server, 2, &LockOptions::curator_exact()).await;
-    let _reader = exact.lock.acquire_read_as(&owner).await.unwrap();
-    let error = exact.lock.acquire_write_as_within(&owner, A_WHILE).await;
+    let _reader = exact.lock.acquire_read().as_owner(&owner).await.unwrap();
+    let error = exact
+        .lock
+        .acquire_write()
+        .as_owner(&owner)
+        .within(A_WHILE)
+        .await;
     assert!(matches!(error, Err(LockError::TimedOut { .. })));
 }
 
@@ -74,8 +84,13 @@ async fn test_that_downgrading_respects_threads() {
     let server = start().await;
     let one = contender(&server, 1, &LockOptions::default()).await;
     let (writer, other) = (Owner::new(), Owner::new());
-    let _held = one.lock.acquire_write_as(&writer).await.unwrap();
-    let stranger = one.lock.acquire_read_as_within(&other, A_WHILE).await;
+    let _held = one.lock.acquire_write().as_owner(&writer).await.unwrap();
+    let stranger = one
+        .lock
+        .acquire_read()
+        .as_owner(&other)
+        .within(A_WHILE)
+        .await;
     assert!(matches!(stranger, Err(LockError::TimedOut { .. })));
 }
 
@@ -85,8 +100,8 @@ async fn test_downgrading() {
         let server = start().await;
         let one = contender(&server, 1, &options).await;
         let owner = Owner::new();
-        let writer = one.lock.acquire_write_as(&owner).await.unwrap();
-        let reader = one.lock.acquire_read_as(&owner).await.unwrap();
+        let writer = one.lock.acquire_write().as_owner(&owner).await.unwrap();
+        let reader = one.lock.acquire_read().as_owner(&owner).await.unwrap();
         assert_eq!(reader.token(), writer.token());
         let digits = |path: &str| path[path.len() - 10..].to_owned();
         assert_eq!(digits(reader.path()), digits(writer.path()));
@@ -236,10 +251,10 @@ async fn h34_lost_writer_cannot_go_on_as_a_reader() {
     let server = start().await;
     let one = contender(&server, 1, &LockOptions::default()).await;
     let owner = Owner::new();
-    let writer = one.lock.acquire_write_as(&owner).await.unwrap();
+    let writer = one.lock.acquire_write().as_owner(&owner).await.unwrap();
     server.expire(one.client.session_id().unwrap()).unwrap();
     soon(writer.lost()).await;
-    let error = one.lock.acquire_read_as(&owner).await.unwrap_err();
+    let error = one.lock.acquire_read().as_owner(&owner).await.unwrap_err();
     assert!(matches!(error, LockError::HoldLost { .. }), "{error}");
     let error = writer.downgrade().await.unwrap_err();
     assert!(matches!(error, LockError::HoldLost { .. }), "{error}");
@@ -295,7 +310,7 @@ async fn test_revoking() {
     minikeeper_recipes::Revoker::attempt_revoke(&two.client, &path)
         .await
         .unwrap();
-    soon(two.lock.acquire_write_within(A_WHILE))
+    soon(two.lock.acquire_write().within(A_WHILE))
         .await
         .unwrap()
         .release()

@@ -190,16 +190,16 @@ async fn throttled_wait_ends_at_its_deadline() {
                 // An answer that was asked for in time is waited for a second longer.
                 let most = within + 2 * SECOND;
                 let errors = [
-                    timeout(most, mutex.acquire_within(within))
+                    timeout(most, mutex.acquire().within(within))
                         .await
                         .map(Result::err),
-                    timeout(most, semaphore.acquire_within(within))
+                    timeout(most, semaphore.acquire().within(within))
                         .await
                         .map(Result::err),
-                    timeout(most, lock.acquire_read_within(within))
+                    timeout(most, lock.acquire_read().within(within))
                         .await
                         .map(Result::err),
-                    timeout(most, lock.acquire_write_within(within))
+                    timeout(most, lock.acquire_write().within(within))
                         .await
                         .map(Result::err),
                 ];

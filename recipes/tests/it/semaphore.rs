@@ -85,11 +85,11 @@ async fn test_simple() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, 1, options).await;
-        let lease = one.semaphore.acquire_within(WITHIN).await.unwrap();
+        let lease = one.semaphore.acquire().within(WITHIN).await.unwrap();
         assert!(lease.path().starts_with("/semaphores/a/leases/_c_"));
         assert!(lease.name()[40..].starts_with("lease-00000"));
         assert_eq!(lease.status(), Status::Held);
-        let error = one.semaphore.acquire_within(WITHIN).await.unwrap_err();
+        let error = one.semaphore.acquire().within(WITHIN).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "lock \"/semaphores/a\": not free within 5000 ms"
@@ -109,15 +109,15 @@ async fn test_simple2() {
         let one = contender(&server, 1, 3, options).await;
         let mut got = Vec::new();
         for _ in 0..3 {
-            got.push(one.semaphore.acquire_within(WITHIN).await.unwrap());
+            got.push(one.semaphore.acquire().within(WITHIN).await.unwrap());
         }
         // Several are valid at once: each has an identity.
         let ids: Vec<Zxid> = got.iter().map(|lease| lease.czxid()).collect();
         assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
-        assert!(one.semaphore.acquire_within(WITHIN).await.is_err());
+        assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
         assert_eq!(one.semaphore.available().await.unwrap(), 0);
         drop(got.pop());
-        got.push(one.semaphore.acquire_within(WITHIN).await.unwrap());
+        got.push(one.semaphore.acquire().within(WITHIN).await.unwrap());
         assert!(one.semaphore.try_acquire().await.unwrap().is_none());
         drop(got);
         assert!(one.semaphore.acquire_many(3).await.is_ok());
@@ -169,7 +169,7 @@ async fn test_threaded_lease_increase() {
         let first = one.semaphore.acquire().await.unwrap();
         let waiting = tokio::spawn({
             let semaphore = one.semaphore.clone();
-            async move { semaphore.acquire_within(Duration::from_secs(3600)).await }
+            async move { semaphore.acquire().within(Duration::from_secs(3600)).await }
         });
         until("it waits", || leases(&server).len() == 2).await;
         sleep(Duration::from_secs(10)).await;
@@ -203,7 +203,7 @@ async fn lowered_maximum_takes_nothing_away() {
         drop(last);
         for max in [0, -5] {
             count.set(max).await.unwrap();
-            assert!(one.semaphore.acquire_within(WITHIN).await.is_err());
+            assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
         }
         let waiting = tokio::spawn({
             let semaphore = one.semaphore.clone();
@@ -228,7 +228,7 @@ async fn h17_semaphores_of_a_count_leave_no_watch() {
     for _ in 0..20 {
         let (client, count) = (one.client.clone(), count.clone());
         let another = InterProcessSemaphoreV2::new(client, PATH, count).unwrap();
-        let waiting = another.acquire_within(Duration::from_millis(20));
+        let waiting = another.acquire().within(Duration::from_millis(20));
         assert!(waiting.await.is_err());
     }
     drop((held, one, count));
@@ -267,7 +267,7 @@ async fn test_max_per_session() {
             tasks.push(tokio::spawn(async move {
                 for round in 0..30_u32 {
                     let wanted = 1 + (seed * 13 + round * 7) % 5;
-                    let got = one.semaphore.acquire_many_within(wanted, WITHIN).await;
+                    let got = one.semaphore.acquire_many(wanted).within(WITHIN).await;
                     if !together && got.is_err() {
                         continue;
                     }
@@ -360,7 +360,7 @@ async fn test_threads() {
                 let (semaphore, inside) = (one.semaphore.clone(), Arc::clone(&inside));
                 tokio::spawn(async move {
                     let within = Duration::from_secs(10);
-                    let lease = semaphore.acquire_within(within).await.unwrap();
+                    let lease = semaphore.acquire().within(within).await.unwrap();
                     inside.enter(1);
                     sleep(Duration::from_millis(100)).await;
                     inside.leave(1);
@@ -437,7 +437,7 @@ async fn what_can_never_be_got_is_told() {
     assert!(server.get("/semaphores").is_none());
     // As Curator does it, all there are are held and given back.
     let two = contender(&server, 2, 3, LockOptions::curator_exact()).await;
-    let error = two.semaphore.acquire_many_within(4, WITHIN).await;
+    let error = two.semaphore.acquire_many(4).within(WITHIN).await;
     assert!(matches!(error, Err(LockError::TimedOut { .. })));
     assert_eq!(soon(one.semaphore.acquire_many(3)).await.unwrap().len(), 3);
 }
@@ -486,7 +486,7 @@ async fn h27_deadline_holds_without_a_connection() {
     one.link.set(Mode::Cut);
     sleep(Duration::from_millis(50)).await;
     let begun = crate::clock::now();
-    let error = one.semaphore.acquire_within(WITHIN).await.unwrap_err();
+    let error = one.semaphore.acquire().within(WITHIN).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     assert_eq!(begun.elapsed().as_secs(), WITHIN.as_secs());
 }

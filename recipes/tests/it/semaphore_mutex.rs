@@ -34,7 +34,7 @@ async fn test_locker() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, options).await;
-        let guard = one.lock.acquire_within(WITHIN).await.unwrap();
+        let guard = one.lock.acquire().within(WITHIN).await.unwrap();
         assert_eq!(guard.status(), Status::Held);
         drop(guard);
         until("nothing is left", || {
@@ -73,7 +73,7 @@ async fn it_cannot_be_entered_again() {
         let server = start().await;
         let one = contender(&server, 1, options).await;
         let guard = one.lock.acquire().await.unwrap();
-        let error = one.lock.acquire_within(WITHIN).await.unwrap_err();
+        let error = one.lock.acquire().within(WITHIN).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
         assert_eq!(guard.status(), Status::Held);
         drop(guard);
@@ -176,7 +176,7 @@ async fn test_with_namespace() {
         .await
         .unwrap();
     let lock = InterProcessSemaphoreMutex::new(below, PATH).unwrap();
-    let guard = lock.acquire_within(WITHIN).await.unwrap();
+    let guard = lock.acquire().within(WITHIN).await.unwrap();
     assert!(guard.path().starts_with("/semaphores/a/leases/_c_"));
     assert_eq!(server.children("/ns/semaphores/a/leases").unwrap().len(), 1);
     guard.release().await.unwrap();

@@ -101,7 +101,7 @@ async fn curator_exact_makes_curators_requests() {
         "create2 | getChildren2 | getData | delete | removeWatches"
     );
     let lock = b.mutex(&options);
-    assert!(lock.acquire_within(Duration::from_secs(1)).await.is_err());
+    assert!(lock.acquire().within(Duration::from_secs(1)).await.is_err());
     assert_eq!(
         b.taken().await,
         "create2 | getChildren2 | getData | getChildren2 | delete | removeWatches"
@@ -167,7 +167,7 @@ async fn s3_who_has_waited_too_long_leaves_at_once() {
     let options = LockOptions::default();
     let _held = a.mutex(&options).acquire().await.unwrap();
     let lock = b.mutex(&options);
-    assert!(lock.acquire_within(Duration::from_secs(1)).await.is_err());
+    assert!(lock.acquire().within(Duration::from_secs(1)).await.is_err());
     let written = b.taken().await;
     // The watches go before the znode does, and nothing is asked for again.
     assert!(

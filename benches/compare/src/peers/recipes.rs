@@ -219,16 +219,16 @@ impl Lock {
 
     async fn acquire_within(&self, access: Access, limit: Duration) -> Result<Held, LockError> {
         match (self, access) {
-            (Self::Mutex(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::Mutex(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
             (Self::ReadWrite(lock), Access::Shared) => {
-                lock.acquire_read_within(limit).await.map(Held::Guard)
+                lock.acquire_read().within(limit).await.map(Held::Guard)
             }
             (Self::ReadWrite(lock), Access::Exclusive) => {
-                lock.acquire_write_within(limit).await.map(Held::Write)
+                lock.acquire_write().within(limit).await.map(Held::Write)
             }
-            (Self::Semaphore(lock), _) => lock.acquire_within(limit).await.map(Held::Lease),
-            (Self::SemaphoreMutex(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
-            (Self::Multi(lock), _) => lock.acquire_within(limit).await.map(Held::Multi),
+            (Self::Semaphore(lock), _) => lock.acquire().within(limit).await.map(Held::Lease),
+            (Self::SemaphoreMutex(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
+            (Self::Multi(lock), _) => lock.acquire().within(limit).await.map(Held::Multi),
             (Self::Polling(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
             (Self::Herd(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
             (Self::Sequential(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),

@@ -131,18 +131,6 @@ impl Backoff {
     }
 
     /// An attempt has succeeded: the next wait is a short one again.
-    ///
-    /// # Examples
-    /// ```
-    /// # use std::time::Duration;
-    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
-    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
-    /// for _ in 0..10 {
-    ///     let _ = backoff.next_pause();
-    /// }
-    /// backoff.reset();
-    /// assert!(backoff.next_pause() <= min);
-    /// ```
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

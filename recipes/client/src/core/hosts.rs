@@ -41,14 +41,6 @@ pub struct ConnectString {
 
 impl ConnectString {
     /// The servers, each as `host:port`.
-    ///
-    /// # Examples
-    /// ```
-    /// # use minikeeper_client::ConnectString;
-    /// let at: ConnectString = "zk1,zk2:2182".parse()?;
-    /// assert_eq!(at.hosts(), ["zk1:2181", "zk2:2182"]);
-    /// # Ok::<(), minikeeper_client::ConnectStringError>(())
-    /// ```
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts

@@ -29,7 +29,7 @@ async fn mutex_test_locker() {
         let server = start().await;
         let lock = InterProcessMutex::with_options(adapter(&server).await, PATH, options).unwrap();
         let owner = Owner::new();
-        let guard = soon(lock.acquire_as(&owner)).await.unwrap();
+        let guard = soon(lock.acquire().as_owner(&owner)).await.unwrap();
         assert!(lock.is_held_by(&owner));
         assert_eq!(guard.status(), Status::Held);
         assert_eq!(lock.participants().await.unwrap(), [guard.path()]);
@@ -48,7 +48,7 @@ async fn mutex_test_2_clients() {
         let second = lock(adapter(&server).await);
         let guard = soon(first.acquire()).await.unwrap();
         assert!(soon(second.try_acquire()).await.unwrap().is_none());
-        let error = second.acquire_within(SHORT).await.unwrap_err();
+        let error = second.acquire().within(SHORT).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
         until("it has gone", || queue(&server).len() == 1).await;
         let waiting = tokio::spawn(async move { second.acquire().await });
@@ -67,8 +67,8 @@ async fn mutex_test_reentrant() {
     let server = start().await;
     let lock = InterProcessMutex::new(adapter(&server).await, PATH).unwrap();
     let owner = Owner::new();
-    let first = lock.acquire_as(&owner).await.unwrap();
-    let second = lock.acquire_as(&owner).await.unwrap();
+    let first = lock.acquire().as_owner(&owner).await.unwrap();
+    let second = lock.acquire().as_owner(&owner).await.unwrap();
     assert_eq!(queue(&server).len(), 1);
     assert_eq!(second.token(), first.token());
     assert_eq!(first.release().await.unwrap(), Released::StillHeld);
@@ -336,7 +336,7 @@ async fn semaphore_test_simple2() {
         for _ in 0..3 {
             got.push(soon(semaphore.acquire()).await.unwrap());
         }
-        assert!(semaphore.acquire_within(SHORT).await.is_err());
+        assert!(semaphore.acquire().within(SHORT).await.is_err());
         assert_eq!(semaphore.available().await.unwrap(), 0);
         drop(got.pop());
         got.push(soon(semaphore.acquire()).await.unwrap());

@@ -120,7 +120,7 @@ async fn barrier_test_multi_client() {
         let barrier = DistributedBarrier::new(client.clone(), BARRIER).unwrap();
         assert!(!barrier.set().await.unwrap());
         let within = Duration::from_millis(10);
-        let error = barrier.wait_within(within).await.unwrap_err();
+        let error = barrier.wait().within(within).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
         waiting.push(tokio::spawn(async move { barrier.wait().await }));
         clients.push(client);

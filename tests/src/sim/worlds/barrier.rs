@@ -18,7 +18,7 @@ pub(super) async fn contend(mut me: Contender) {
     while me.goes_on().await {
         let began = clock::now();
         let passed = me
-            .get(|within| barrier.wait_within(within), || barrier.wait())
+            .get(|within| barrier.wait().within(within), || barrier.wait())
             .await;
         if passed.is_some() {
             me.judge.gained("barrier");

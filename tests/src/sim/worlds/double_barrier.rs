@@ -18,7 +18,7 @@ pub(super) async fn contend(mut me: Contender) {
         let entered = if me.is_last {
             me.must("entering", last.enter()).await
         } else {
-            Some(barrier.enter_within(me.chance.millis(8_000)).await)
+            Some(barrier.enter().within(me.chance.millis(8_000)).await)
         };
         let member = match entered {
             Some(Ok(member)) => member,

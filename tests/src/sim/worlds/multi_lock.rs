@@ -20,7 +20,7 @@ pub(super) async fn contend(mut me: Contender) {
     while me.goes_on().await {
         let (lock, members) = some(&mut me);
         let guard = me
-            .get(|within| lock.acquire_within(within), || lock.acquire())
+            .get(|within| lock.acquire().within(within), || lock.acquire())
             .await;
         let Some(guard) = guard else { continue };
         let guard = Arc::new(guard);

@@ -19,12 +19,12 @@ pub(super) async fn contend(mut me: Contender) {
         let is_owned = me.chance.once_in(3);
         let guard = if is_owned {
             me.get(
-                |within| lock.acquire_as_within(&owner, within),
-                || lock.acquire_as(&owner),
+                |within| lock.acquire().as_owner(&owner).within(within),
+                || lock.acquire().as_owner(&owner),
             )
             .await
         } else {
-            me.get(|within| lock.acquire_within(within), || lock.acquire())
+            me.get(|within| lock.acquire().within(within), || lock.acquire())
                 .await
         };
         let Some(guard) = guard else { continue };
@@ -32,7 +32,10 @@ pub(super) async fn contend(mut me: Contender) {
         let hold = me.granted_guard("mutex", PATH, Kind::Exclusive, &guard);
         if is_owned {
             // It is entered again at once, or there is no hold any more.
-            match me.must("entering again", lock.acquire_as(&owner)).await {
+            match me
+                .must("entering again", lock.acquire().as_owner(&owner))
+                .await
+            {
                 Some(Ok(again)) if again.token() == guard.token() => me.judge.event("reentered"),
                 Some(Err(LockError::HoldLost { .. })) | None => {}
                 Some(other) => me.judge.violation(format!("entered again: {other:?}")),

@@ -21,7 +21,7 @@ pub(super) async fn contend(mut me: Contender) {
             0 => {
                 let writer = me
                     .get(
-                        |within| lock.acquire_write_within(within),
+                        |within| lock.acquire_write().within(within),
                         || lock.acquire_write(),
                     )
                     .await;
@@ -33,7 +33,7 @@ pub(super) async fn contend(mut me: Contender) {
             _ => {
                 let reader = me
                     .get(
-                        |within| lock.acquire_read_within(within),
+                        |within| lock.acquire_read().within(within),
                         || lock.acquire_read(),
                     )
                     .await;
@@ -70,14 +70,16 @@ async fn write_and_read(
 ) {
     let writer = me
         .get(
-            |within| lock.acquire_write_as_within(owner, within),
-            || lock.acquire_write_as(owner),
+            |within| lock.acquire_write().as_owner(owner).within(within),
+            || lock.acquire_write().as_owner(owner),
         )
         .await;
     let Some(writer) = writer else { return };
     let (hold, writer) = hold_to_write(me, writer);
     me.judge.unattended(hold);
-    let reader = me.must("reading too", lock.acquire_read_as(owner)).await;
+    let reader = me
+        .must("reading too", lock.acquire_read().as_owner(owner))
+        .await;
     me.judge.ended(hold);
     me.give_back(own(writer), |writer| writer.release()).await;
     match reader {

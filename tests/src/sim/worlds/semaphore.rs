@@ -45,21 +45,21 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
         let leases = if wanted == 1 {
             let one = me
                 .get(
-                    |within| semaphore.acquire_within(within),
+                    |within| semaphore.acquire().within(within),
                     || semaphore.acquire(),
                 )
                 .await;
             one.map(|one| vec![one])
         } else if is_together {
             me.get(
-                |within| semaphore.acquire_many_within(wanted, within),
+                |within| semaphore.acquire_many(wanted).within(within),
                 || semaphore.acquire_many(wanted),
             )
             .await
         } else {
             // Two who hold a part each would wait for one another for ever (hazard H16).
             let within = me.chance.millis(5_000);
-            semaphore.acquire_many_within(wanted, within).await.ok()
+            semaphore.acquire_many(wanted).within(within).await.ok()
         };
         if let Some(leases) = leases {
             use_leases(&mut me, leases).await;

@@ -16,7 +16,7 @@ pub(super) async fn contend(mut me: Contender) {
     let lock = InterProcessSemaphoreMutex::with_options(client, PATH, options).unwrap();
     while me.goes_on().await {
         let guard = me
-            .get(|within| lock.acquire_within(within), || lock.acquire())
+            .get(|within| lock.acquire().within(within), || lock.acquire())
             .await;
         let Some(guard) = guard else { continue };
         let guard = Arc::new(guard);
