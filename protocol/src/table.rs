@@ -67,8 +67,8 @@ macro_rules! requests {
         /// An operation of the protocol.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum OpCode {
-            $(#[doc = concat!("`", $family_name, "`, code ", $family_code, ".")] $family,)*
-            $(#[doc = concat!("`", $name, "`, code ", $code, ".")] $op,)*
+            $(#[doc = concat!("`", $family_name, "`, code ", $family_code, ".")] $family = $family_code,)*
+            $(#[doc = concat!("`", $name, "`, code ", $code, ".")] $op = $code,)*
         }
 
         impl OpCode {
@@ -78,10 +78,7 @@ macro_rules! requests {
             /// The number on the wire.
             #[must_use]
             pub const fn code(self) -> i32 {
-                match self {
-                    $(Self::$family => $family_code,)*
-                    $(Self::$op => $code,)*
-                }
+                self as i32
             }
 
             /// The name of the operation, such as `getData`.
@@ -142,17 +139,17 @@ macro_rules! requests {
         pub enum Request {
             /// create, create2, createContainer, createTTL.
             Create(Create),
+            $(
+                #[doc = $doc]
+                $(#[doc = $more_doc])*
+                $op $({ $($field: field!(type $kind)),* })?,
+            )*
             /// multi: all or nothing.
             Multi(Vec<MultiOp>),
             /// multiRead: several reads, each with its own outcome.
             MultiRead(Vec<MultiReadOp>),
             /// multiRead of operations that change something: ZooKeeper decodes it, but refuses it.
             MultiReadOfChanges(Vec<MultiOp>),
-            $(
-                #[doc = $doc]
-                $(#[doc = $more_doc])*
-                $op $({ $($field: field!(type $kind)),* })?,
-            )*
         }
 
         impl Request {

@@ -135,30 +135,7 @@ pub(crate) fn multi_op(op: OpCode) -> Option<BoxedStrategy<MultiOp>> {
         OpCode::Check => (path(), int())
             .prop_map(|(path, version)| MultiOp::Check { path, version })
             .boxed(),
-        OpCode::Exists
-        | OpCode::GetData
-        | OpCode::GetAcl
-        | OpCode::SetAcl
-        | OpCode::GetChildren
-        | OpCode::Sync
-        | OpCode::Ping
-        | OpCode::GetChildren2
-        | OpCode::Multi
-        | OpCode::Reconfig
-        | OpCode::CheckWatches
-        | OpCode::RemoveWatches
-        | OpCode::DeleteContainer
-        | OpCode::MultiRead
-        | OpCode::Auth
-        | OpCode::SetWatches
-        | OpCode::Sasl
-        | OpCode::GetEphemerals
-        | OpCode::GetAllChildrenNumber
-        | OpCode::SetWatches2
-        | OpCode::AddWatch
-        | OpCode::WhoAmI
-        | OpCode::CreateSession
-        | OpCode::CloseSession => return None,
+        _ => return None,
     })
 }
 
@@ -330,16 +307,8 @@ pub(crate) fn reply(op: OpCode) -> Option<BoxedStrategy<Reply>> {
                 (ustring(), ustring()).prop_map(|(scheme, user)| ClientInfo { scheme, user });
             vec(info, 0..4).prop_map(Reply::ClientInfos).boxed()
         }
-        OpCode::Delete
-        | OpCode::DeleteContainer
-        | OpCode::Ping
-        | OpCode::CheckWatches
-        | OpCode::RemoveWatches
-        | OpCode::SetWatches
-        | OpCode::SetWatches2
-        | OpCode::Auth
-        | OpCode::CloseSession => Just(Reply::Empty).boxed(),
         OpCode::Check | OpCode::CreateSession => return None,
+        _ => Just(Reply::Empty).boxed(),
     })
 }
 
