@@ -81,8 +81,7 @@ impl ClientBuilder {
         })
     }
 
-    /// How long the session lives on without hearing from the client. The server may grant
-    /// another.
+    /// Sets how long the session outlives its connection. The server may grant another timeout.
     ///
     /// Unit: whole milliseconds. Default: 60 s, as in Curator. Range, by the server: 2 to 20 ticks.
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
@@ -90,7 +89,7 @@ impl ClientBuilder {
         self
     }
 
-    /// How long [`ClientBuilder::connect`] waits for the first session.
+    /// Sets how long [`ClientBuilder::connect`] waits for the first session.
     ///
     /// Default: 15 s, as in Curator.
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
@@ -98,18 +97,18 @@ impl ClientBuilder {
         self
     }
 
-    /// How long one server may take to accept the connection and answer the handshake.
+    /// Sets how long one server may take to accept the connection and answer the handshake.
     ///
     /// Default: the session timeout (the granted one, once there is a session) or the
     /// [`connection_timeout`](Self::connection_timeout), whichever is shorter, divided by the
-    /// number of servers: so every server has been tried before the time is over, even if all
-    /// others swallow what they are sent.
+    /// number of servers: so the client has tried every server before the time is over,
+    /// even if the others do not reply.
     pub const fn server_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = Some(timeout);
         self
     }
 
-    /// How long [`Client::close`] waits for pending clean-up and for the server's answer.
+    /// Sets how long [`Client::close`] waits for pending clean-up and for the server's answer.
     ///
     /// Default: 1 s, as in Curator.
     pub const fn close_wait(mut self, wait: Duration) -> Self {
@@ -117,7 +116,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether a server will do that takes no changes. Locks need one that does.
+    /// Sets whether the client may use a read-only server. Locks need one that accepts changes.
     ///
     /// Such a server keeps no session alive. [`Client::safe_until`] stays where the last server
     /// that takes changes has put it, and the session is presumed lost when that has passed. A
@@ -132,16 +131,15 @@ impl ClientBuilder {
         self
     }
 
-    /// The largest message in both directions.
+    /// Sets the largest message in both directions.
     ///
-    /// Unit: bytes. Default: 1,048,575. Source: `jute.maxbuffer` of the original.
+    /// Unit: bytes. Default: 1,048,575. Source: `jute.maxbuffer` of ZooKeeper.
     pub const fn frame_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.frame_bytes_max = bytes;
         self
     }
 
-    /// What requests may take that wait for a connection or for an answer: paths, data and 256 bytes
-    /// each. Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
+    /// Sets how much memory pending requests may take: paths, data and 256 bytes each. Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
     ///
     /// Unit: bytes. Default: 67,108,864.
     pub const fn pending_bytes_max(mut self, bytes: usize) -> Self {
@@ -149,8 +147,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How many clean-ups may wait, see [`Client::clean_up`]. If there are more, the client gives
-    /// its session up ([`LostReason::TooManyCleanUps`](crate::LostReason)): a clean-up that is
+    /// Sets how many clean-ups may be pending, see [`Client::clean_up`]. If there are more, the client
+    /// gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)): a clean-up that is
     /// forgotten would leave a znode in the way of others for as long as the session lives.
     ///
     /// Default: 65,536.
@@ -159,15 +157,16 @@ impl ClientBuilder {
         self
     }
 
-    /// What the order of servers and the jitter of waits follow from, for runs that must repeat.
+    /// Sets the seed of the order of servers, of the jitter of waits and of [`Client::random`], for
+    /// runs that must repeat.
     ///
-    /// Default: drawn by chance.
+    /// Default: random.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// Another way to reach servers than TCP.
+    /// Sets how servers are reached. Default: [`Tcp`].
     ///
     /// # Examples
     /// ```
@@ -189,8 +188,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Says who this client is, on every connection: scheme `digest` with `name:password`, or
-    /// another the servers know.
+    /// Adds an identity that is sent on every connection: scheme `digest` with `name:password`, or
+    /// another that the servers know.
     pub fn identity(mut self, scheme: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         self.identities.push((scheme.into(), data.into()));
         self
@@ -203,6 +202,9 @@ impl ClientBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the client.
     pub async fn connect(self) -> Result<Client, Error> {
         let within = self.settings.connection_timeout;
         let (client, driver) = self.build();
@@ -214,7 +216,7 @@ impl ClientBuilder {
         Ok(client)
     }
 
-    /// Makes the client, and the future that drives it, for whoever wants to poll it himself.
+    /// Returns the client and its [`Driver`], which the caller must poll.
     pub fn build(self) -> (Client, Driver) {
         let hosts = self.at.hosts().to_vec();
         let chroot = self.at.chroot().and_then(|path| ZnodePath::new(path).ok());
@@ -235,7 +237,7 @@ impl Client {
     /// Connects with the default settings, see [`ClientBuilder::connect`].
     ///
     /// # Errors
-    /// When the connect string makes no sense, or no server answers.
+    /// If the connect string is invalid, or no server answers.
     ///
     /// # Examples
     /// ```
@@ -255,7 +257,7 @@ impl Client {
     /// Starts to set up a client for `host:port,host:port/chroot`.
     ///
     /// # Errors
-    /// When the connect string makes no sense.
+    /// If the connect string is invalid.
     ///
     /// # Examples
     /// ```
@@ -273,7 +275,7 @@ impl Client {
     }
 }
 
-/// Why there is no client.
+/// Why [`Client::connect`] failed.
 ///
 /// # Examples
 /// ```
@@ -284,17 +286,18 @@ impl Client {
 ///
 /// match Client::connect("zk1:port").await {
 ///     Err(ConnectError::ConnectString(error)) => println!("mend the setting: {error}"),
-///     Err(ConnectError::Connect(error)) => println!("try later: {error}"),
+///     Err(error) => println!("try later: {error}"),
 ///     Ok(_) => println!("connected"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
-    /// The connect string makes no sense.
+    /// The connect string is invalid. Retrying does not help.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
-    /// No server has answered.
+    /// No server has answered. A later attempt may succeed.
     #[error(transparent)]
     Connect(#[from] Error),
 }

@@ -1,6 +1,7 @@
-//! A request on its way, as the future its caller waits for.
+//! A pending request as the future its caller waits for, and what replies become.
 
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     marker::PhantomData,
@@ -9,108 +10,33 @@ use std::{
     task::{Context, Poll},
 };
 
-use minikeeper_protocol::{ErrorCode, OpCode, Reply, Ustring, Zxid};
+use bytes::Bytes;
+use minikeeper_protocol::{
+    AclList, ClientInfo, ErrorCode, MultiResult, OpCode, Reply, Stat, Ustring, Zxid,
+};
 
 use crate::{
     core::{
         outcome::{Cause, Epoch, Outcome},
         requests::IfAbandoned,
     },
-    create::withdrawn,
     error::Error,
+    multi,
     notifications::Slot,
+    operations::withdrawn,
     paths,
     shared::Shared,
-    watch::OneShot,
+    watch::{OneShot, Persistent},
 };
 
-/// What a reply is turned into for the caller.
-pub(crate) trait FromReply: Sized {
-    fn from_reply(answer: Answer) -> Result<Self, Error>;
-}
-
-/// A reply with everything that helps to make sense of it.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) result: Result<Reply, ErrorCode>,
-    pub(crate) zxid: Zxid,
-    pub(crate) epoch: Epoch,
-    pub(crate) about: About,
-    /// The watch that the request has left, if it was to leave one.
-    pub(crate) watch: Option<OneShot>,
-}
-
-impl Answer {
-    pub(crate) fn refused(self, code: ErrorCode) -> Error {
-        if code == ErrorCode::NoNode
-            && let Some(chroot) = self.about.missing_chroot()
-        {
-            return Error::NoChroot {
-                op: self.about.op.name(),
-                path: self.about.shown(&self.about.path),
-                chroot,
-            };
-        }
-        Error::answered(
-            self.about.op.name(),
-            self.about.shown(&self.about.path),
-            code,
-        )
-    }
-
-    /// A reply that does not fit the request cannot come: its kind follows from the request's.
-    pub(crate) fn unfit(self) -> Error {
-        self.refused(ErrorCode::MarshallingError)
-    }
-}
-
-/// What a request is about, for messages.
-#[derive(Debug)]
-pub(crate) struct About {
-    pub(crate) op: OpCode,
-    /// As the servers know it.
-    pub(crate) path: Ustring,
-    /// Those of a multi's operations.
-    pub(crate) paths: Vec<Ustring>,
-    pub(crate) chroot_bytes: usize,
-}
-
-impl About {
-    /// The path as the caller knows it.
-    pub(crate) fn shown(&self, path: &Ustring) -> String {
-        paths::shown(path, self.chroot_bytes)
-    }
-
-    /// The client's root, if a missing znode can only be that: the one that was asked for is, or its
-    /// parent in which something was to be created.
-    fn missing_chroot(&self) -> Option<String> {
-        let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
-        let is_create = matches!(
-            self.op,
-            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl
-        );
-        let is_child = is_create && below.iter().rposition(|byte| *byte == b'/') == Some(0);
-        let is_it = !chroot.is_empty() && (is_child || below.is_empty() && !is_create);
-        is_it.then(|| String::from_utf8_lossy(chroot).into_owned())
-    }
-
-    fn take(&mut self) -> Self {
-        Self {
-            op: self.op,
-            path: std::mem::take(&mut self.path),
-            paths: std::mem::take(&mut self.paths),
-            chroot_bytes: self.chroot_bytes,
-        }
-    }
-}
-
-/// A request that was made, and will be answered.
+/// A request that was made, as the future of its result.
 ///
-/// It has its place in the order of requests from the moment it was made; it goes out at the
-/// latest when this future or that of another request of the client is polled first, so that
-/// several requests made one after the other leave together.
+/// Its place in the order of requests is fixed when it is made. It is sent at the latest when this
+/// future, or that of another request of the client, is first polled: so requests that are made one
+/// after the other are sent together.
 ///
-/// Dropping it does not recall a request that was sent; it only forgets the answer.
+/// # Cancel safety
+/// Dropping the future does not recall the request; only its result is lost.
 ///
 /// # Errors
 /// [`Error::Path`] and [`Error::TooLarge`] before anything is sent. [`Error::Refused`] when a
@@ -139,7 +65,7 @@ pub struct Call<T> {
     state: CallState,
     about: About,
     watch: Option<OneShot>,
-    /// Whether something is to be done about its outcome if nobody looks at it.
+    /// Whether the client must handle the outcome if the caller drops the call.
     is_seen_to: bool,
     answer: PhantomData<fn() -> T>,
 }
@@ -173,7 +99,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// Whether something is to be done about its outcome if nobody looks at it.
+    /// Whether the client must handle the outcome if the caller drops the call.
     pub(crate) const fn seen_to(mut self, is_seen_to: bool) -> Self {
         self.is_seen_to = is_seen_to;
         self
@@ -190,7 +116,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// The same call, with the zxid and epoch of its reply beside its result.
+    /// Adds the zxid and the epoch of the reply to the result.
     pub fn stamped(mut self) -> Call<Stamped<T>> {
         Call {
             shared: Arc::clone(&self.shared),
@@ -202,7 +128,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// Sends the request now, and does not wait for the answer.
+    /// Sends the request now, without waiting for the reply.
     pub fn detach(mut self) {
         self.shared.flush();
         if let CallState::Made { is_flushed, .. } = &mut self.state {
@@ -211,7 +137,7 @@ impl<T> Call<T> {
     }
 }
 
-/// A result, and where in the history it belongs.
+/// A result with the zxid and the epoch of its reply.
 ///
 /// # Examples
 /// ```
@@ -226,9 +152,9 @@ impl<T> Call<T> {
 pub struct Stamped<T> {
     /// The result.
     pub value: T,
-    /// The newest change the server had applied when it answered.
+    /// The newest change that the server had applied.
     pub zxid: Zxid,
-    /// The session it was answered in.
+    /// The session in which it was received.
     pub epoch: Epoch,
 }
 
@@ -350,5 +276,345 @@ impl<T> fmt::Debug for Call<T> {
         f.debug_struct("Call")
             .field("about", &self.about)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a reply is turned into for the caller.
+pub(crate) trait FromReply: Sized {
+    fn from_reply(answer: Answer) -> Result<Self, Error>;
+}
+
+/// A reply with everything that helps to make sense of it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) result: Result<Reply, ErrorCode>,
+    pub(crate) zxid: Zxid,
+    pub(crate) epoch: Epoch,
+    pub(crate) about: About,
+    /// The watch that the request has left, if it was to leave one.
+    pub(crate) watch: Option<OneShot>,
+}
+
+impl Answer {
+    pub(crate) fn refused(self, code: ErrorCode) -> Error {
+        if code == ErrorCode::NoNode
+            && let Some(chroot) = self.about.missing_chroot()
+        {
+            return Error::NoChroot {
+                op: self.about.op.name(),
+                path: self.about.shown(&self.about.path),
+                chroot,
+            };
+        }
+        Error::answered(
+            self.about.op.name(),
+            self.about.shown(&self.about.path),
+            code,
+        )
+    }
+
+    /// A reply that does not fit the request cannot come: its kind follows from the request's.
+    pub(crate) fn unfit(self) -> Error {
+        self.refused(ErrorCode::MarshallingError)
+    }
+}
+
+/// What a request is about, for messages.
+#[derive(Debug)]
+pub(crate) struct About {
+    pub(crate) op: OpCode,
+    /// As the servers know it.
+    pub(crate) path: Ustring,
+    /// Those of a multi's operations.
+    pub(crate) paths: Vec<Ustring>,
+    pub(crate) chroot_bytes: usize,
+}
+
+impl About {
+    /// The path as the caller knows it.
+    pub(crate) fn shown(&self, path: &Ustring) -> String {
+        paths::shown(path, self.chroot_bytes)
+    }
+
+    /// The client's root, if a missing znode can only be that: the one that was asked for is, or its
+    /// parent in which something was to be created.
+    fn missing_chroot(&self) -> Option<String> {
+        let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
+        let is_create = matches!(
+            self.op,
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl
+        );
+        let is_child = is_create && below.iter().rposition(|byte| *byte == b'/') == Some(0);
+        let is_it = !chroot.is_empty() && (is_child || below.is_empty() && !is_create);
+        is_it.then(|| String::from_utf8_lossy(chroot).into_owned())
+    }
+
+    fn take(&mut self) -> Self {
+        Self {
+            op: self.op,
+            path: std::mem::take(&mut self.path),
+            paths: std::mem::take(&mut self.paths),
+            chroot_bytes: self.chroot_bytes,
+        }
+    }
+}
+
+/// A znode that was created.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// let created = client.create("/n-", b"", CreateMode::PersistentSequential).await?;
+/// println!("{} was change {}", created.path, created.stat.czxid);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Created {
+    /// Its path, with the number if it is sequential.
+    pub path: String,
+    /// Its stat; `czxid` is the zxid of its creation.
+    pub stat: Stat,
+}
+
+/// The data and the stat of a znode.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let data = client.get_data("/a").await?;
+/// assert_eq!((data.as_bytes(), data.stat.version), (&b"hello"[..], 0));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// The data; `None` is null, which differs from empty.
+    pub data: Option<Bytes>,
+    /// The znode's stat.
+    pub stat: Stat,
+}
+
+impl Data {
+    /// Returns the data; empty for null.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.data.as_deref().unwrap_or_default()
+    }
+}
+
+/// The names of a znode's children in no particular order, and the znode's stat.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let children = client.children("/").await?;
+/// for name in children.names() {
+///     println!("/{name}");
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Children {
+    names: Vec<Ustring>,
+    stat: Stat,
+}
+
+impl Children {
+    /// Returns the names.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
+        self.names.iter().map(Ustring::to_str_lossy)
+    }
+
+    /// Returns the names as they are on the wire, neither copied nor checked.
+    pub fn raw_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.names.iter().map(Ustring::as_bytes)
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Returns the parent's stat.
+    #[must_use]
+    pub const fn stat(&self) -> &Stat {
+        &self.stat
+    }
+}
+
+/// The names of a znode's children, in no particular order. They are slices of the reply, not copies.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::CreateMode;
+/// # client.create("/a", b"hello", CreateMode::Persistent).await?;
+/// let names = client.child_names("/").await?;
+/// for name in names.iter() {
+///     println!("/{name}");
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names(Vec<Ustring>);
+
+impl Names {
+    /// Returns the names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
+        self.0.iter().map(Ustring::to_str_lossy)
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<String> for Names {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(names.into_iter().map(Ustring::from).collect())
+    }
+}
+
+impl From<Children> for Names {
+    fn from(children: Children) -> Self {
+        Self(children.names)
+    }
+}
+
+/// Implements [`FromReply`] for what one kind of reply holds.
+macro_rules! from_reply {
+    ($type:ty, $answer:ident, $($pattern:pat => $value:expr,)+) => {
+        impl FromReply for $type {
+            fn from_reply($answer: Answer) -> Result<Self, Error> {
+                match $answer.result {
+                    $(Ok($pattern) => Ok($value),)+
+                    Err(code) => Err($answer.refused(code)),
+                    Ok(_) => Err($answer.unfit()),
+                }
+            }
+        }
+    };
+}
+
+from_reply!((), answer, Reply::Empty | Reply::Path(_) => (),);
+from_reply!(Stat, answer, Reply::Stat(stat) => stat,);
+from_reply!(Data, answer, Reply::Data(data, stat) => Self { data, stat },);
+from_reply!(Children, answer, Reply::Children2(names, stat) => Self { names, stat },);
+from_reply!(Names, answer, Reply::Children(names) => Self(names),);
+from_reply!((AclList, Stat), answer, Reply::Acl(acl, stat) => (acl, stat),);
+from_reply!(u32, answer, Reply::Count(count) => count.unsigned_abs(),);
+from_reply!(Vec<ClientInfo>, answer, Reply::ClientInfos(infos) => infos,);
+from_reply!(
+    Created,
+    answer,
+    Reply::PathStat(ref path, stat) => Self {
+        path: answer.about.shown(path),
+        stat,
+    },
+);
+from_reply!(
+    Vec<String>,
+    answer,
+    Reply::Ephemerals(paths) => paths
+        .iter()
+        .map(|path| answer.about.shown(path))
+        .collect(),
+);
+
+impl FromReply for Option<Stat> {
+    fn from_reply(answer: Answer) -> Result<Self, Error> {
+        match answer.result {
+            Err(ErrorCode::NoNode) => Ok(None),
+            _ => Stat::from_reply(answer).map(Some),
+        }
+    }
+}
+
+impl FromReply for Persistent {
+    fn from_reply(mut answer: Answer) -> Result<Self, Error> {
+        match (&answer.result, answer.watch.take()) {
+            (Ok(Reply::WatchAdded), Some(watch)) => Ok(Self::from(watch)),
+            (Err(code), _) => {
+                let code = *code;
+                Err(answer.refused(code))
+            }
+            (Ok(_), _) => Err(answer.unfit()),
+        }
+    }
+}
+
+/// With the watch that was left.
+macro_rules! watched {
+    ($($type:ty),+) => {$(
+        impl FromReply for ($type, OneShot) {
+            fn from_reply(mut answer: Answer) -> Result<Self, Error> {
+                let watch = answer.watch.take();
+                let value = <$type>::from_reply(answer)?;
+                match watch {
+                    Some(watch) => Ok((value, watch)),
+                    None => unreachable!("a request with a watch keeps it until it is answered"),
+                }
+            }
+        }
+    )+};
+}
+
+watched!(Data, Children, Option<Stat>);
+
+impl FromReply for Vec<MultiResult> {
+    fn from_reply(answer: Answer) -> Result<Self, Error> {
+        match answer.result {
+            Ok(Reply::Multi(mut results)) => match multi::failure(&results) {
+                None => {
+                    for result in &mut results {
+                        if let MultiResult::Create { path } | MultiResult::Create2 { path, .. } =
+                            result
+                        {
+                            *path = answer.about.shown(path).into();
+                        }
+                    }
+                    Ok(results)
+                }
+                Some((index, code)) => Err(Error::MultiRefused {
+                    index,
+                    path: answer
+                        .about
+                        .paths
+                        .get(index)
+                        .map(|path| answer.about.shown(path))
+                        .unwrap_or_default(),
+                    code,
+                }),
+            },
+            Err(code) => Err(answer.refused(code)),
+            Ok(_) => Err(answer.unfit()),
+        }
     }
 }

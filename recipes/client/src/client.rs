@@ -9,19 +9,18 @@ use crate::{
     call::{About, Call, FromReply},
     core::{machine::Submission, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
     error::Error,
-    multi::{self},
+    multi,
     notifications::Slot,
     paths,
     shared::Shared,
-    state::{ClientStatus, ConnectionState},
-    states::States,
+    state::{ClientStatus, ConnectionState, States},
     watch::{OneShot, Registration},
 };
 
-/// A client of a `ZooKeeper` service.
+/// A client of a ZooKeeper service. Clones are cheap and share the session.
 ///
-/// Cheap to clone; all clones share one session. Methods make their request at once, in the order
-/// they are called; what they return waits for the answer, see [`Call`].
+/// A method makes its request when it is called, and requests keep that order. The [`Call`] that it
+/// returns waits for the reply.
 ///
 /// # Examples
 /// ```
@@ -41,7 +40,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
-    /// When the last clone goes, so does the client.
+    /// Closes the client with the last clone.
     _alive: Arc<Alive>,
     timeout: Option<Duration>,
     epoch: Option<Epoch>,
@@ -78,13 +77,13 @@ impl Client {
 
     // The session.
 
-    /// How client and servers are with each other, just now.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
         self.shared.look(|inner| inner.notifications.state)
     }
 
-    /// Every change of the state from here on.
+    /// Returns a stream of every later change of the state.
     ///
     /// # Examples
     /// ```
@@ -106,39 +105,39 @@ impl Client {
         States::new(&self.shared)
     }
 
-    /// The number of the newest session; 0 before the first.
+    /// Returns the number of the newest session; 0 before the first.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.shared.look(|inner| inner.core.epoch())
     }
 
-    /// How many connections there were, with whatever session. What events say together with an
+    /// Returns how many connections there were, in all sessions. What events say together with an
     /// earlier reply holds only if this has not changed since the request was made.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.shared.look(|inner| inner.core.connections())
     }
 
-    /// The name of the session on the servers, if there is one.
+    /// Returns the id of the session, if there is one.
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
         self.shared
             .look(|inner| inner.core.session().map(|session| session.id))
     }
 
-    /// The timeout the server has granted, if there is a session.
+    /// Returns the timeout that the server has granted, if there is a session.
     #[must_use]
     pub fn session_timeout(&self) -> Option<Duration> {
         self.shared
             .look(|inner| inner.core.session().map(|session| session.timeout))
     }
 
-    /// Until when no server can have ended the session, whatever has happened to the connection;
-    /// `None` if there is no session that can hold anything: before the first, after a loss, in a
+    /// Returns the time until which no server can have ended the session, even if the connection is
+    /// down. `None` if there is no session that can hold anything: before the first, after a loss, in a
     /// session that a read-only server has given, and from the beginning of [`Client::close`] on.
     ///
-    /// It is the time at which the newest request was sent that a server which takes changes has
-    /// answered, and the session timeout from there on, less an allowance for clocks that do not
+    /// It is the time at which the newest request was sent that a server which accepts changes has
+    /// answered, plus the session timeout, less an allowance for clocks that do not
     /// run alike (2 %, at least 20 ms).
     ///
     /// Use [`Client::status`] for this and the state at the same moment.
@@ -147,9 +146,8 @@ impl Client {
         self.status().safe_until
     }
 
-    /// The state, and until when the session is certain, at one and the same moment.
-    ///
-    /// Two calls, of [`Client::state`] and [`Client::safe_until`], may be about two sessions.
+    /// Returns the state and [`Client::safe_until`] of the same moment. Two calls might be about two
+    /// sessions.
     #[must_use]
     pub fn status(&self) -> ClientStatus {
         let (state, safe_until) = self
@@ -161,13 +159,16 @@ impl Client {
         }
     }
 
-    /// A number no other client draws; from a seed the same each run.
+    /// Returns a random number. With a [seed](crate::ClientBuilder::seed) it is the same in each run.
     #[must_use]
     pub fn random(&self) -> u128 {
         self.shared.look(|inner| inner.core.random())
     }
 
     /// Waits until requests can be sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
     /// [`Error::NotConnected`] when that takes longer, or the client is closed.
@@ -195,7 +196,8 @@ impl Client {
     /// Calls that are not answered yet fail.
     ///
     /// # Cancel safety
-    /// Closing goes on when the future is dropped.
+    /// # Cancel safety
+    /// Closing continues when the future is dropped.
     pub async fn close(&self) {
         self.shared
             .with_rearm(|inner, now| inner.core.close(now, &mut inner.notifications));
@@ -215,14 +217,14 @@ impl Client {
         .await;
     }
 
-    /// Ends the client, and leaves the session to its timeout.
+    /// Ends the client and leaves the session to its timeout.
     pub(crate) fn stop(&self) {
         self.shared
             .with_rearm(|inner, now| inner.core.stop(now, &mut inner.notifications));
     }
 
-    /// A handle whose calls end after this time, with [`Error::NotSent`] or
-    /// [`Error::OutcomeUnknown`]. Without it they wait for as long as it takes.
+    /// Returns a handle whose calls fail after this time, with [`Error::NotSent`] or
+    /// [`Error::OutcomeUnknown`]. Without a timeout they wait without limit.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
@@ -231,7 +233,7 @@ impl Client {
         }
     }
 
-    /// A handle whose requests are sent in this session or not at all.
+    /// Returns a handle whose requests are sent in this session or not at all.
     #[must_use]
     pub fn in_epoch(&self, epoch: Epoch) -> Self {
         Self {

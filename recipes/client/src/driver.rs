@@ -1,6 +1,5 @@
-//! The task of a client: connects, reads, lets time pass.
-//!
-//! Requests are not its business: calls write them themselves, see `shared.rs`.
+//! The task of a client: connects, reads, and wakes up for timeouts. Calls write their requests
+//! themselves, see `shared.rs`.
 
 use std::{
     future::{Future, poll_fn},
@@ -24,10 +23,10 @@ use crate::{
 /// What one read takes at most unless a reply is larger, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// Keeps a client going; ends when the client is closed.
+/// The task of a client: connects, reads replies, and handles timeouts until the client is closed.
 ///
-/// [`crate::ClientBuilder::connect`] spawns it; [`crate::ClientBuilder::build`] gives it to whoever
-/// wants to poll it himself. Without it nothing is read and no time passes.
+/// [`crate::ClientBuilder::connect`] spawns it; [`crate::ClientBuilder::build`] returns it to the
+/// caller. The client makes no progress unless it is polled.
 ///
 /// # Examples
 /// ```
@@ -102,7 +101,7 @@ impl Driver {
         }
     }
 
-    /// Connects to a server and stays with it as long as it is of use.
+    /// Connects to a server and serves the connection until it ends.
     async fn visit(&mut self, host: usize, alarm: &mut Alarm<'_>) {
         let host = &self.hosts[host];
         let shared = alarm.shared;
@@ -211,7 +210,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Nothing more is read: whoever waits must not wait for ever.
+        // Nothing more is read: callers must not wait for ever.
         drop(self.shared.uninstall());
         self.shared
             .with(|inner, now| inner.core.stop(now, &mut inner.notifications));

@@ -1,4 +1,4 @@
-//! What can go wrong with a call.
+//! Errors of calls.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::core::outcome::{Cause, Verdict};
 /// Why a call has no result.
 ///
 /// Three cases matter to the caller: the server has refused ([`Error::Refused`]), the request was
-/// certainly not carried out ([`Error::NotSent`], and everything that is wrong before sending), or
-/// nobody knows ([`Error::OutcomeUnknown`]). [`Error::class`] says what to do next.
+/// certainly not carried out ([`Error::NotSent`], and all errors before sending), or it is unknown
+/// whether it was ([`Error::OutcomeUnknown`]). [`Error::class`] says what to do next.
 ///
 /// Some error codes of a reply are no refusal of the request. They become
 ///

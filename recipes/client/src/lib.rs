@@ -1,16 +1,16 @@
 //! An async ZooKeeper client, built for lock recipes.
 //!
-//! It tells what locks need to know and other clients keep to themselves: in which session
-//! something was learned ([`Epoch`]), whether a request that failed can have been carried out
-//! ([`Error`]), until when the session is certainly alive ([`Client::safe_until`]), every change of
-//! the connection in order ([`States`]); and it cleans up after those who do not wait
-//! ([`CreateOptions::withdrawn_if_dropped`], [`Client::clean_up`]).
+//! It reports what locks need to know: the session in which something was learned ([`Epoch`]), whether
+//! a failed request may have been carried out ([`Error`]), until when the session is certainly alive
+//! ([`Client::safe_until`]), and every change of the connection in order ([`States`]). It deletes
+//! znodes whose creator has stopped waiting ([`CreateOptions::withdrawn_if_dropped`],
+//! [`Client::clean_up`]).
 //!
 //! | module | what is there |
 //! | --- | --- |
 //! | `core` | the session state machine: no I/O, no clock |
-//! | `client.rs`, `operations.rs`, `reads.rs`, `create.rs`, `multi.rs`, `clean_up.rs`, `builder.rs` | the handle: one method an operation; what it sees to by itself; settings |
-//! | `call.rs`, `results.rs`, `watch.rs`, `state.rs`, `states.rs`, `error.rs` | what its users wait for and get |
+//! | `client.rs`, `operations.rs`, `multi.rs`, `builder.rs` | the handle: session, operations, settings |
+//! | `call.rs`, `watch.rs`, `state.rs`, `error.rs` | what callers wait for and get |
 //! | `shared.rs`, `notifications.rs`, `driver.rs`, `transport.rs` | the lock, the output, the task, the stream |
 //!
 //! # Examples
@@ -32,22 +32,17 @@
 
 mod builder;
 mod call;
-mod clean_up;
 mod client;
 mod clock;
 mod core;
-mod create;
 mod driver;
 mod error;
 mod multi;
 mod notifications;
 mod operations;
 mod paths;
-mod reads;
-mod results;
 mod shared;
 mod state;
-mod states;
 mod transport;
 mod watch;
 
@@ -59,20 +54,18 @@ pub use minikeeper_protocol::{
 
 pub use self::{
     builder::{ClientBuilder, ConnectError},
-    call::{Call, Stamped},
+    call::{Call, Children, Created, Data, Names, Stamped},
     client::Client,
     core::{
         backoff::Backoff,
         hosts::{ConnectString, ConnectStringError, PORT_DEFAULT},
         outcome::{Cause, Epoch, LostReason},
     },
-    create::CreateOptions,
     driver::Driver,
     error::{Error, ErrorClass},
     multi::{Multi, MultiStep},
-    results::{Children, Created, Data, Names},
-    state::{ClientStatus, ConnectionState},
-    states::States,
+    operations::CreateOptions,
+    state::{ClientStatus, ConnectionState, States},
     transport::{Connecting, Reader, Tcp, Transport, Writer},
     watch::{Fired, OneShot, Persistent, WatchEvent},
 };

@@ -1,4 +1,4 @@
-//! Several changes that happen together or not at all.
+//! Several changes in one request, carried out all or none.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -25,11 +25,12 @@ use crate::paths;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "nothing is changed before it is passed to `Client::multi`"]
 pub struct Multi {
     ops: Vec<Op>,
 }
 
-/// One operation of a [`Multi`], as somebody sees it who carries it out by other means.
+/// One operation of a [`Multi`], for adapters of other clients.
 ///
 /// # Examples
 /// ```
@@ -102,18 +103,17 @@ enum What {
 }
 
 impl Multi {
-    /// No operation yet.
-    #[must_use]
+    /// Creates an empty list of operations.
     pub const fn new() -> Self {
         Self { ops: Vec::new() }
     }
 
-    /// The znode must be there, with this version unless that is `None`.
+    /// Requires that the znode exists, with this version unless that is `None`.
     pub fn check(self, path: impl Into<String>, version: Option<i32>) -> Self {
         self.with(path.into(), What::Check(version.unwrap_or(-1)))
     }
 
-    /// Creates a znode open to everybody.
+    /// Creates a znode that is open to all clients.
     pub fn create(self, path: impl Into<String>, data: &[u8], mode: CreateMode) -> Self {
         self.with(
             path.into(),

@@ -1,4 +1,4 @@
-//! What the machine says, kept for those who wait for it.
+//! Results, events and state changes, kept until their callers take them.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -14,7 +14,7 @@ use crate::{
     state::{ConnectionState, StateQueue},
 };
 
-/// A request somebody waits for.
+/// A request that a caller waits for.
 #[derive(Debug)]
 pub(crate) enum Slot {
     Waiting(Option<Waker>),
@@ -24,7 +24,7 @@ pub(crate) enum Slot {
 /// The most events that wait on one persistent watch; then it ends, rather than leave some out.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
 
-/// A watch somebody waits for.
+/// A watch that a caller waits for.
 #[derive(Debug)]
 pub(crate) struct WatchSlot {
     pub(crate) kind: WatchKind,

@@ -1,27 +1,31 @@
-//! The changes a client makes, its watches and identities, one method each.
+//! The operations of a client, one method each, and how a znode is created.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use minikeeper_protocol::{AclList, AddWatchMode, Create, MultiResult, Request, Stat, Ustring};
+use minikeeper_protocol::{
+    AclList, AddWatchMode, ClientInfo, Create, CreateMode, MultiReadOp, MultiResult, Request, Stat,
+    Ustring,
+};
 
-#[cfg(doc)]
-use crate::{Error, ErrorCode};
 use crate::{
-    call::Call,
+    call::{Call, Children, Created, Data, Names},
     client::Client,
-    core::{requests::IfAbandoned, watches::WatchKind},
-    create::{CreateOptions, withdrawn},
+    core::{cleanup::Target, outcome::Epoch, requests::IfAbandoned, watches::WatchKind},
+    error::Error,
     multi::{self, Multi},
     notifications::Slot,
-    results::Created,
-    watch::Persistent,
+    paths,
+    watch::{OneShot, Persistent},
 };
+
+#[cfg(doc)]
+use crate::ErrorCode;
 
 impl Client {
     // Changes.
 
-    /// Creates a znode. A sequential one gets ten digits behind its name.
+    /// Creates a znode. A sequential one gets ten digits appended to its name.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NodeExists`], [`ErrorCode::NoNode`] if the parent is
@@ -73,8 +77,8 @@ impl Client {
         })
     }
 
-    /// Deletes a childless znode whatever its version, and goes on trying if the answer gets lost
-    /// or nobody waits for it: in this session until it is gone, in the next once.
+    /// Deletes a childless znode of any version, and retries if the reply is lost or the call is
+    /// dropped: in this session until the znode is gone, in the next session once.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::NotEmpty`]; otherwise as
@@ -116,7 +120,7 @@ impl Client {
         })
     }
 
-    /// Makes several changes together or not at all.
+    /// Carries out several changes, all or none.
     ///
     /// # Errors
     /// [`Error::MultiRefused`] with the first operation that was refused: none of them was carried
@@ -179,8 +183,7 @@ impl Client {
         })
     }
 
-    /// Says who this client is, here and on every later connection. A server that does not accept
-    /// it ends the client.
+    /// Sends an identity now and on every later connection. A server that rejects it ends the client.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] with [`Cause::SessionLost`](crate::Cause::SessionLost) or
@@ -205,5 +208,282 @@ impl Client {
             slot
         });
         Call::made(Arc::clone(&self.shared), slot, self.about(&about), None)
+    }
+}
+
+impl Client {
+    /// Reads the stat of a znode; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Call`] says; a missing znode is no error.
+    pub fn exists(&self, path: &str) -> Call<Option<Stat>> {
+        self.plain(path, |path| Request::Exists { path, watch: false })
+    }
+
+    /// As [`Client::exists`], with a watch for creation, change of data and deletion.
+    ///
+    /// # Errors
+    /// As [`Call`] says; a missing znode is no error.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::CreateMode;
+    /// let (stat, created) = client.exists_and_watch("/a").await?;
+    /// assert!(stat.is_none());
+    /// client.create("/a", b"", CreateMode::Persistent).await?;
+    /// created.await;
+    /// # Ok(()) }
+    /// ```
+    pub fn exists_and_watch(&self, path: &str) -> Call<(Option<Stat>, OneShot)> {
+        self.watching(path, WatchKind::Data, |path| Request::Exists {
+            path,
+            watch: true,
+        })
+    }
+
+    /// Reads the data of a znode.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    pub fn get_data(&self, path: &str) -> Call<Data> {
+        self.plain(path, |path| Request::GetData { path, watch: false })
+    }
+
+    /// As [`Client::get_data`], with a watch for change of data and deletion.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
+    /// [`Call`] says.
+    pub fn get_data_and_watch(&self, path: &str) -> Call<(Data, OneShot)> {
+        self.watching(path, WatchKind::Data, |path| Request::GetData {
+            path,
+            watch: true,
+        })
+    }
+
+    /// Reads the names of a znode's children, and its stat.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    pub fn children(&self, path: &str) -> Call<Children> {
+        self.plain(path, |path| Request::GetChildren2 { path, watch: false })
+    }
+
+    /// Reads the names of a znode's children without its stat: a reply of 68 bytes less.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    pub fn child_names(&self, path: &str) -> Call<Names> {
+        self.plain(path, |path| Request::GetChildren { path, watch: false })
+    }
+
+    /// As [`Client::children`], with a watch for created and deleted children and its own deletion.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]: then there is no watch either; otherwise as
+    /// [`Call`] says.
+    pub fn children_and_watch(&self, path: &str) -> Call<(Children, OneShot)> {
+        self.watching(path, WatchKind::Child, |path| Request::GetChildren2 {
+            path,
+            watch: true,
+        })
+    }
+
+    /// Reads the access list of a znode.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    pub fn get_acl(&self, path: &str) -> Call<(AclList, Stat)> {
+        self.plain(path, |path| Request::GetAcl { path })
+    }
+
+    /// Waits until this server has applied every change that the service had made at the time of the
+    /// request.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    pub fn sync(&self, path: &str) -> Call<()> {
+        self.plain(path, |path| Request::Sync { path })
+    }
+
+    /// Reads several znodes in one request, each with its own result: the data of the paths in `data`,
+    /// the names of the children of the paths in `children`.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    pub fn multi_read(&self, data: &[&str], children: &[&str]) -> Call<Vec<MultiResult>> {
+        let full = |path: &&str| paths::full(self.shared.chroot.as_ref(), path, false).map(Some);
+        let data = data.iter().map(|path| {
+            let path = full(path)?;
+            Ok(MultiReadOp::GetData { path, watch: false })
+        });
+        let children = children.iter().map(|path| {
+            let path = full(path)?;
+            Ok(MultiReadOp::GetChildren { path, watch: false })
+        });
+        match data.chain(children).collect() {
+            Ok(ops) => self.request(Request::MultiRead(ops), None, None),
+            Err(error) => self.failed(&Request::MultiRead(Vec::new()), error),
+        }
+    }
+
+    /// Lists the paths of this session's ephemeral znodes that begin with a prefix.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    pub fn ephemerals(&self, prefix: &str) -> Call<Vec<String>> {
+        self.plain(prefix, |prefix| Request::GetEphemerals { prefix })
+    }
+
+    /// Counts the znodes below this one, at any depth.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`ErrorCode::NoNode`]; otherwise as [`Call`] says.
+    pub fn all_children_number(&self, path: &str) -> Call<u32> {
+        self.plain(path, |path| Request::GetAllChildrenNumber { path })
+    }
+
+    /// Lists the identities that the server has of this client.
+    ///
+    /// # Errors
+    /// As [`Call`] says.
+    pub fn who_am_i(&self) -> Call<Vec<ClientInfo>> {
+        self.request(Request::WhoAmI, None, None)
+    }
+}
+
+/// Settings for the creation of a znode. A [`CreateMode`] converts into it.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// use minikeeper_client::{CreateMode, CreateOptions};
+///
+/// let brief = CreateOptions::new(CreateMode::PersistentWithTtl).ttl(Duration::from_secs(60));
+/// client.create("/brief", b"", brief).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateOptions {
+    pub(crate) mode: CreateMode,
+    pub(crate) acl: AclList,
+    pub(crate) ttl_ms: i64,
+    pub(crate) is_withdrawn: bool,
+}
+
+impl CreateOptions {
+    /// Creates a znode of this mode that is open to all clients.
+    ///
+    /// # Examples
+    /// ```
+    /// # use minikeeper_client::{CreateMode, CreateOptions};
+    /// let options = CreateOptions::new(CreateMode::Ephemeral);
+    /// assert_eq!(options, CreateMode::Ephemeral.into());
+    /// ```
+    #[must_use]
+    pub const fn new(mode: CreateMode) -> Self {
+        Self {
+            mode,
+            acl: AclList::world_all(),
+            ttl_ms: 0,
+            is_withdrawn: false,
+        }
+    }
+
+    /// Sets the access list. Default: open to all clients.
+    #[must_use]
+    pub fn acl(mut self, acl: AclList) -> Self {
+        self.acl = acl;
+        self
+    }
+
+    /// Sets how long the znode lives unchanged and childless, for the modes with a time to live.
+    ///
+    /// Unit: whole milliseconds. Range: 1 ms to about 34 years.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+        self
+    }
+
+    /// Sets whether dropping the call deletes the znode again, even if it is just being created or the
+    /// reply is lost. The client finds it by its name, so the name must be unique: locks put a UUID
+    /// in front. Default: false.
+    #[must_use]
+    pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
+        self.is_withdrawn = is_withdrawn;
+        self
+    }
+}
+
+impl From<CreateMode> for CreateOptions {
+    fn from(mode: CreateMode) -> Self {
+        Self::new(mode)
+    }
+}
+
+/// What deletes the znode that a dropped call may have created under this name.
+pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
+    let bytes = path.clone().into_bytes();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    IfAbandoned::DeleteCreated {
+        parent: bytes.slice(..slash.max(1)).into(),
+        prefix: bytes.slice(slash + 1..).into(),
+    }
+}
+
+impl Client {
+    /// Deletes a znode that was created in this epoch, in the background: in its session until it is
+    /// gone, in the next session once. Does nothing on a closed client, whose session is over anyway.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid.
+    pub fn clean_up(&self, epoch: Epoch, path: &str) -> Result<(), Error> {
+        let path = paths::full(self.shared.chroot.as_ref(), path, false)?;
+        self.hand_over(epoch, Target::Named(path));
+        Ok(())
+    }
+
+    /// As [`Client::clean_up`], for a znode whose creation was not answered: any child of `parent`
+    /// whose name begins with `prefix`. The client looks for it in the same session only, after a sync.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid.
+    pub fn clean_up_unanswered(
+        &self,
+        epoch: Epoch,
+        parent: &str,
+        prefix: &str,
+    ) -> Result<(), Error> {
+        let parent = paths::full(self.shared.chroot.as_ref(), parent, false)?;
+        let prefix = Ustring::from(prefix);
+        self.hand_over(epoch, Target::Prefixed { parent, prefix });
+        Ok(())
+    }
+
+    fn hand_over(&self, epoch: Epoch, target: Target) {
+        self.shared
+            .with_rearm(|inner, now| inner.core.clean_up(now, epoch, target));
+        self.shared.flush();
+    }
+
+    /// Returns how many clean-ups are pending.
+    #[must_use]
+    pub fn clean_ups_pending(&self) -> usize {
+        self.shared.with(|inner, _| inner.core.clean_ups_pending())
+    }
+
+    /// Returns how many clean-ups were given up because the server does not permit them.
+    #[must_use]
+    pub fn clean_ups_forbidden(&self) -> u64 {
+        self.shared
+            .with(|inner, _| inner.core.clean_ups_forbidden())
     }
 }

@@ -1,8 +1,7 @@
-//! What the calls and the driver of a client share: the machine, those who wait, and the output.
+//! What the calls and the driver of a client share: the machine, the waiting callers, and the output.
 //!
-//! A call puts its request into the output itself and writes it itself, so that no other task has
-//! to wake up for it. While one call writes, the others leave their requests to it: it goes on
-//! until the output is empty.
+//! A call writes its request itself, so that no other task has to wake up for it. While one call
+//! writes, others leave their requests to it: it continues until the output is empty.
 
 use std::{
     io,
@@ -26,14 +25,14 @@ enum Wire {
     /// There is no connection, or it has failed.
     Gone,
     Idle(Writer),
-    /// Somebody writes just now.
+    /// A task is writing.
     Busy,
 }
 
 /// The writing half of the connection.
 pub(crate) struct Output {
     wire: Wire,
-    /// Counts connections, so that whoever writes notices that his is gone.
+    /// Counts connections, so that a writer notices that its connection is gone.
     link: u64,
     /// What was taken from the machine and is not written yet, from `pending_from` on.
     pending: Vec<u8>,
@@ -135,12 +134,12 @@ impl Shared {
             .map_or(0, |chroot| chroot.as_ustring().as_bytes().len())
     }
 
-    /// Does something under the lock that needs no time and wakes nobody.
+    /// Does something under the lock that needs no clock and wakes no task.
     pub(crate) fn look<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         act(&mut self.inner.lock())
     }
 
-    /// Does something under the lock, and wakes whom it concerns afterwards.
+    /// Does something under the lock, then wakes the tasks that it concerns.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Inner, Time) -> T) -> T {
         let mut inner = self.inner.lock();
         // Read under the lock: time never runs backwards for the machine.
@@ -177,7 +176,7 @@ impl Shared {
         output.failed = None;
     }
 
-    /// The connection is of no use any more. Gives back the writer, unless somebody writes.
+    /// The connection is of no use any more. Returns the writer, unless a task is writing.
     pub(crate) fn uninstall(&self) -> Option<Writer> {
         let output = &mut self.inner.lock().output;
         output.link += 1;
@@ -199,7 +198,7 @@ impl Shared {
         }
         let mut writer = match std::mem::replace(&mut output.wire, Wire::Busy) {
             Wire::Idle(writer) => writer,
-            // Whoever writes goes on until nothing is left.
+            // The task that writes continues until nothing is left.
             Wire::Busy => return,
             Wire::Gone => {
                 output.wire = Wire::Gone;

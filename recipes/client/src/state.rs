@@ -1,15 +1,22 @@
-//! The state of the connection, and its changes that wait for one subscriber.
+//! The state of the connection, and the stream of its changes.
 
-use std::{collections::VecDeque, task::Waker};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    sync::Arc,
+    task::{Poll, Waker},
+};
 
 use minikeeper_protocol::SessionId;
 use tokio::time::Instant;
 
-use crate::core::outcome::{Epoch, LostReason};
+use crate::{
+    core::outcome::{Epoch, LostReason},
+    shared::Shared,
+};
 
-/// How client and servers are with each other.
-///
-/// The names are Curator's; Lost is final for the epoch it names.
+/// The state of the connection. The names are Curator's. `Lost` is final for the epoch it names.
 ///
 /// # Examples
 /// ```
@@ -28,52 +35,51 @@ use crate::core::outcome::{Epoch, LostReason};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectionState {
-    /// There was no connection yet.
+    /// There has been no connection yet.
     Connecting,
     /// The first connection, with a new session.
     Connected {
         /// The number of the session.
         epoch: Epoch,
-        /// Its name on the servers.
+        /// The id of the session.
         session: SessionId,
     },
-    /// The connection is gone. The session may live: locks are held, but nobody can be asked.
+    /// The connection is down. The session may live, so locks may still be held.
     Suspended {
         /// The number of the session.
         epoch: Epoch,
         /// When it will be presumed lost.
         until: Instant,
     },
-    /// There is a connection again: with the same epoch the session has lived on, with a new one
-    /// it has not.
+    /// There is a connection again. The session is the same if the epoch is, and a new one otherwise.
     Reconnected {
         /// The number of the session.
         epoch: Epoch,
-        /// Its name on the servers.
+        /// The id of the session.
         session: SessionId,
     },
-    /// There is a connection, to a server that takes no changes and keeps no session alive. See
+    /// There is a connection to a server that accepts no changes and keeps no session alive. See
     /// [`ClientBuilder::allow_read_only`](crate::ClientBuilder::allow_read_only) for what that
     /// means for the session.
     ReadOnly {
         /// The number of the session.
         epoch: Epoch,
-        /// Its name on the servers.
+        /// The id of the session.
         session: SessionId,
     },
-    /// The session is over, and its ephemeral znodes with it. A new one is asked for at once.
+    /// The session is over, and its ephemeral znodes are gone. The client asks for a new session.
     Lost {
         /// The number of the session.
         epoch: Epoch,
         /// Why.
         reason: LostReason,
     },
-    /// The client is closed, or is about to be: nothing is held any more.
+    /// The client is closed or closing: it holds nothing any more.
     Closed,
 }
 
 impl ConnectionState {
-    /// Whether requests can be sent.
+    /// Returns whether requests can be sent.
     #[must_use]
     pub const fn is_connected(&self) -> bool {
         matches!(
@@ -82,7 +88,7 @@ impl ConnectionState {
         )
     }
 
-    /// The session it is about.
+    /// Returns the number of the session that the state is about.
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {
@@ -144,8 +150,92 @@ impl StateQueue {
         self.waiting.pop_front()
     }
 
-    /// Whom to wake about the next one.
+    /// Sets the task to wake for the next one.
     pub(crate) fn wake(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
+    }
+}
+
+/// A stream of every change of the connection's state, in order, none merged. It keeps the newest
+/// 1,024 changes that the caller has not read.
+///
+/// Made by [`crate::Client::states`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// # use minikeeper_client::ConnectionState;
+/// let mut states = client.states();
+/// client.close().await;
+/// let mut all = Vec::new();
+/// while let Some(state) = states.next().await {
+///     all.push(state);
+/// }
+/// assert_eq!(all.last(), Some(&ConnectionState::Closed));
+/// # Ok(()) }
+/// ```
+pub struct States {
+    shared: Arc<Shared>,
+    key: usize,
+}
+
+impl States {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let key = shared.look(|inner| inner.notifications.states.insert(StateQueue::default()));
+        Self {
+            shared: Arc::clone(shared),
+            key,
+        }
+    }
+
+    /// Waits for the next change; `None` once the client is closed and all changes were returned.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no change.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::ConnectionState;
+    /// let mut states = client.states();
+    /// client.close().await;
+    /// while let Some(state) = states.next().await {
+    ///     println!("{state:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn next(&mut self) -> Option<ConnectionState> {
+        poll_fn(|cx| {
+            self.shared.look(|inner| {
+                let is_closed = inner.notifications.state == ConnectionState::Closed;
+                let queue = &mut inner.notifications.states[self.key];
+                match queue.pop() {
+                    Some(state) => Poll::Ready(Some(state)),
+                    None if is_closed => Poll::Ready(None),
+                    None => {
+                        queue.wake(cx.waker());
+                        Poll::Pending
+                    }
+                }
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for States {
+    fn drop(&mut self) {
+        self.shared
+            .look(|inner| inner.notifications.states.remove(self.key));
+    }
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("States").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! How a server is reached.
+//! How the client reaches a server.
 
 use std::{future::Future, io, pin::Pin};
 
@@ -44,7 +44,7 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
     }
 }
 
-/// Plain TCP, without Nagle's delay: what is written is meant to go out.
+/// Plain TCP with `TCP_NODELAY`. The default.
 ///
 /// # Examples
 /// ```

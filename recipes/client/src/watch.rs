@@ -1,4 +1,4 @@
-//! Watches, as what their owners wait for.
+//! Watches as their owners see them: one-shot futures and streams of events.
 
 use std::{
     fmt,
@@ -49,7 +49,7 @@ pub enum Fired {
 }
 
 impl Fired {
-    /// Whether the znode was deleted.
+    /// Returns whether the znode was deleted.
     #[must_use]
     pub const fn is_deleted(&self) -> bool {
         matches!(
@@ -62,7 +62,7 @@ impl Fired {
     }
 }
 
-/// The place of a watch, given up when dropped.
+/// The registration of a watch; removed when dropped.
 pub(crate) struct Registration {
     shared: Arc<Shared>,
     token: WatchToken,
@@ -93,10 +93,11 @@ impl fmt::Debug for Registration {
 
 /// A watch that fires once.
 ///
-/// Survives reconnects of its session: what happened meanwhile is told then. Dropping it takes
-/// the watch away, from the server too if nobody else of this client watches the same.
+/// It survives reconnects of its session: it then fires for what happened meanwhile. Dropping it
+/// removes the watch, from the server too if it is the client's last on the same znode.
 ///
-/// Cancel safe; once it was ready it must not be polled again.
+/// # Cancel safety
+/// Dropping a reference to the future loses no event. Once ready, it must not be polled again.
 ///
 /// # Examples
 /// ```
@@ -111,7 +112,7 @@ impl fmt::Debug for Registration {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-#[must_use = "a watch that is dropped is taken away"]
+#[must_use = "dropping a watch removes it"]
 pub struct OneShot {
     place: Registration,
 }
@@ -121,7 +122,7 @@ impl OneShot {
         Self { place }
     }
 
-    /// Whether it has fired or ended; what awaiting it gives then.
+    /// Returns what awaiting it would, if it has fired or ended.
     #[must_use]
     pub fn fired(&self) -> Option<Fired> {
         let token = self.place.token.0 as usize;
@@ -187,7 +188,7 @@ pub enum WatchEvent {
         /// The change; [`Zxid::NONE`] from servers before 3.9, and after a reconnect.
         zxid: Zxid,
     },
-    /// More events came than are kept (16,384): some were left out. Look at the tree anew.
+    /// More than 16,384 events were waiting, and later ones were dropped. Read the tree again.
     Overflowed,
     /// The session is over, or the client is closed: no event will come.
     EpochOver,
@@ -207,7 +208,7 @@ pub enum WatchEvent {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-#[must_use = "a watch that is dropped is taken away"]
+#[must_use = "dropping a watch removes it"]
 pub struct Persistent {
     place: Registration,
 }
@@ -220,9 +221,10 @@ impl From<OneShot> for Persistent {
 }
 
 impl Persistent {
-    /// The next event; after [`WatchEvent::EpochOver`] it is given again and again.
+    /// Waits for the next event. After [`WatchEvent::EpochOver`] every call returns that again.
     ///
-    /// Cancel safe: an event is either given or still there.
+    /// # Cancel safety
+    /// Dropping the future loses no event.
     pub async fn next(&mut self) -> WatchEvent {
         let Registration { shared, token } = &self.place;
         let chroot_bytes = shared.chroot_bytes();

@@ -46,11 +46,11 @@ impl fmt::Display for Epoch {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// A server said so.
+    /// A server has reported the expiry.
     Expired,
-    /// A server gave another session when asked to go on with this one.
+    /// A server granted another session when asked to resume this one.
     Replaced,
-    /// No server was heard for so long that one may have ended it.
+    /// No server has replied for so long that one may have ended the session.
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
@@ -67,7 +67,7 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             Self::Expired => "expired",
             Self::Replaced => "replaced by the server with another",
-            Self::Presumed => "presumed expired: no server was heard for its timeout",
+            Self::Presumed => "presumed expired: no server replied within its timeout",
             Self::AuthFailed => "ended: authentication failed",
             Self::TooManyCleanUps => "given up: more clean-ups wait than clean_ups_max allows",
             Self::ReadOnly => "over: a read-only server gave it, for one connection only",
