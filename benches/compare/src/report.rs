@@ -4,16 +4,14 @@
 //! | --- | --- |
 //! | [`text`] | a table for the terminal |
 //! | [`json`] | everything, for programs |
-//! | [`html`] | one self-contained page |
-//! | [`markup`] | elements of a page, escaped and balanced |
-//! | [`svg`] | the pictures in it |
-//! | [`summary`] | what they all say alike: medians, words for verdicts |
+//! | [`html`] | one self-contained page, from the template `page.html` |
+//! | [`axis`] | from values to places in its pictures |
+//! | [`summary`] | what they all share: medians, words for verdicts |
 
+pub mod axis;
 pub mod html;
 pub mod json;
-pub mod markup;
 pub mod summary;
-pub mod svg;
 pub mod text;
 
 use hdrhistogram::Histogram;
@@ -32,7 +30,7 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What happened when a holder was away for longer than its session or lease.
     pub pauses: Vec<Pause>,
-    /// The goals, with what was found.
+    /// The project's own goals that were measured, if they were asked for.
     pub goals: Vec<GoalRow>,
     /// What was asked for and not run, and why: a peer that is not installed, for instance.
     pub not_run: Vec<NotRun>,
@@ -210,10 +208,10 @@ pub struct GoalRow {
     pub figure: String,
     /// `<= 1.5`, `>= 25,000`.
     pub goal: String,
-    /// Median, smallest and largest of the rounds; `None`: not measured in this run.
-    pub value: Option<crate::stats::Spread>,
-    /// Whether the median holds the goal; `None`: not measured.
-    pub holds: Option<bool>,
+    /// Median, smallest and largest of the rounds.
+    pub value: crate::stats::Spread,
+    /// Whether the median holds the goal.
+    pub holds: bool,
 }
 
 /// Something that was not run.

@@ -6,7 +6,6 @@ use super::{Figures, Hold, Pause, Report, Row, Workload};
 use crate::{
     judge::{Finding, Verdict},
     peers::{Belief, Promises},
-    stats::Spread,
 };
 
 /// Rises when a key changes its meaning or goes; new keys do not raise it.
@@ -22,7 +21,7 @@ pub fn json(report: &Report) -> Value {
         json!({
             "figure": goal.figure,
             "goal": goal.goal,
-            "value": goal.value.as_ref().map(Spread::json),
+            "value": goal.value.json(),
             "holds": goal.holds,
         })
     });

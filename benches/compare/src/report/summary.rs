@@ -361,13 +361,3 @@ pub fn duration(ns: f64) -> String {
     }
     table::duration_ns(ns)
 }
-
-/// Whether a goal holds, as tables say it.
-#[must_use]
-pub const fn holds_text(holds: Option<bool>) -> &'static str {
-    match holds {
-        Some(true) => "yes",
-        Some(false) => "NO",
-        None => "not measured",
-    }
-}

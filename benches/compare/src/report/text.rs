@@ -2,7 +2,7 @@
 
 use super::{
     Report, Row, Workload,
-    summary::{self, Findings, figure, groups, holds_text},
+    summary::{self, Findings, figure, groups},
 };
 use crate::{stats::Spread, table::Table};
 
@@ -201,8 +201,8 @@ fn goals(report: &Report) -> String {
         table.row(vec![
             goal.figure.clone(),
             goal.goal.clone(),
-            spread(goal.value),
-            holds_text(goal.holds).into(),
+            spread(Some(goal.value)),
+            if goal.holds { "yes" } else { "NO" }.into(),
         ]);
     }
     format!("Goals\n{}", table.text())

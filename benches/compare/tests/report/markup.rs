@@ -71,12 +71,13 @@ fn check(mut attributes: &str, ids: &mut BTreeSet<String>) -> Result<(), String>
 }
 
 fn resolved(text: &str) -> Result<String, String> {
-    const ENTITIES: [(&str, char); 5] = [
+    const ENTITIES: [(&str, char); 6] = [
         ("amp;", '&'),
         ("lt;", '<'),
         ("gt;", '>'),
         ("quot;", '"'),
-        ("#39;", '\''),
+        ("#x27;", '\''),
+        ("#x2f;", '/'),
     ];
     let mut parts = text.split('&');
     let mut resolved = parts.next().unwrap_or_default().to_owned();

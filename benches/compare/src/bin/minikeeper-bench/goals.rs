@@ -12,17 +12,17 @@ const EXACT: &str = "recipes, curator_exact on minikeeper";
 const IN_PROCESS: &str = "recipes on minikeeper in process";
 const CURATOR_HERE: &str = "Curator on minikeeper";
 
-/// Every goal, measured in this run or not.
+/// The project's own goals, those that were measured in this run.
 pub(crate) fn goals(rows: &[Row]) -> Vec<GoalRow> {
     let found = Found(rows);
     let mut goals = Vec::new();
     let mut at_most = |figure: &str, most: f64, value: Option<Spread>| {
-        goals.push(GoalRow {
+        goals.extend(value.map(|value| GoalRow {
             figure: figure.to_owned(),
             goal: format!("<= {}", number(most)),
-            holds: value.map(|value| value.median <= most),
+            holds: value.median <= most,
             value,
-        });
+        }));
     };
     let eight = Workload::HandOver(8);
     let cycle = Workload::Cycle;
@@ -94,19 +94,13 @@ pub(crate) fn goals(rows: &[Row]) -> Vec<GoalRow> {
     );
 
     let mut at_least = |figure: &str, least: f64, value: Option<Spread>| {
-        goals.push(GoalRow {
+        let text = if least >= 1_000.0 { grouped } else { number };
+        goals.extend(value.map(|value| GoalRow {
             figure: figure.to_owned(),
-            goal: format!(
-                ">= {}",
-                if least >= 1_000.0 {
-                    grouped(least)
-                } else {
-                    number(least)
-                }
-            ),
-            holds: value.map(|value| value.median >= least),
+            goal: format!(">= {}", text(least)),
+            holds: value.median >= least,
             value,
-        });
+        }));
     };
     for contenders in [2, 8, 32] {
         let workload = Workload::Saturated(contenders);

@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// The other servers too, as far as they are installed; benches/compare/install-peers installs them.
     #[arg(long)]
     peers: bool,
+    /// Show minikeeper's own goals and whether they hold.
+    #[arg(long)]
+    goals: bool,
     /// The jars of Curator and of ZooKeeper's client [default: Debian's].
     #[arg(long, value_name = "CLASSPATH")]
     curator: Option<String>,
@@ -110,7 +113,9 @@ pub(crate) fn run(args: &Args) -> Result<bool, Error> {
     }
     let mut report = measured(&runtime, &stop, field, &workloads, &outages, rounds, size)?;
     report.about.placement = placement(args, pin);
-    report.goals = goals::goals(&report.rows);
+    if args.goals {
+        report.goals = goals::goals(&report.rows);
+    }
     write(args, &report)?;
     let is_clean = !report
         .rows

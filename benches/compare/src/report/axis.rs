@@ -1,7 +1,9 @@
 //! Axes: from values to places, with ticks at round numbers.
 
-/// Room left and right of the values, in hundredths of the width: for marks and labels at the ends.
-const MARGIN: f64 = 4.0;
+/// Where the ends of an axis are, in hundredths of the width: marks and labels need room beyond.
+pub const PERCENT_MIN: f64 = 4.0;
+/// The same, of its high end.
+pub const PERCENT_MAX: f64 = 96.0;
 
 /// Below and above these a logarithmic axis does not go; what lies beyond is at its end.
 const LOG_BOUNDS: (f64, f64) = (1e-3, 1e18);
@@ -131,7 +133,7 @@ impl Axis {
     #[must_use]
     pub fn percent(&self, value: f64) -> Option<f64> {
         let share = self.share(value)?;
-        Some(MARGIN + share * 2.0f64.mul_add(-MARGIN, 100.0))
+        Some(share.mul_add(PERCENT_MAX - PERCENT_MIN, PERCENT_MIN))
     }
 }
 
