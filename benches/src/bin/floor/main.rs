@@ -7,7 +7,6 @@
 mod bare;
 mod hand_over;
 mod measure;
-mod peers;
 mod through_client;
 
 use std::{net::SocketAddr, process::ExitCode, time::Duration};
@@ -29,7 +28,6 @@ use crate::{
     bare::{Bare, BareHandOver, BareLock},
     hand_over::{HandOver, Hold},
     measure::{DEPTH, Measure, Part, one_by_one, pipelined, text},
-    peers::Curator,
     through_client::connect,
 };
 
@@ -62,9 +60,6 @@ struct Args {
     /// lock for nothing, 10 us, 200 us and 1 ms.
     #[arg(long)]
     depths: bool,
-    /// Take a lock with Curator in Java too; its jars, with those of the Java client.
-    #[arg(long, value_name = "CLASSPATH")]
-    curator: Option<String>,
     /// Only the points whose name contains this; may be given several times. Always: echo.
     #[arg(long)]
     only: Vec<String>,
@@ -90,10 +85,6 @@ enum Point {
     BareLock(BareLock, Part),
     HandOver(HandOver),
     BareHandOver(BareHandOver),
-    Peer(zookeeper_client::Client),
-    PeerPipelined(zookeeper_client::Client),
-    PeerLock(zookeeper_client::Client),
-    Curator(Curator),
 }
 
 /// All of them, by their names.
@@ -112,10 +103,6 @@ impl Point {
             Self::Lock(lock, part) => through_client::uncontended(lock, *part, count).await,
             Self::HandOver(queue) => queue.block(count).await,
             Self::BareHandOver(bare) => bare.block(count).await,
-            Self::Peer(client) => one_by_one(count, || client.check_stat("/")).await,
-            Self::PeerPipelined(client) => pipelined(batches, || client.check_stat("/")).await,
-            Self::PeerLock(client) => peers::cycle(client, count).await,
-            Self::Curator(curator) => curator.cycle(count),
         }
     }
 
@@ -236,18 +223,6 @@ async fn points(args: &Args, echo: SocketAddr, server: SocketAddr) -> Result<Poi
                 points.push((name.to_owned(), Point::Lock(lock, part)));
             }
         }
-        if is_wanted("zookeeper-client") {
-            let client = || peers::connect(server);
-            points.push(("zookeeper-client".into(), Point::Peer(client().await?)));
-            let pipelined = Point::PeerPipelined(client().await?);
-            points.push(("zookeeper-client-64".into(), pipelined));
-            let lock = Point::PeerLock(client().await?);
-            points.push(("cycle, zookeeper-client".into(), lock));
-        }
-        if let Some(classpath) = &args.curator {
-            let curator = Curator::start(args.pin.generator("java"), classpath, server)?;
-            points.push(("cycle, Curator".into(), Point::Curator(curator)));
-        }
         for hold in Hold::ALL {
             let name = format!("hand-over, bare sockets, held for {}", hold.text());
             if is_wanted(&name) {
@@ -317,20 +292,18 @@ fn report(args: &Args, names: &[String], rounds: &[Vec<Measure>]) -> std::io::Re
     say(table.text())?;
     let at = |name: &str| names.iter().position(|other| other == name);
     say("\n")?;
-    for client in ["client", "zookeeper-client"] {
-        if let (Some(client_at), Some(socket)) = (at(client), at("socket")) {
-            let above = spread(&|round| (round[client_at].p50_ns - round[socket].p50_ns) / 1e3);
-            let cpu = spread(&|round| round[client_at].cpu_ns / round[socket].cpu_ns);
-            say(format!(
-                "{client} above the bare socket: {above} us; CPU {cpu} x\n"
-            ))?;
-        }
-        if let (Some(client_at), Some(socket)) = (at(&format!("{client}-64")), at("socket-64")) {
-            let rate = spread(&|round| round[socket].p50_ns / round[client_at].p50_ns);
-            say(format!(
-                "{DEPTH} outstanding: {client} {rate} of the bare socket's rate\n"
-            ))?;
-        }
+    if let (Some(client), Some(socket)) = (at("client"), at("socket")) {
+        let above = spread(&|round| (round[client].p50_ns - round[socket].p50_ns) / 1e3);
+        let cpu = spread(&|round| round[client].cpu_ns / round[socket].cpu_ns);
+        say(format!(
+            "client above the bare socket: {above} us; CPU {cpu} x\n"
+        ))?;
+    }
+    if let (Some(client), Some(socket)) = (at("client-64"), at("socket-64")) {
+        let rate = spread(&|round| round[socket].p50_ns / round[client].p50_ns);
+        say(format!(
+            "{DEPTH} outstanding: client {rate} of the bare socket's rate\n"
+        ))?;
     }
     for hold in Hold::ALL {
         let name = |name: &str| at(&format!("{name}, held for {}", hold.text()));
