@@ -1,4 +1,4 @@
-//! Access lists: who may do what with a znode.
+//! Access lists: which identities may do what with a znode.
 
 use bytes::Bytes;
 
@@ -113,7 +113,7 @@ const WORLD_ALL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
 const WORLD_READ: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 
 impl AclList {
-    /// Everybody may do everything: `world:anyone` with all permissions.
+    /// `world:anyone` with all permissions.
     #[must_use]
     pub const fn world_all() -> Self {
         Self {
@@ -121,7 +121,7 @@ impl AclList {
         }
     }
 
-    /// Everybody may read: the list of `/zookeeper/config`.
+    /// `world:anyone` with READ: the list of `/zookeeper/config`.
     #[must_use]
     pub const fn world_read() -> Self {
         Self {
@@ -197,7 +197,7 @@ impl AclList {
     /// # Errors
     /// When an entry is malformed or the message ends first.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Nearly every list is this one: it is told by its bytes, without a share of the buffer.
+        // Nearly every list is this one: recognized by its bytes, without a share of the buffer.
         if reader.skip(WORLD_ALL) {
             return Ok(Self::world_all());
         }

@@ -29,7 +29,7 @@ impl Ustring {
         &self.0
     }
 
-    /// What comes behind so many bytes; shares them.
+    /// The text after the first `from` bytes; copies nothing.
     ///
     /// # Panics
     /// When there are fewer.

@@ -348,7 +348,7 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
         (HEADER_BYTES + 4 + Stat::BYTES).saturating_add(data_bytes)
     }
 
-    /// The size of a listing of names that have so many bytes together. Unit: bytes.
+    /// The size of a listing of `names` names with `names_bytes` bytes in total. Unit: bytes.
     #[must_use]
     pub const fn children_bytes(names: usize, names_bytes: usize) -> usize {
         names

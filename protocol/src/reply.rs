@@ -1,4 +1,4 @@
-//! Replies: what a server answers.
+//! Replies of servers.
 //!
 //! Two forms of one record set. [`ReplyRef`] borrows from the server's state and is only
 //! encoded: a listing of ten thousand names goes from the tree to the output without a vector in
@@ -22,7 +22,7 @@ use crate::{
     within::Within,
 };
 
-/// What stands in front of every reply and event.
+/// The header of every reply and event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyHeader {
     /// The request's number; [`Xid::EVENT`] for events, [`Xid::PING`] for pings.
@@ -68,9 +68,9 @@ impl ReplyHeader {
 /// An identity of a connection, as whoAmI lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientInfo {
-    /// How it was proven.
+    /// The scheme.
     pub scheme: Ustring,
-    /// Who it is, without secrets.
+    /// The identity, without secrets.
     pub user: Ustring,
 }
 

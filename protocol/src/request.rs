@@ -1,8 +1,8 @@
 //! Requests, and the table of all operations.
 //!
-//! The table has one row per operation: its code, its name, the abbreviation in ZooKeeper's statistics,
-//! the record of the reply (see `ReplyKind`) and the fields of the request. [`OpCode`], [`Request`] and
-//! their encodings are generated from it.
+//! The table has one row per operation: its code, its name, the abbreviation in ZooKeeper's
+//! statistics, the record of the reply (see `ReplyKind`) and the fields of the request. [`OpCode`],
+//! [`Request`] and their encodings are generated from it.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 4. Values are kept as they came (paths may be null
 //! or malformed, flags unknown): in which order faults are noticed is observable, so it is the
@@ -51,7 +51,7 @@ requests! {
         Ping = 11, "ping", "PING" => Empty;
         /// getChildren2: names and the parent's stat.
         GetChildren2 = 12, "getChildren2", "GETC" => Children2 { path: path, watch: bool };
-        /// check: valid inside a multi only; alone it exists so that clients can be told.
+        /// check: valid inside a multi only; alone, servers refuse it.
         Check = 13, "check", "CHEC" => None { path: path, version: int };
         /// reconfig: ensembles only.
         Reconfig = 16, "reconfig", "RECO" => Data {
@@ -103,7 +103,7 @@ impl Request {
     }
 }
 
-/// What stands in front of every request.
+/// The header of every request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestHeader {
     /// The client's number for the request.

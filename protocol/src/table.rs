@@ -1,8 +1,8 @@
 //! The macro behind the table of operations in `request.rs`.
 //!
-//! [`requests`] turns one row per operation into [`OpCode`](crate::OpCode), [`Request`](crate::Request),
-//! their encodings and the visitors over paths. [`field`] says what each kind of field is in Rust,
-//! on the wire, and whether it names znodes.
+//! `requests` turns one row per operation into [`OpCode`](crate::OpCode),
+//! [`Request`](crate::Request), their encodings and the visitors over paths. `field` says what each
+//! kind of field is in Rust, on the wire, and whether it names znodes.
 
 /// One kind of field: its type, how it is decoded and encoded, and which paths are in it.
 macro_rules! field {

@@ -1,4 +1,4 @@
-//! Output with an end: what does not fit is not copied.
+//! Bounded output: what does not fit is not copied.
 
 use crate::{acl::AclList, jute, stat::Stat};
 
@@ -13,7 +13,7 @@ pub(crate) struct Within<'a> {
 }
 
 impl Within<'_> {
-    /// Whether there is room for so many bytes.
+    /// Whether there is room for this many bytes.
     fn fits(&self, bytes: usize) -> Option<()> {
         let room = self.end.checked_sub(self.out.len())?;
         (bytes <= room).then_some(())

@@ -123,15 +123,14 @@ pub trait Effects {
     fn keeps_changes(&self) -> bool {
         false
     }
-    /// The state changed in this way. Whoever [makes](crate::Restoration::replay) all that was told
-    /// since some state once more on that state has what is here, but for what ends with the
-    /// process: connections, watches, times. The parts of a multi come one after the other, under
-    /// one zxid.
+    /// The state changed in this way. [Replaying](crate::Restoration::replay) all changes since an
+    /// earlier state on that state gives this one, except for what ends with the process:
+    /// connections, watches, times. The parts of a multi come one after the other, under one zxid.
     ///
-    /// Not told is what is no change of this kind: [`Engine::rewind`](crate::Engine::rewind),
+    /// Not called for [`Engine::rewind`](crate::Engine::rewind),
     /// [`Engine::restart`](crate::Engine::restart), [`Engine::replace`](crate::Engine::replace) and
-    /// sessions handed over to or from another engine.
+    /// sessions that move between engines.
     fn changed(&mut self, _head: ChangeHead, _change: &Change<'_>) {}
-    /// What was told of this zxid has been taken back: its multi has failed.
+    /// The changes reported under this zxid were undone: its multi has failed.
     fn taken_back(&mut self, _zxid: Zxid) {}
 }

@@ -33,7 +33,7 @@ pub struct Engine {
     pub(crate) digests: Option<Digests>,
 }
 
-/// How much of everything there is, for status reports.
+/// Sizes of the state, for status reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Znodes, the four built-in ones included.
@@ -83,7 +83,7 @@ impl Engine {
         Image::new(&self.state)
     }
 
-    /// Lets one thing happen.
+    /// Applies one input to the state.
     ///
     /// # Panics
     /// If time runs backwards, or by a bug in here: then the state must not be used any more.
@@ -111,7 +111,7 @@ impl Engine {
         self.state.zxid
     }
 
-    /// How much of everything there is.
+    /// The sizes of the state.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let State {
@@ -176,9 +176,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// When something happens next if nobody asks for anything, in milliseconds since the start: a
-    /// session expires, or a container or a znode with a time to live is deleted. For whoever moves
-    /// time by hand: there is nothing to stop at before.
+    /// The next time at which something happens without a request, in milliseconds since the start:
+    /// a session expires, or a container or a znode with a TTL is deleted. Callers that advance the
+    /// clock by hand need not stop before.
     #[must_use]
     pub fn next_deadline_ms(&mut self, now: Now) -> Option<u64> {
         let expiry = self.state.sessions.next_deadline_ms();
@@ -186,14 +186,14 @@ impl Engine {
         expiry.into_iter().chain(cleanup).min()
     }
 
-    /// Time is moved by hand to `until_ms`. The looks for containers and times to live on the way
-    /// are left out as long as they find nothing to delete; the next tick makes the one that does.
+    /// Skips the cleanups before `until_ms` that would delete nothing, for callers that advance the
+    /// clock to then. The next tick runs the first one that deletes something.
     pub fn skip_idle_cleanups(&mut self, now: Now, until_ms: u64) {
         cleanup::skip_idle(&mut self.state, now, until_ms);
     }
 
-    /// As [`Engine::next_deadline_ms`], if sessions go on being heard of whose client answers:
-    /// those with a connection of which `answers` says so, given their timeout in milliseconds.
+    /// As [`Engine::next_deadline_ms`], but without the sessions whose clients send pings. `answers`
+    /// says which do, given the session, its timeout in milliseconds and its connection.
     #[must_use]
     pub fn next_deadline_of_silent_ms(
         &self,
@@ -210,7 +210,7 @@ impl Engine {
         expiry.into_iter().chain(cleanup).min()
     }
 
-    /// Hears of the sessions whose client answers, as by a ping at this time: see
+    /// Renews the sessions whose clients send pings, as a ping at this time does; see
     /// [`Engine::next_deadline_of_silent_ms`].
     pub fn renew_sessions(&mut self, now: Now, answers: impl Fn(SessionId, u32, ConnId) -> bool) {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
@@ -228,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// The time of the next [`Input::Tick`](crate::Input::Tick): never later than
+    /// The time of the next [`Input::Tick`]: never later than
     /// [`Engine::next_deadline_ms`], and found without a search. Earlier if a session was heard of
     /// since, unless deadlines are rounded; and while there are containers or znodes with a time to
     /// live, since the time of day may be set.
@@ -246,8 +246,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Goes on behind this change, as if everything up to it had happened; never back, and never
-    /// so far that the numbers could run out.
+    /// Raises the zxid to this one, as if all changes up to it had happened. Never lowers it, and
+    /// never so far that zxids could run out.
     pub fn skip_to(&mut self, zxid: Zxid) {
         let zxid = zxid.min(Zxid(ZXID_MAX));
         self.state.zxid = self.state.zxid.max(zxid);
@@ -265,7 +265,7 @@ impl Engine {
     /// Znodes are as they were, stats included; so are the watches of connected sessions. Sessions
     /// that have ended since are back, each with a whole timeout to be taken up again; those opened
     /// since are gone, and their connections close. The zxid does not go back, or clients that
-    /// have seen it would be turned away: going back uses one up. Nor does time. Nobody is told.
+    /// have seen it would be turned away: going back uses one up. Nor does time. No event is sent.
     ///
     /// False, and nothing has happened, if there is no such mark: it was forgotten, or went when
     /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
@@ -293,7 +293,7 @@ impl Engine {
     }
 }
 
-/// What outlives a restart.
+/// What is kept in a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// Znodes and sessions. Each session has its whole timeout before it to come back.
@@ -312,8 +312,8 @@ impl Engine {
         self.state.sessions.next_id
     }
 
-    /// Becomes what a server has that was stopped and started again. Nobody is told: connections
-    /// are the caller's to close.
+    /// Becomes the state of a server that was stopped and started again. No event is sent; the
+    /// caller closes the connections.
     ///
     /// The zxid never goes back, whatever is kept, or clients that have seen it would be turned
     /// away; where something is not kept it moves on by one. Session ids are not given out again.
@@ -332,7 +332,7 @@ impl Engine {
         self.state.start_anew(now);
     }
 
-    /// Becomes another state, as if the server had been stopped and started with that one.
+    /// Becomes another state, as if the server had been restarted with that one.
     ///
     /// As for [`restart`](Engine::restart): the zxid and session ids go on from both, and no mark
     /// outlives it.
@@ -361,7 +361,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Whose it is.
+    /// The id of the session.
     #[must_use]
     pub const fn session(&self) -> SessionId {
         self.session

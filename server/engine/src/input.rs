@@ -110,7 +110,7 @@ pub struct Settings {
     ///
     /// Unit: milliseconds. Default: 3,000. Source: `tickTime` of ZooKeeper.
     pub tick_ms: u32,
-    /// Whether a session that keeps silent is ended at the next tick past its timeout, as by
+    /// Whether a silent session is ended at the next tick past its timeout, as by
     /// ZooKeeper, and not after exactly its timeout.
     ///
     /// Default: true. Source: `docs/zookeeper-protocol.md` section 14.1.
@@ -178,7 +178,7 @@ pub struct Settings {
     ///
     /// Default: false. Source: `reconfigEnabled`.
     pub reconfig_enabled: bool,
-    /// Whether everybody may do everything, whatever access lists say.
+    /// Whether to ignore access lists: every client may do everything.
     ///
     /// Default: false. Source: `skipACL`.
     pub skip_acl: bool,
@@ -200,8 +200,8 @@ pub struct Settings {
     ///
     /// Default: none. Source: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
     pub ensemble_names: Option<Vec<String>>,
-    /// Whether the scheme `key` exists: who sends a multiple of the number in the znode `/key` is
-    /// `key:` in access lists.
+    /// Whether the scheme `key` exists: a client that sends a multiple of the number in the znode
+    /// `/key` has the identity `key:`.
     ///
     /// Default: false. Source: the sample `KeyAuthenticationProvider`.
     pub key_scheme: bool,
@@ -210,7 +210,7 @@ pub struct Settings {
     ///
     /// Default: none. Source: `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<Secret>,
-    /// Who may log in with SASL; without it an exchange succeeds at once and proves nothing.
+    /// The SASL users; without them an exchange succeeds at once and proves nothing.
     ///
     /// Default: none. Source: a JAAS `Server` section of ZooKeeper.
     pub sasl: Option<SaslSettings>,
@@ -223,7 +223,7 @@ pub struct Settings {
     /// Default: none. Source: `X509AuthenticationProvider.superUser`.
     pub x509_super_user: Option<String>,
     /// A connection without an identity of one of these schemes is refused with
-    /// SESSIONCLOSEDREQUIRESASLAUTH; empty is nobody.
+    /// SESSIONCLOSEDREQUIRESASLAUTH; if empty, none is refused.
     ///
     /// Default: empty. Source: `enforce.auth.enabled` and `enforce.auth.schemes`;
     /// `sessionRequireClientSASLAuth` is `sasl` alone.
@@ -249,7 +249,7 @@ pub struct Settings {
 pub struct SaslSettings {
     /// Names and passwords.
     pub users: Vec<(String, Secret)>,
-    /// Those of them who may do everything. Source: `zookeeper.superUser`.
+    /// Users that may do everything. Source: `zookeeper.superUser`.
     pub super_users: Vec<String>,
     /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.
     pub nonce_seed: [u8; 32],

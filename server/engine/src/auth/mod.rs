@@ -22,8 +22,8 @@ pub(crate) mod x509;
 
 use crate::auth::java_text::{decode_utf8, parse_int};
 
-/// Whether data for the `ensemble` scheme names one of these ensembles. Who names none, or asks a
-/// server that was told none, is not checked.
+/// Whether data for the `ensemble` scheme names one of these ensembles. A client
+/// that names none is not checked, nor is any if the server is configured with none.
 ///
 /// Source: ZooKeeper's `EnsembleAuthenticationProvider`.
 pub(crate) fn is_of_ensemble(names: &[String], data: &[u8]) -> bool {

@@ -28,7 +28,7 @@ const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
 /// A longer token is refused unread. Source: `MAX_RESPONSE_LENGTH`.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// How far a connection is with proving who its user is.
+/// The state of a connection's exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Exchange {
     /// Nothing has been said: any token earns a challenge.
@@ -89,7 +89,7 @@ impl Exchange {
     }
 }
 
-/// A nonce of 40 characters: the `counter`th one that follows from a seed nobody else knows.
+/// A nonce of 40 characters: the `counter`th one that follows from a secret seed.
 ///
 /// No two counters share a nonce, so a seed is good for all challenges of a server.
 pub(crate) fn nonce(seed: &[u8], counter: u64) -> String {
@@ -187,8 +187,9 @@ pub(crate) fn finish<'a>(
     if is_malformed_principal(&username) {
         return Err(Unanswered("username is a malformed Kerberos name"));
     }
-    // Here ZooKeeper lets a user whose name has a realm (`bob@R`) become whoever the response
-    // asks for in authzid. That is a hole, not a rule; everybody is who knows the password.
+    // Here ZooKeeper lets a user whose name has a realm (`bob@R`) act as any user that the
+    // response names in authzid. That is a hole, not a rule: here the identity is always the user
+    // whose password was proven.
     let proof = format!("rspauth={}", value("")).into_bytes();
     Ok((proof, username.into_owned()))
 }

@@ -16,9 +16,9 @@ use crate::{
 };
 
 impl Engine {
-    /// Makes one change in nobody's name: a create, a delete, setData or setACL, whatever access
-    /// lists say. It has a zxid of its own and watchers are told, as of any client's; there is no
-    /// session that it would belong to, so it makes no ephemerals.
+    /// Makes one change without a session: a create, a delete, setData or setACL, whatever access
+    /// lists say. Like a client's change it has a zxid of its own, and watchers get events. Without
+    /// a session to own them, it creates no ephemerals.
     ///
     /// # Errors
     /// Those of the same request of a client, of which a zxid is used up too; and UNIMPLEMENTED

@@ -252,7 +252,7 @@ pub(crate) fn who_am_i(
         scheme: identity.scheme.name().into(),
         user: match identity.scheme {
             Scheme::Digest => before_colon(&identity.id),
-            // To ZooKeeper this is the scheme of nobody, whatever its id.
+            // ZooKeeper shows no user for this scheme, whatever its id.
             Scheme::Super => "".into(),
             _ => identity.id.clone(),
         },

@@ -13,8 +13,8 @@ use crate::{
 /// Looks at every collectable if it is time to, and deletes those that are due, each with a zxid
 /// of its own.
 ///
-/// Who is due is decided before the first deletion, so a parent that becomes due by it waits for
-/// the next time; and so does what exceeds the limit for one time.
+/// Which znodes are due is decided before the first deletion, so a parent that becomes due by it
+/// waits for the next time; and so does what exceeds the limit for one time.
 pub(crate) fn run_if_due(state: &mut State, now: Now, effects: &mut impl Effects) {
     if state.cleanup_ms.is_none_or(|due| now.elapsed_ms < due) {
         return;

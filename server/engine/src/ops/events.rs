@@ -18,7 +18,7 @@ use crate::{
 /// An event on its way to the watchers.
 struct Firing<'a> {
     event: Event<'a>,
-    /// Who may read this may hear of it.
+    /// Only connections that this list allows to read get the event.
     acl: AclId,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn deleted(
         acl,
     };
     fire_data(state, &firing, effects);
-    // The same firing: whom the first table reached is not told again by the second, but its
+    // The same firing: a connection that the first table reached gets no second event, but its
     // one-shot watch is used up all the same.
     fire_ring(state, Table::Child, &firing, effects);
     parent_changed(state, path, parent_acl, zxid, effects);

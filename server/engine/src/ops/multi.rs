@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A change that waits until the whole multi has succeeded before it is told.
+/// An event that is sent only once the whole multi has succeeded.
 struct PendingEvent {
     change: ChangeKind,
     path: Vec<u8>,
@@ -86,7 +86,7 @@ pub(crate) fn multi(
             ChangeKind::DataChanged => events::data_changed(state, path, acl, zxid, effects),
         }
     }
-    // Only now: the undo list keeps the access lists of deleted znodes until they are told.
+    // Only now: the undo list keeps the access lists of deleted znodes until the events are sent.
     state.commit();
     reply.send(zxid, ReplyRef::Multi(&results));
 }
@@ -329,7 +329,7 @@ fn put_result(
     }
 }
 
-/// Whether one request may have so many operations.
+/// Checks the number of operations in one request against its limit.
 ///
 /// # Errors
 /// MARSHALLINGERROR, as for one that cannot be decoded.

@@ -10,7 +10,7 @@ use crate::{
     state::State,
 };
 
-/// The answer one request is owed.
+/// The reply that one request is owed.
 pub(crate) struct PendingReply<'a, E> {
     pub(crate) conn: ConnId,
     pub(crate) xid: Xid,
@@ -18,12 +18,12 @@ pub(crate) struct PendingReply<'a, E> {
 }
 
 impl<'a, E: Effects> PendingReply<'a, E> {
-    /// The answer to this request of this connection.
+    /// The reply to this request of this connection.
     pub(crate) const fn to(conn: ConnId, xid: Xid, effects: &'a mut E) -> Self {
         Self { conn, xid, effects }
     }
 
-    /// Answers with success.
+    /// Replies with success.
     pub(crate) fn send(&mut self, zxid: Zxid, body: ReplyRef<'_>) {
         let header = ReplyHeader {
             xid: self.xid,
@@ -33,12 +33,12 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         self.effects.reply(self.conn, header, body);
     }
 
-    /// Answers with an error.
+    /// Replies with an error.
     pub(crate) fn refuse(&mut self, zxid: Zxid, error: ErrorCode) {
         self.refuse_with(zxid, error, ReplyRef::Empty);
     }
 
-    /// Answers with an error and, against the custom, a body.
+    /// Replies with an error and, unlike most, a body.
     pub(crate) fn refuse_with(&mut self, zxid: Zxid, error: ErrorCode, body: ReplyRef<'_>) {
         let header = ReplyHeader {
             xid: self.xid,
@@ -48,7 +48,7 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         self.effects.reply(self.conn, header, body);
     }
 
-    /// Answers with nothing but the outcome.
+    /// Replies with the outcome alone.
     pub(crate) fn done(&mut self, zxid: Zxid, outcome: Result<(), ErrorCode>) {
         match outcome {
             Ok(()) => self.send(zxid, ReplyRef::Empty),
@@ -56,8 +56,8 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         }
     }
 
-    /// Answers with an error and parts the connection from its session, which lives on: whatever
-    /// the client has sent after is not served.
+    /// Replies with an error and parts the connection from its session, which lives on: later
+    /// requests of the connection are not served.
     pub(crate) fn refuse_and_close(
         mut self,
         state: &mut State,

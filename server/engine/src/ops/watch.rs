@@ -25,7 +25,7 @@ pub(crate) struct WatchLists<'a> {
     pub(crate) persistent_recursive: &'a [Ustring],
 }
 
-/// Registers again what a client watched before it reconnected, and tells it what it missed.
+/// Registers again what a client watched before it reconnected, and sends the events it missed.
 pub(crate) fn set_watches(
     state: &mut State,
     caller: Caller,
@@ -73,7 +73,7 @@ fn register_lists(
             Some(id) => (state.tree[id].pzxid() > since).then_some(EventKind::ChildrenChanged),
         },
     )?;
-    // Changes that persistent watches missed are not told.
+    // Persistent watches get no events for changes they missed.
     register(
         state,
         caller,

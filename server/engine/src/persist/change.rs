@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Who made a change, and when.
+/// The session that made a change, its zxid and time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChangeHead {
     /// The session that asked for it, or that it is about.
@@ -42,7 +42,7 @@ pub enum Change<'a> {
     },
     /// A session ended, and its ephemerals with it.
     CloseSession {
-        /// Their paths, as far as they are told: versions before 3.6 tell none.
+        /// Their paths; logs of versions before 3.6 have none.
         paths: &'a [&'a [u8]],
     },
     /// A znode was created.
@@ -51,7 +51,7 @@ pub enum Change<'a> {
         path: &'a [u8],
         /// Its data, which may be null.
         data: Option<&'a [u8]>,
-        /// Its access list; null is that of everybody.
+        /// Its access list; null is `world:anyone` with all permissions.
         acl: &'a AclList,
         /// How long it lives.
         life: Life,
@@ -77,7 +77,7 @@ pub enum Change<'a> {
     SetAcl {
         /// The path.
         path: &'a [u8],
-        /// The list; null is that of everybody.
+        /// The list; null is `world:anyone` with all permissions.
         acl: &'a AclList,
         /// The aversion it has now.
         aversion: i32,
@@ -139,7 +139,7 @@ pub(crate) fn created(
     effects.changed(ChangeHead::by(state, caller, zxid), &change);
 }
 
-/// A znode is about to be deleted on somebody's wish.
+/// A znode is about to be deleted by a request.
 #[inline]
 pub(crate) fn deleting(
     state: &State,
@@ -157,7 +157,7 @@ pub(crate) fn deleting(
     }
 }
 
-/// A znode is about to be deleted in nobody's name.
+/// A znode is about to be deleted by cleanup, without a session.
 pub(crate) fn collecting(
     state: &State,
     zxid: Zxid,

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The id that stands for "everybody may do everything" and is in no table.
+/// The id of `world:anyone` with all permissions, which is in no table.
 pub(crate) const WORLD_ALL: i64 = -1;
 
 /// The whole state, looked at between two inputs: what is saved of an engine.
@@ -160,7 +160,7 @@ impl<'a> Iterator for Znodes<'a> {
 }
 
 impl Znodes<'_> {
-    /// The first child; else the next sibling; else that of the nearest ancestor who has one.
+    /// The first child; else the next sibling; else that of the nearest ancestor that has one.
     fn after(&self, mut id: ZnodeId, znode: &Znode) -> ZnodeId {
         let first = znode.family.as_deref().map(|family| family.first);
         if let Some(first) = first.filter(|first| *first != ZnodeId::NONE) {

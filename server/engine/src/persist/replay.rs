@@ -78,7 +78,7 @@ impl Restoration {
         }
     }
 
-    /// Those told go, and those that are there though they were not told.
+    /// Deletes the ephemerals that the change names, and any others the session owns.
     fn close_session(&mut self, head: ChangeHead, paths: &[&[u8]]) -> Result<(), ImageError> {
         if let Some(known) = self.state.sessions.find(head.session) {
             self.state.sessions.close(known);

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How far above the first id the ids of earlier sessions are looked at when the next one is
-/// chosen. Nobody counts so far.
+/// chosen. No server opens that many.
 const SESSION_IDS_AHEAD: i64 = 1 << 48;
 
 /// Puts a state together from what was saved: sessions and access lists first, then the znodes,
@@ -198,7 +198,7 @@ impl Restoration {
     }
 
     /// # Errors
-    /// When the tree must not grow by so many bytes.
+    /// When the tree must not grow by that many bytes.
     pub(crate) fn make_room(&self, bytes: usize) -> Result<(), ImageError> {
         let max = self.state.settings.tree_bytes_max;
         if self.state.counted_bytes() + bytes > max {
@@ -348,7 +348,7 @@ fn adopt(state: &mut State, id: ZnodeId) -> bool {
     owner.ttl_ms().is_none() || state.settings.extended_types
 }
 
-/// Why what was saved is no state.
+/// Why an image is not a valid state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ImageError {

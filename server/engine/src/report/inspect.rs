@@ -407,7 +407,7 @@ impl Engine {
         list
     }
 
-    /// Whether somebody would hear of a change at this path: by a watch on it, or by a recursive
+    /// Whether a change at this path would fire a watch: one on it, or a recursive
     /// one on an ancestor.
     #[must_use]
     pub fn is_watched(&self, path: &str) -> bool {

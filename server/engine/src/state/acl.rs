@@ -39,7 +39,7 @@ pub(crate) struct Schemes {
     pub(crate) sasl: bool,
     pub(crate) x509: bool,
     pub(crate) key: bool,
-    /// Off: everybody may do everything, lists are only stored.
+    /// Off: every client may do everything; lists are only stored.
     pub(crate) enforced: bool,
 }
 
@@ -359,7 +359,7 @@ pub(crate) fn allows(
     acl: AclId,
     wanted: Perms,
 ) -> bool {
-    // Nearly every znode is open to everybody, and that is all that stands in the hot path.
+    // Nearly every znode is open to every client; only that check is in the hot path.
     acl == AclId::WORLD_ALL || looked_up(acls, identities.get(who), acl, wanted)
 }
 

@@ -17,7 +17,7 @@ impl ZnodeId {
 pub(crate) struct WatchId(pub(crate) u32);
 
 impl WatchId {
-    /// No watch: the end of a list, a path that nobody watches.
+    /// No watch: the end of a list, a path without watches.
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
@@ -35,9 +35,9 @@ impl SessionKey {
 pub(crate) struct AclId(pub(crate) u32);
 
 impl AclId {
-    /// Everybody may do everything.
+    /// `world:anyone` with all permissions.
     pub(crate) const WORLD_ALL: Self = Self(0);
-    /// Everybody may read.
+    /// `world:anyone` with READ.
     pub(crate) const WORLD_READ: Self = Self(1);
 }
 

@@ -89,7 +89,7 @@ pub(crate) struct State {
     pub(crate) scratch: Vec<u8>,
 }
 
-/// Who asks, and when.
+/// The connection and session that a request comes from, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) conn: ConnId,
@@ -211,7 +211,7 @@ impl State {
         id
     }
 
-    // Who may do what.
+    // Identities and permissions.
 
     /// Adds identities that the connection has proven, within the limits.
     ///
@@ -297,7 +297,7 @@ impl State {
         })
     }
 
-    // What goes by itself: with its session, or by clean-up.
+    // Znodes that the server deletes: ephemerals, containers, znodes with a TTL.
 
     #[inline]
     pub(crate) fn remember_owner(&mut self, id: ZnodeId) {
@@ -342,8 +342,8 @@ impl State {
         }
     }
 
-    /// Whether a reply with a body of so many bytes may be made. Asked before a read leaves a watch
-    /// or copies anything.
+    /// Checks the size of a reply's body against its limit, before a read registers a watch or copies
+    /// anything.
     ///
     /// # Errors
     /// MARSHALLINGERROR, with which ZooKeeper answers whatever it fails to make a reply of.
@@ -372,7 +372,7 @@ impl State {
         }
         // The empty path reads the root, but a watch on it is keyed by it and never fires.
         let found = found.filter(|_| !path.is_empty());
-        // A path nobody has created is kept for the watch alone, however long it is.
+        // A path without a znode is kept for the watch alone, however long it is.
         if found.is_none() && !self.has_room(path.len()) {
             return Err(ErrorCode::QuotaExceeded);
         }
@@ -425,7 +425,7 @@ impl State {
 
     // Changes.
 
-    /// Whether the tree may grow by so many bytes; if not, notes down the limit.
+    /// Whether the tree may grow by this many bytes; if not, records the limit.
     pub(crate) const fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.fits(bytes);
         if !has_room {
@@ -491,7 +491,7 @@ impl State {
 
     /// Deletes a childless znode.
     ///
-    /// Its share of its access list passes to the caller, who has to tell watchers first:
+    /// Its share of its access list passes to the caller, who has to send events first:
     /// [`State::forget_acl`] ends it. If changes are noted down, the undo list keeps it instead.
     pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
@@ -600,7 +600,7 @@ impl State {
 }
 
 impl State {
-    /// Znodes, quotas and sessions; nobody is connected, so nobody watches.
+    /// A copy of znodes, quotas and sessions, without connections and watches.
     pub(crate) fn fork(&self, next_session_id: SessionId) -> Self {
         let mut tree = self.tree.clone();
         for (_, watch, _) in self.watches.iter(&self.tree) {

@@ -173,7 +173,7 @@ impl Sessions {
         self.table.remove(key.0 as usize)
     }
 
-    /// Nobody is connected any more.
+    /// Parts every session from its connection.
     pub(crate) fn part_all(&mut self) {
         for (_, session) in &mut self.table {
             session.conn = None;

@@ -397,7 +397,7 @@ impl State {
                     data,
                     child,
                 } => {
-                    // Who is not connected registers its watches when it comes back.
+                    // A client without a connection registers its watches when it reconnects.
                     let session = self.sessions.find(session);
                     if let Some(conn) = session.and_then(|key| self.sessions[key].conn) {
                         self.watches.set(&mut self.tree, conn, &path, data, child);
