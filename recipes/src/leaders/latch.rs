@@ -12,9 +12,9 @@ use crate::{
     client::ZooKeeper,
     error::LockError,
     leaders::{
-        leadership::{Contender, ErrorPolicy, Leadership, LeadershipChanges, State},
-        participant::{Participant, participants},
-        task::Task,
+        Participant, Task,
+        leadership::{Contender, ErrorPolicy, Leadership, LeadershipChanges, LeadershipState},
+        participants,
     },
     options::LockOptions,
     queue::{contending::Queue, order::Claim},
@@ -209,8 +209,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         loop {
             let now = state.borrow_and_update().clone();
             match (now, contender.leadership()) {
-                (State::Failed(error), _) => return Err(error.into()),
-                (State::Closed(_), _) => return Err(self.closed()),
+                (LeadershipState::Failed(error), _) => return Err(error.into()),
+                (LeadershipState::Closed(_), _) => return Err(self.closed()),
                 (_, Leadership::Leader { token }) => return Ok(token),
                 (_, Leadership::Follower) => {}
             }
@@ -286,9 +286,14 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     pub async fn close(&self) -> Result<(), Error> {
         self.closing.send_replace(true);
         let mut state = self.contender.state.subscribe();
-        let end = state.wait_for(|state| matches!(state, State::Closed(_) | State::Failed(_)));
+        let end = state.wait_for(|state| {
+            matches!(
+                state,
+                LeadershipState::Closed(_) | LeadershipState::Failed(_)
+            )
+        });
         match end.await.as_deref() {
-            Ok(State::Closed(result)) => result.clone(),
+            Ok(LeadershipState::Closed(result)) => result.clone(),
             // Nothing was left behind then, or its runtime is shutting down.
             _ => Ok(()),
         }

@@ -103,7 +103,7 @@ pub enum Leadership {
 /// ```
 #[derive(Debug)]
 pub struct LeadershipChanges {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<LeadershipState>,
     /// The term that was told of, and not yet of its end.
     told: Option<u64>,
 }
@@ -131,17 +131,17 @@ impl LeadershipChanges {
         loop {
             let state = self.state.borrow_and_update().clone();
             match (self.told, state) {
-                (None, State::Leader { term, token, .. }) => {
+                (None, LeadershipState::Leader { term, token, .. }) => {
                     self.told = Some(term);
                     return Some(Leadership::Leader { token });
                 }
-                (Some(told), State::Leader { term, .. }) if told == term => {}
+                (Some(told), LeadershipState::Leader { term, .. }) if told == term => {}
                 (Some(_), _) => {
                     self.told = None;
                     return Some(Leadership::Follower);
                 }
-                (None, State::Follower) => {}
-                (None, State::Closed(_) | State::Failed(_)) => return None,
+                (None, LeadershipState::Follower) => {}
+                (None, LeadershipState::Closed(_) | LeadershipState::Failed(_)) => return None,
             }
             if self.state.changed().await.is_err() {
                 return self.told.take().map(|_| Leadership::Follower);
@@ -151,7 +151,7 @@ impl LeadershipChanges {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum State {
+pub(crate) enum LeadershipState {
     Follower,
     Leader {
         /// Counts from 1; each begins and ends once.
@@ -168,7 +168,7 @@ pub(crate) enum State {
 pub(crate) struct Contender<C: ZooKeeper> {
     pub(crate) queue: Queue<C>,
     pub(crate) error_policy: ErrorPolicy,
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: watch::Sender<LeadershipState>,
     terms: Mutex<u64>,
     pub(crate) own_path: Mutex<Option<String>>,
 }
@@ -192,7 +192,7 @@ impl<C: ZooKeeper> Contender<C> {
         Self {
             queue,
             error_policy,
-            state: watch::Sender::new(State::Follower),
+            state: watch::Sender::new(LeadershipState::Follower),
             terms: Mutex::new(0),
             own_path: Mutex::new(None),
         }
@@ -207,7 +207,7 @@ impl<C: ZooKeeper> Contender<C> {
 
     pub(crate) fn leadership(&self) -> Leadership {
         match *self.state.borrow() {
-            State::Leader { token, epoch, .. } if self.sure_until(epoch).is_some() => {
+            LeadershipState::Leader { token, epoch, .. } if self.sure_until(epoch).is_some() => {
                 Leadership::Leader { token }
             }
             _ => Leadership::Follower,
@@ -247,8 +247,8 @@ impl<C: ZooKeeper> Contender<C> {
             error = self.contend() => Some(error),
         };
         let end = match end {
-            Some(error) => State::Failed(error),
-            None => State::Closed(self.leave().await),
+            Some(error) => LeadershipState::Failed(error),
+            None => LeadershipState::Closed(self.leave().await),
         };
         *self.own_path.lock() = None;
         self.state.send_replace(end);
@@ -432,13 +432,13 @@ impl<C: ZooKeeper> Contender<C> {
 }
 
 /// A time of leading. Ends when dropped.
-struct Term<'a>(&'a watch::Sender<State>);
+struct Term<'a>(&'a watch::Sender<LeadershipState>);
 
 impl<'a> Term<'a> {
     fn begin<C: ZooKeeper>(contender: &'a Contender<C>, place: &QueueNode<C>) -> Self {
         let mut terms = contender.terms.lock();
         *terms += 1;
-        contender.state.send_replace(State::Leader {
+        contender.state.send_replace(LeadershipState::Leader {
             term: *terms,
             token: FencingToken::new(place.czxid),
             epoch: place.epoch,
@@ -449,6 +449,6 @@ impl<'a> Term<'a> {
 
 impl Drop for Term<'_> {
     fn drop(&mut self) {
-        self.0.send_replace(State::Follower);
+        self.0.send_replace(LeadershipState::Follower);
     }
 }

@@ -1,10 +1,110 @@
-//! Leaders: one process of several does something.
+//! Leaders: of several processes, one does something.
 //!
-//! The latch and the selector stand in the [queue](crate::queue) of a lock with a task of their own;
-//! `leadership` is the latch's, `participant` reads who else stands there.
+//! The latch and the selector stand in the [queue](crate::queue) of a lock with a task of their own.
+//! `leadership` is the task of the latch. Here is what both share: who contends, and tasks that end
+//! with their owner.
 
 pub(crate) mod latch;
 pub(crate) mod leadership;
-pub(crate) mod participant;
 pub(crate) mod selector;
-pub(crate) mod task;
+
+use std::future::Future;
+
+use minikeeper_client::{Error, ErrorCode};
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use crate::{
+    client::ZooKeeper,
+    queue::{
+        contending::{Queue, in_session, no_session},
+        naming,
+        order::{self, Claim},
+    },
+};
+
+/// A contender, as the others see it.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::LeaderLatch;
+///
+/// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
+/// latch.wait().await?;
+/// for participant in latch.participants().await? {
+///     println!("{} leads: {}", participant.id, participant.is_leader);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Participant {
+    /// What it calls itself.
+    pub id: String,
+    /// Its znode.
+    pub path: String,
+    /// Whether it is the first. It may not know that yet, or any more.
+    pub is_leader: bool,
+}
+
+/// The contenders in a directory whose data are ids, the first one first. Those that go meanwhile
+/// are left out.
+pub(crate) async fn participants<C: ZooKeeper>(
+    queue: &Queue<C>,
+    claim: Claim,
+) -> Result<Vec<Participant>, Error> {
+    let client = &queue.client;
+    let list = in_session(client, client.children(&queue.path)).await;
+    let names = match list.unwrap_or_else(|| Err(no_session("getChildren2", &queue.path))) {
+        Ok(list) => order::sorted(claim, list.value),
+        Err(error) if error.is(ErrorCode::NoNode) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let paths: Vec<_> = names
+        .iter()
+        .map(|name| naming::join(&queue.path, name))
+        .collect();
+    // All in one flush.
+    let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
+    let mut participants = Vec::new();
+    for (path, read) in paths.into_iter().zip(reads) {
+        let read = in_session(client, read).await;
+        match read.unwrap_or_else(|| Err(no_session("getData", &path))) {
+            Ok(data) => participants.push(Participant {
+                id: String::from_utf8_lossy(data.as_bytes()).into_owned(),
+                path,
+                is_leader: participants.is_empty(),
+            }),
+            Err(error) if error.is(ErrorCode::NoNode) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(participants)
+}
+
+/// A task that is ended by dropping this. What it holds is dropped then, as its runtime gets to it.
+#[derive(Debug)]
+pub(crate) struct Task(JoinHandle<()>);
+
+impl Task {
+    /// Starts it on the runtime of the caller, which must have one.
+    pub(crate) fn spawn(
+        what: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Self, Error> {
+        Ok(Self(runtime(what)?.spawn(work)))
+    }
+}
+
+/// The runtime of the caller.
+pub(crate) fn runtime(what: &'static str) -> Result<Handle, Error> {
+    Handle::try_current().map_err(|_| Error::NoRuntime { what })
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

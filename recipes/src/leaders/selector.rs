@@ -19,11 +19,7 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    leaders::{
-        leadership::ErrorPolicy,
-        participant::{Participant, participants},
-        task::Task,
-    },
+    leaders::{Participant, Task, leadership::ErrorPolicy, participants},
     locks::{guard::Guard, held::Held, mutex::InterProcessMutex},
     options::LockOptions,
     queue::{contending::Queue, order::Claim, pace::Pace},
@@ -110,9 +106,9 @@ pub struct SelectorOptions {
 /// # Ok(()) }
 /// ```
 pub struct LeaderSelector<C: ZooKeeper> {
-    shared: Arc<Shared<C>>,
-    orders: watch::Sender<Orders>,
-    stage: watch::Receiver<Stage>,
+    shared: Arc<SelectorShared<C>>,
+    orders: watch::Sender<SelectorOrders>,
+    stage: watch::Receiver<SelectorStage>,
     _task: Task,
 }
 
@@ -125,7 +121,7 @@ impl<C: ZooKeeper> fmt::Debug for LeaderSelector<C> {
     }
 }
 
-struct Shared<C: ZooKeeper> {
+struct SelectorShared<C: ZooKeeper> {
     queue: Queue<C>,
     mutex: InterProcessMutex<C>,
     options: SelectorOptions,
@@ -137,14 +133,14 @@ struct Shared<C: ZooKeeper> {
 
 /// What a selector was asked for; counts are of all times.
 #[derive(Clone, Copy, Default, Debug)]
-struct Orders {
+struct SelectorOrders {
     is_closing: bool,
     requeues: u64,
     interruptions: u64,
 }
 
 #[derive(Clone, Debug)]
-enum Stage {
+enum SelectorStage {
     Queued,
     Leading,
     /// Its turn is over; or why it had none.
@@ -185,7 +181,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         ZnodePath::new(path)?;
         let mut lock = options.lock.clone().with_data(id);
         lock.attempts_max = u32::MAX;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SelectorShared {
             mutex: InterProcessMutex::with_options(client.clone(), path, lock.clone())?,
             queue: Queue {
                 client,
@@ -196,8 +192,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
             held: Mutex::new(None),
             last_error: Mutex::new(None),
         });
-        let orders = watch::Sender::new(Orders::default());
-        let (stage, stages) = watch::channel(Stage::Queued);
+        let orders = watch::Sender::new(SelectorOrders::default());
+        let (stage, stages) = watch::channel(SelectorStage::Queued);
         let run = Arc::clone(&shared).run(stage, orders.subscribe(), work);
         let task = Task::spawn("leader selector", run)?;
         Ok(Self {
@@ -236,7 +232,10 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Ok(()) }
     /// ```
     pub fn requeue(&self) -> bool {
-        let is_queued = matches!(*self.stage.borrow(), Stage::Queued | Stage::Closed(_));
+        let is_queued = matches!(
+            *self.stage.borrow(),
+            SelectorStage::Queued | SelectorStage::Closed(_)
+        );
         if !is_queued {
             self.orders.send_modify(|orders| orders.requeues += 1);
         }
@@ -262,7 +261,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// # Ok(()) }
     /// ```
     pub fn interrupt(&self) -> bool {
-        let is_leading = matches!(*self.stage.borrow(), Stage::Leading);
+        let is_leading = matches!(*self.stage.borrow(), SelectorStage::Leading);
         if is_leading {
             self.orders.send_modify(|orders| orders.interruptions += 1);
         }
@@ -278,9 +277,10 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// refusals for which [`Error::is_retryable`] is true are no errors: it stays in the queue.
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
-        let end = stage.wait_for(|stage| matches!(stage, Stage::Idle(_) | Stage::Closed(_)));
+        let end = stage
+            .wait_for(|stage| matches!(stage, SelectorStage::Idle(_) | SelectorStage::Closed(_)));
         match end.await.as_deref() {
-            Ok(Stage::Idle(result)) => result.clone(),
+            Ok(SelectorStage::Idle(result)) => result.clone(),
             // Its work has panicked otherwise, and its lock has gone with it.
             _ => Ok(()),
         }
@@ -324,28 +324,28 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
         match stage
-            .wait_for(|stage| matches!(stage, Stage::Closed(_)))
+            .wait_for(|stage| matches!(stage, SelectorStage::Closed(_)))
             .await
             .as_deref()
         {
-            Ok(Stage::Closed(result)) => result.clone(),
+            Ok(SelectorStage::Closed(result)) => result.clone(),
             _ => Ok(()),
         }
     }
 }
 
-impl<C: ZooKeeper> Shared<C> {
+impl<C: ZooKeeper> SelectorShared<C> {
     async fn run(
         self: Arc<Self>,
-        stage: watch::Sender<Stage>,
-        mut orders: watch::Receiver<Orders>,
+        stage: watch::Sender<SelectorStage>,
+        mut orders: watch::Receiver<SelectorOrders>,
         work: impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static,
     ) {
         let mut released = Ok(());
         let mut requeues = 0;
         let mut pace = Pace::of(&self.queue.client);
         loop {
-            stage.send_replace(Stage::Queued);
+            stage.send_replace(SelectorStage::Queued);
             let acquired = tokio::select! {
                 biased;
                 _ = orders.wait_for(|orders| orders.is_closing) => break,
@@ -355,7 +355,7 @@ impl<C: ZooKeeper> Shared<C> {
                 Ok(guard) => {
                     // Counted before anybody can know of the turn: whoever interrupts it comes later.
                     let before = orders.borrow().interruptions;
-                    stage.send_replace(Stage::Leading);
+                    stage.send_replace(SelectorStage::Leading);
                     let led = self.lead(&guard, orders.clone(), before, &work).await;
                     let is_closing = orders.borrow().is_closing;
                     match guard.status() {
@@ -379,7 +379,7 @@ impl<C: ZooKeeper> Shared<C> {
             if let Err(error) = &result {
                 *self.last_error.lock() = Some(error.clone());
                 if is_again {
-                    stage.send_replace(Stage::Queued);
+                    stage.send_replace(SelectorStage::Queued);
                     tokio::select! {
                         biased;
                         _ = orders.wait_for(|orders| orders.is_closing) => break,
@@ -390,7 +390,7 @@ impl<C: ZooKeeper> Shared<C> {
             if is_again {
                 continue;
             }
-            stage.send_replace(Stage::Idle(result));
+            stage.send_replace(SelectorStage::Idle(result));
             let next = orders
                 .wait_for(|orders| orders.is_closing || orders.requeues > requeues)
                 .await
@@ -400,7 +400,7 @@ impl<C: ZooKeeper> Shared<C> {
                 _ => break,
             }
         }
-        stage.send_replace(Stage::Closed(released));
+        stage.send_replace(SelectorStage::Closed(released));
     }
 
     /// Runs the work until it is done, or is not to run any more: it was interrupted more often than
@@ -408,7 +408,7 @@ impl<C: ZooKeeper> Shared<C> {
     async fn lead(
         &self,
         guard: &Guard<C>,
-        mut orders: watch::Receiver<Orders>,
+        mut orders: watch::Receiver<SelectorOrders>,
         before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
     ) -> Result<(), LockError> {

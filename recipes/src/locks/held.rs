@@ -28,10 +28,10 @@ pub(crate) struct Held<C: ZooKeeper> {
     pub(crate) path: String,
     pub(crate) epoch: Epoch,
     pub(crate) token: FencingToken,
-    state: Mutex<State<C>>,
+    state: Mutex<HoldState<C>>,
 }
 
-struct State<C: ZooKeeper> {
+struct HoldState<C: ZooKeeper> {
     guards: usize,
     place: Option<QueueNode<C>>,
     /// Among the tasks of this process, where the lock is passed on between them.
@@ -47,7 +47,7 @@ impl<C: ZooKeeper> Held<C> {
             path: place.path().to_owned(),
             epoch: place.epoch,
             token,
-            state: Mutex::new(State {
+            state: Mutex::new(HoldState {
                 guards: 1,
                 place: Some(place),
                 turn: None,
@@ -126,7 +126,7 @@ impl<C: ZooKeeper> Held<C> {
         status
     }
 
-    fn judge(&self, state: &mut State<C>) -> Status {
+    fn judge(&self, state: &mut HoldState<C>) -> Status {
         let standing = self.client.standing();
         let now = clock::now();
         match standing {

@@ -13,8 +13,7 @@ use crate::{
     locks::{
         guard::Guard,
         held::Held,
-        lease::Lease,
-        max_leases::{MaxChanges, MaxLeases},
+        semaphore::{Lease, MaxChanges, MaxLeases},
     },
     queue::{
         contending::{Queue, Wait},
@@ -57,7 +56,7 @@ impl<T> Drop for Together<T> {
 }
 
 /// What ends a wait for leases to go.
-enum News {
+enum LeasingEvent {
     /// Some have come or gone.
     Leases,
     /// There is another connection: they may have, unheard.
@@ -218,15 +217,15 @@ impl<C: ZooKeeper> Leasing<C> {
                 };
                 let next = self.next(&mut changed, reconnected, inner, changes, wait);
                 match next.await {
-                    News::Leases => {
+                    LeasingEvent::Leases => {
                         pace.reset();
                         break;
                     }
                     // What the watch had to say may have been lost with the connection.
-                    News::Reconnected => break,
-                    News::Max(changed) => self.changed(changed, wait, &mut pace).await?,
-                    News::Gone => return Ok(None),
-                    News::TimedOut => return Err(leases.timed_out(wait)),
+                    LeasingEvent::Reconnected => break,
+                    LeasingEvent::Max(changed) => self.changed(changed, wait, &mut pace).await?,
+                    LeasingEvent::Gone => return Ok(None),
+                    LeasingEvent::TimedOut => return Err(leases.timed_out(wait)),
                 }
             }
         }
@@ -240,7 +239,7 @@ impl<C: ZooKeeper> Leasing<C> {
         inner: &mut QueueNode<C>,
         changes: &mut MaxChanges<C>,
         wait: Wait,
-    ) -> News {
+    ) -> LeasingEvent {
         let time = async {
             match wait.until {
                 Some(until) => sleep_until(until).await,
@@ -251,13 +250,13 @@ impl<C: ZooKeeper> Leasing<C> {
         tokio::select! {
             biased;
             fired = changed => match fired {
-                Fired::Event { kind: EventKind::ChildrenChanged, .. } => News::Leases,
-                _ => News::Gone,
+                Fired::Event { kind: EventKind::ChildrenChanged, .. } => LeasingEvent::Leases,
+                _ => LeasingEvent::Gone,
             },
-            () = inner.seen_to_go() => News::Gone,
-            () = reconnected => News::Reconnected,
-            changed = changes.next() => News::Max(changed),
-            () = time => News::TimedOut,
+            () = inner.seen_to_go() => LeasingEvent::Gone,
+            () = reconnected => LeasingEvent::Reconnected,
+            changed = changes.next() => LeasingEvent::Max(changed),
+            () = time => LeasingEvent::TimedOut,
         }
     }
 

@@ -55,18 +55,18 @@ impl Default for LocalHandOver {
 /// A znode that is passed on.
 struct Kept<C: ZooKeeper> {
     place: QueueNode<C>,
-    hold: Hold,
+    hold: LocalHold,
 }
 
 /// The time for which a process holds a lock, by whichever of its tasks.
 #[derive(Clone, Copy, Debug)]
-struct Hold {
+struct LocalHold {
     since: Instant,
     /// How often it was passed on.
     passes: u32,
 }
 
-impl Hold {
+impl LocalHold {
     fn begin() -> Self {
         Self {
             since: clock::now(),
@@ -93,13 +93,13 @@ impl<C: ZooKeeper> Local<C> {
 
     /// Waits for the own turn.
     pub(crate) async fn turn(self: Arc<Self>) -> Turn<C> {
-        let waiting = Waiting::begin(&self);
+        let waiting = LocalWaiter::begin(&self);
         let turn = Arc::clone(&self.turns).lock_owned().await;
         drop(waiting);
         Turn {
             local: self,
             turn,
-            hold: Hold::begin(),
+            hold: LocalHold::begin(),
         }
     }
 
@@ -115,16 +115,16 @@ impl<C: ZooKeeper> Local<C> {
 }
 
 /// Somebody who waits for a turn.
-struct Waiting<'a, C: ZooKeeper>(&'a Local<C>);
+struct LocalWaiter<'a, C: ZooKeeper>(&'a Local<C>);
 
-impl<'a, C: ZooKeeper> Waiting<'a, C> {
+impl<'a, C: ZooKeeper> LocalWaiter<'a, C> {
     fn begin(local: &'a Local<C>) -> Self {
         local.waiting.fetch_add(1, Ordering::SeqCst);
         Self(local)
     }
 }
 
-impl<C: ZooKeeper> Drop for Waiting<'_, C> {
+impl<C: ZooKeeper> Drop for LocalWaiter<'_, C> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
         self.0.sweep();
@@ -135,7 +135,7 @@ impl<C: ZooKeeper> Drop for Waiting<'_, C> {
 pub(crate) struct Turn<C: ZooKeeper> {
     local: Arc<Local<C>>,
     turn: OwnedMutexGuard<Option<Kept<C>>>,
-    hold: Hold,
+    hold: LocalHold,
 }
 
 impl<C: ZooKeeper> Turn<C> {
@@ -154,7 +154,7 @@ impl<C: ZooKeeper> Turn<C> {
 
     /// The lock was granted just now.
     pub(crate) fn begin(&mut self) {
-        self.hold = Hold::begin();
+        self.hold = LocalHold::begin();
     }
 
     /// How often the lock was passed on.
@@ -179,7 +179,7 @@ impl<C: ZooKeeper> Turn<C> {
         let passes = hold.passes + 1;
         *turn = Some(Kept {
             place,
-            hold: Hold { passes, ..hold },
+            hold: LocalHold { passes, ..hold },
         });
         drop(turn);
         local.sweep();

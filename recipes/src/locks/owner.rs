@@ -74,14 +74,14 @@ pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, Lock
 type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
 
 /// What one owner holds of one lock object, and asks for.
-struct Hold<C: ZooKeeper> {
+struct OwnedHold<C: ZooKeeper> {
     /// As a reader, and as anything else. Known without waiting for an acquisition.
     held: [Weak<Held<C>>; 2],
     /// Kept by those who wait.
     flight: Weak<Flight<C>>,
 }
 
-impl<C: ZooKeeper> Default for Hold<C> {
+impl<C: ZooKeeper> Default for OwnedHold<C> {
     fn default() -> Self {
         Self {
             held: [Weak::new(), Weak::new()],
@@ -90,7 +90,7 @@ impl<C: ZooKeeper> Default for Hold<C> {
     }
 }
 
-impl<C: ZooKeeper> Hold<C> {
+impl<C: ZooKeeper> OwnedHold<C> {
     fn is_of_use(&self) -> bool {
         self.flight.strong_count() > 0 || self.held.iter().any(|held| held.strong_count() > 0)
     }
@@ -98,7 +98,7 @@ impl<C: ZooKeeper> Hold<C> {
 
 /// The holds of a lock object, by owner.
 pub(crate) struct Holds<C: ZooKeeper> {
-    by_owner: Mutex<HashMap<Owner, Hold<C>>>,
+    by_owner: Mutex<HashMap<Owner, OwnedHold<C>>>,
 }
 
 impl<C: ZooKeeper> Default for Holds<C> {

@@ -1,26 +1,31 @@
-//! The semaphore: as many holders at a time as there are leases, first come, first served.
+//! The semaphore: at most N holders, in order of arrival; its leases, and how many there are.
 //!
-//! An inner lock (`locks`) lets in one after the other. Whoever has it puts its leases into
-//! `leases`, and waits there until the directory has no more znodes than the semaphore has
-//! leases.
+//! An inner lock (`locks`) admits one contender at a time. That contender creates its leases in
+//! `leases`, and waits until the directory has no more znodes than the semaphore has leases.
 //!
-//! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
+//! Source: `docs/curator-recipes.md` sections 6 and 10.2; Curator's `InterProcessSemaphoreV2`.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, pending},
+    sync::Arc,
+    time::Duration,
+};
 
-use minikeeper_client::{Error, ZnodePath};
+use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
 
 use crate::{
     client::ZooKeeper,
-    error::LockError,
-    locks::acquire::Acquire,
-    locks::{lease::Lease, leasing::Leasing, max_leases::MaxLeases},
+    error::{LockError, Released, ValueError},
+    locks::{acquire::Acquire, guard::Guard, leasing::Leasing},
     options::LockOptions,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
         naming::{self, lock_name},
         order::Claim,
     },
+    status::{Loss, Status},
+    values::shared_count::{CountChanges, SharedCount},
 };
 
 /// A semaphore that processes share, Java processes with Curator's class of the same name included.
@@ -233,4 +238,201 @@ fn key(path: &str) -> &str {
 
 fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C>, LockError> {
     leases.map(|mut leases| leases.pop().expect("one was asked for and got"))
+}
+
+/// A lease of a semaphore. Dropping it gives it back without waiting.
+///
+/// Made by the `acquire` methods of [`InterProcessSemaphoreV2`].
+/// It belongs to nobody: it may move to other tasks, and be given back anywhere.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessSemaphoreV2, Status};
+///
+/// let licences = InterProcessSemaphoreV2::new(client, "/licences", 3)?;
+/// let lease = licences.acquire().await?;
+/// assert_eq!(lease.status(), Status::Held);
+/// lease.release().await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a lease that is dropped is given back"]
+pub struct Lease<C: ZooKeeper> {
+    pub(crate) guard: Guard<C>,
+}
+
+impl<C: ZooKeeper> Lease<C> {
+    /// The number of this lease, unlike that of any other. Several are valid at once, so it is no
+    /// fencing token: a resource must not refuse a smaller one.
+    #[must_use]
+    pub fn czxid(&self) -> Zxid {
+        Zxid(self.guard.token().czxid)
+    }
+
+    /// The path of the lease's znode.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.guard.path()
+    }
+
+    /// The name of the lease's znode.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        naming::name_of(self.path())
+    }
+
+    /// The data of the lease's znode, as a server has it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when a server refuses, as it does with
+    /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed: ask again.
+    pub async fn data(&self) -> Result<Bytes, Error> {
+        let client = &self.guard.held.client;
+        let data = in_session(client, client.data(self.path())).await;
+        let data = data.unwrap_or_else(|| Err(no_session("getData", self.path())))?;
+        Ok(data.data.unwrap_or_default())
+    }
+
+    /// Whether the lease is still held; see [`Guard::status`].
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.guard.status()
+    }
+
+    /// Resolves when the lease is lost.
+    pub async fn lost(&self) -> Loss {
+        self.guard.lost().await
+    }
+
+    /// Runs a future as long as the lease is held; drops it when the lease is lost.
+    ///
+    /// # Errors
+    /// Why the lease was lost: the work is dropped, and what it did last may have happened without
+    /// the lease.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
+        self.guard.run(work).await
+    }
+
+    /// Whatever else can be asked of what is held.
+    pub const fn guard(&self) -> &Guard<C> {
+        &self.guard
+    }
+
+    /// Gives the lease back and waits until that is certain; see [`Guard::release`].
+    ///
+    /// # Errors
+    /// Those of [`Guard::release`].
+    pub async fn release(self) -> Result<Released, Error> {
+        self.guard.release().await
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for Lease<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("path", &self.path())
+            .field("czxid", &self.czxid())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many leases a semaphore has. All who use it must agree on that, which nobody checks.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = minikeeper::Server::builder().start().await?;
+/// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+/// use minikeeper_recipes::{InterProcessSemaphoreV2, MaxLeases, SharedCount};
+///
+/// let max = SharedCount::start(client.clone(), "/limits/workers", 1).await?;
+/// let workers = InterProcessSemaphoreV2::new(client, "/workers", MaxLeases::Shared(max.clone()))?;
+/// let one = workers.acquire().await?;
+/// max.set(2).await?;
+/// let another = workers.acquire().await?;
+/// # Ok(()) }
+/// ```
+#[non_exhaustive]
+pub enum MaxLeases<C: ZooKeeper> {
+    /// So many, for ever.
+    Fixed(u32),
+    /// What this count says; below zero is none. It may change while leases are held and waited
+    /// for: nobody loses a lease by that.
+    Shared(SharedCount<C>),
+}
+
+impl<C: ZooKeeper> Clone for MaxLeases<C> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Fixed(max) => Self::Fixed(*max),
+            Self::Shared(count) => Self::Shared(count.clone()),
+        }
+    }
+}
+
+impl<C: ZooKeeper> fmt::Debug for MaxLeases<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(max) => max.fmt(f),
+            Self::Shared(count) => count.fmt(f),
+        }
+    }
+}
+
+impl<C: ZooKeeper> From<u32> for MaxLeases<C> {
+    fn from(max: u32) -> Self {
+        Self::Fixed(max)
+    }
+}
+
+impl<C: ZooKeeper> From<SharedCount<C>> for MaxLeases<C> {
+    fn from(count: SharedCount<C>) -> Self {
+        Self::Shared(count)
+    }
+}
+
+impl<C: ZooKeeper> MaxLeases<C> {
+    /// The maximum just now.
+    pub(crate) async fn get(&self) -> Result<u32, ValueError> {
+        match self {
+            Self::Fixed(max) => Ok(*max),
+            Self::Shared(count) => Ok(leases(count.get().await?.value)),
+        }
+    }
+
+    /// The maximum as far as it is known: the last one, while there is no connection.
+    pub(crate) fn current(&self) -> Result<u32, ValueError> {
+        match self {
+            Self::Fixed(max) => Ok(*max),
+            Self::Shared(count) => Ok(leases(count.current()?.value)),
+        }
+    }
+
+    pub(crate) fn changes(&self) -> MaxChanges<C> {
+        match self {
+            Self::Fixed(_) => MaxChanges(None),
+            Self::Shared(count) => MaxChanges(Some(count.changes())),
+        }
+    }
+}
+
+fn leases(count: i32) -> u32 {
+    u32::try_from(count).unwrap_or(0)
+}
+
+/// The changes of a maximum, for one who waits. It watches no longer than that (hazard H17).
+pub(crate) struct MaxChanges<C: ZooKeeper>(Option<CountChanges<C>>);
+
+impl<C: ZooKeeper> MaxChanges<C> {
+    /// Resolves when it has changed. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<(), ValueError> {
+        match &mut self.0 {
+            None => pending().await,
+            Some(changes) => changes.next().await.map(drop),
+        }
+    }
 }

@@ -1,10 +1,9 @@
 //! The queue of a lock: sequential znodes in its directory, one for each contender.
 //!
-//! `acquire` is the way through: `contending` gets in and out and lists, `waiting` watches the znodes
-//! ahead, `queue_node` is the own znode and its clean-up. [`naming`] and [`order`] are pure: the names,
-//! and who holds the lock by a list of them.
+//! `contending` enters, lists and leaves it; `waiting` watches the znodes ahead; `queue_node` is the
+//! contender's own znode and its clean-up; `parents` creates the directory; `pace` spaces retries.
+//! [`naming`] and [`order`] are pure functions: names of znodes, and who holds the lock.
 
-pub(crate) mod acquire;
 pub(crate) mod contending;
 pub mod naming;
 pub mod order;

@@ -64,7 +64,7 @@ struct Waiting<'a, C: ZooKeeper> {
 }
 
 /// What an event means.
-enum News {
+enum QueueEvent {
     /// A contender in the way has gone.
     Gone(String),
     /// A watch was used up by something else.
@@ -122,26 +122,26 @@ pub(crate) async fn wait<C: ZooKeeper>(
         let seen = waiting.watch_ahead().await?;
         let is_late = wait.is_late();
         let news = match seen {
-            Some(News::Gone(name)) => {
+            Some(QueueEvent::Gone(name)) => {
                 // Listed again, and gone again: there is no progress.
                 if vanished.as_ref() == Some(&name) {
                     queue.pause(wait, &mut waiting.pace).await?;
                 }
                 vanished = Some(name.clone());
-                News::Gone(name)
+                QueueEvent::Gone(name)
             }
             Some(news) => news,
             None => waiting.next().await,
         };
         let is_list_needed = match news {
-            News::OwnGone => return Ok(Outcome::Gone),
-            News::TimedOut if queue.options.leave_at_once => return Ok(Outcome::TimedOut),
-            News::TimedOut if is_late => return waiting.leave().await,
-            News::TimedOut => return waiting.look_again_and_leave().await,
-            News::Changed => queue.options.look_ahead == 0,
-            News::Again => false,
-            News::Reconnected => waiting.reconnected(),
-            News::Gone(name) => waiting.has_gone(&name),
+            QueueEvent::OwnGone => return Ok(Outcome::Gone),
+            QueueEvent::TimedOut if queue.options.leave_at_once => return Ok(Outcome::TimedOut),
+            QueueEvent::TimedOut if is_late => return waiting.leave().await,
+            QueueEvent::TimedOut => return waiting.look_again_and_leave().await,
+            QueueEvent::Changed => queue.options.look_ahead == 0,
+            QueueEvent::Again => false,
+            QueueEvent::Reconnected => waiting.reconnected(),
+            QueueEvent::Gone(name) => waiting.has_gone(&name),
         };
         if is_list_needed {
             listing = Some(waiting.ask());
@@ -219,7 +219,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             }
             match self.watch_ahead().await? {
                 None => break,
-                Some(News::OwnGone) => return Ok(Outcome::Gone),
+                Some(QueueEvent::OwnGone) => return Ok(Outcome::Gone),
                 // Who was ahead went in between: once more.
                 Some(_) => self.queue.pause(self.wait, &mut self.pace).await?,
             }
@@ -255,7 +255,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
 
     /// A7: sees to it that those who matter are watched, and the own znode. `Some` if one of them
     /// has gone already.
-    async fn watch_ahead(&mut self) -> Result<Option<News>, LockError> {
+    async fn watch_ahead(&mut self) -> Result<Option<QueueEvent>, LockError> {
         if std::mem::take(&mut self.is_unsure) {
             let watches = self.watched.drain(..).map(|(_, watch)| watch);
             self.replaced.extend(watches.chain(self.place.watch.take()));
@@ -281,14 +281,14 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         for (name, read) in missing.into_iter().zip(reads) {
             match queue.limited(self.wait, read).await? {
                 Ok((_, watch)) => self.watched.push((name, watch)),
-                Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::Gone(name)),
+                Err(error) if error.is(ErrorCode::NoNode) => news = Some(QueueEvent::Gone(name)),
                 Err(error) => news = Some(self.unanswered(error).await?),
             }
         }
         if let Some(own) = own {
             match queue.limited(self.wait, own).await? {
                 Ok((_, watch)) => self.place.watch = Some(watch),
-                Err(error) if error.is(ErrorCode::NoNode) => news = Some(News::OwnGone),
+                Err(error) if error.is(ErrorCode::NoNode) => news = Some(QueueEvent::OwnGone),
                 Err(error) => news = Some(self.unanswered(error).await?),
             }
         }
@@ -335,11 +335,11 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 
     /// A read was not answered, or refused for now: goes on once there is a connection.
-    async fn unanswered(&mut self, error: Error) -> Result<News, LockError> {
+    async fn unanswered(&mut self, error: Error) -> Result<QueueEvent, LockError> {
         if self.again(error).await? == self.place.epoch {
-            Ok(News::Again)
+            Ok(QueueEvent::Again)
         } else {
-            Ok(News::OwnGone)
+            Ok(QueueEvent::OwnGone)
         }
     }
 
@@ -362,7 +362,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 
     /// Waits for the first event that matters.
-    async fn next(&mut self) -> News {
+    async fn next(&mut self) -> QueueEvent {
         let Self {
             watched,
             place,
@@ -397,8 +397,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
                 pace.reset();
                 news
             }
-            () = reconnected => News::Reconnected,
-            () = late => News::TimedOut,
+            () = reconnected => QueueEvent::Reconnected,
+            () = late => QueueEvent::TimedOut,
         }
     }
 }
@@ -409,7 +409,7 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
     watched: &mut Vec<(String, W)>,
     is_over: impl FnOnce() -> bool,
     cx: &mut Context<'_>,
-) -> Poll<News> {
+) -> Poll<QueueEvent> {
     let ahead = watched.iter_mut().enumerate().find_map(|(at, (_, watch))| {
         match Pin::new(watch).poll(cx) {
             Poll::Ready(fired) => Some((at, fired)),
@@ -423,10 +423,10 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
     {
         *own = None;
         if fired.is_deleted() || is_over() {
-            return Poll::Ready(News::OwnGone);
+            return Poll::Ready(QueueEvent::OwnGone);
         }
         if ahead.is_none() {
-            return Poll::Ready(News::Changed);
+            return Poll::Ready(QueueEvent::Changed);
         }
     }
     let Some((at, fired)) = ahead else {
@@ -434,10 +434,10 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
     };
     let (name, _) = watched.remove(at);
     Poll::Ready(match fired {
-        Fired::EpochOver => News::OwnGone,
-        fired if fired.is_deleted() => News::Gone(name),
+        Fired::EpochOver => QueueEvent::OwnGone,
+        fired if fired.is_deleted() => QueueEvent::Gone(name),
         // Somebody asks for its revocation: it is still there.
-        _ => News::Changed,
+        _ => QueueEvent::Changed,
     })
 }
 
@@ -484,7 +484,7 @@ mod tests {
         let mut watched: Vec<(String, Watch<'_>)> = vec![("a".into(), Box::pin(ahead))];
         let mut cx = Context::from_waker(Waker::noop());
         let news = poll_news(&mut own, &mut watched, || false, &mut cx);
-        assert!(matches!(news, Poll::Ready(News::OwnGone)));
+        assert!(matches!(news, Poll::Ready(QueueEvent::OwnGone)));
     }
 
     #[test]
@@ -498,7 +498,7 @@ mod tests {
         let mut watched = vec![("a".to_owned(), ready(DELETED))];
         let mut cx = Context::from_waker(Waker::noop());
         let news = poll_news(&mut own, &mut watched, || false, &mut cx);
-        assert!(matches!(news, Poll::Ready(News::Gone(name)) if name == "a"));
+        assert!(matches!(news, Poll::Ready(QueueEvent::Gone(name)) if name == "a"));
         assert!(own.is_none() && watched.is_empty());
     }
 }

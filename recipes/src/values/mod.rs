@@ -1,7 +1,6 @@
 //! Values that processes share, and znodes that come back after a lost session.
 
 pub(crate) mod atomic;
-pub(crate) mod counter;
 pub(crate) mod persistent_node;
 pub(crate) mod shared_count;
 pub(crate) mod shared_value;

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    leaders::task::runtime,
+    leaders::runtime,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
@@ -51,18 +51,18 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct PersistentNode {
-    orders: watch::Sender<Orders>,
-    stage: watch::Receiver<Stage>,
+    orders: watch::Sender<NodeOrders>,
+    stage: watch::Receiver<NodeStage>,
 }
 
 #[derive(Clone, Default, Debug)]
-struct Orders {
+struct NodeOrders {
     is_closing: bool,
     data: Arc<[u8]>,
 }
 
 #[derive(Clone, Debug)]
-enum Stage {
+enum NodeStage {
     Missing,
     Present { path: String },
     Ended(Result<(), LockError>),
@@ -108,11 +108,11 @@ impl PersistentNode {
         mode: CreateMode,
     ) -> Result<Self, Error> {
         ZnodePath::new(path)?;
-        let orders = watch::Sender::new(Orders {
+        let orders = watch::Sender::new(NodeOrders {
             is_closing: false,
             data: data.into(),
         });
-        let (stage, stages) = watch::channel(Stage::Missing);
+        let (stage, stages) = watch::channel(NodeStage::Missing);
         let pace = Pace::of(&client);
         let keeper = Keeper {
             queue: Queue {
@@ -138,7 +138,7 @@ impl PersistentNode {
     #[must_use]
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
-            Stage::Present { path } => Some(path.clone()),
+            NodeStage::Present { path } => Some(path.clone()),
             _ => None,
         }
     }
@@ -150,10 +150,10 @@ impl PersistentNode {
     /// any more then, start another one.
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
-        let there = stage.wait_for(|stage| !matches!(stage, Stage::Missing));
+        let there = stage.wait_for(|stage| !matches!(stage, NodeStage::Missing));
         match there.await.as_deref() {
-            Ok(Stage::Present { path }) => Ok(Some(path.clone())),
-            Ok(Stage::Ended(Err(error))) => Err(error.clone()),
+            Ok(NodeStage::Present { path }) => Ok(Some(path.clone())),
+            Ok(NodeStage::Ended(Err(error))) => Err(error.clone()),
             _ => Ok(None),
         }
     }
@@ -174,9 +174,9 @@ impl PersistentNode {
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
-        let end = stage.wait_for(|stage| matches!(stage, Stage::Ended(_)));
+        let end = stage.wait_for(|stage| matches!(stage, NodeStage::Ended(_)));
         match end.await.as_deref() {
-            Ok(Stage::Ended(result)) => result.clone(),
+            Ok(NodeStage::Ended(result)) => result.clone(),
             _ => Ok(()),
         }
     }
@@ -186,7 +186,7 @@ impl PersistentNode {
 struct Keeper<C: ZooKeeper> {
     queue: Queue<C>,
     mode: CreateMode,
-    orders: watch::Receiver<Orders>,
+    orders: watch::Receiver<NodeOrders>,
     /// The znode's path, once it is fixed, and which one of that name is the own.
     own: Option<(String, Option<Zxid>)>,
     /// Whether a creation was not answered, and nobody has looked since.
@@ -195,9 +195,9 @@ struct Keeper<C: ZooKeeper> {
 }
 
 impl<C: ZooKeeper> Keeper<C> {
-    async fn run(mut self, stage: watch::Sender<Stage>) {
+    async fn run(mut self, stage: watch::Sender<NodeStage>) {
         let kept = self.keep(&stage).await;
-        stage.send_replace(Stage::Missing);
+        stage.send_replace(NodeStage::Missing);
         let end = match kept {
             Ok(()) => self.remove().await,
             Err(error) => {
@@ -209,7 +209,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 Err(error)
             }
         };
-        stage.send_replace(Stage::Ended(end));
+        stage.send_replace(NodeStage::Ended(end));
     }
 
     fn is_closing(&self) -> bool {
@@ -233,7 +233,7 @@ impl<C: ZooKeeper> Keeper<C> {
     }
 
     /// Keeps the znode there until it is to be closed.
-    async fn keep(&mut self, stage: &watch::Sender<Stage>) -> Result<(), LockError> {
+    async fn keep(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
         let prefix = naming::protection(self.queue.client.new_id());
         if !self.mode.is_sequential() {
             self.own = Some((self.queue.path.to_string(), None));
@@ -250,7 +250,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 Ok(true) => self.watch(stage).await,
                 other => other.map(drop),
             };
-            stage.send_replace(Stage::Missing);
+            stage.send_replace(NodeStage::Missing);
             let is_refused = match kept {
                 Ok(()) => false,
                 Err(error) if !error.is_passing() => return Err(error),
@@ -346,7 +346,7 @@ impl<C: ZooKeeper> Keeper<C> {
     }
 
     /// Watches the znode that is there until it goes, or is to go.
-    async fn watch(&mut self, stage: &watch::Sender<Stage>) -> Result<(), LockError> {
+    async fn watch(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
         let mut held: Option<Arc<[u8]>> = None;
         while let Some((path, created)) = self.own.clone() {
             let client = &self.queue.client;
@@ -374,7 +374,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 }
                 self.pace.reset();
                 held = Some(data);
-                stage.send_replace(Stage::Present { path: path.clone() });
+                stage.send_replace(NodeStage::Present { path: path.clone() });
             } else if created == Some(seen.stat.czxid) {
                 // The own one of a session that is over.
                 match client.multi(Multi::new().delete(&path, None)).await {

@@ -94,16 +94,16 @@ impl<T> VersionedValue<T> {
 /// # Ok(()) }
 /// ```
 pub struct SharedValue<C: ZooKeeper> {
-    shared: Arc<Shared<C>>,
+    shared: Arc<ValueShared<C>>,
 }
 
-struct Shared<C: ZooKeeper> {
+struct ValueShared<C: ZooKeeper> {
     client: C,
     path: String,
-    state: Mutex<State<C>>,
+    state: Mutex<ValueState<C>>,
 }
 
-struct State<C: ZooKeeper> {
+struct ValueState<C: ZooKeeper> {
     current: VersionedValue<Bytes>,
     /// As long as it has not fired, `current` is what a read would give.
     watch: Option<C::Watch>,
@@ -177,11 +177,11 @@ impl<C: ZooKeeper> SharedValue<C> {
                 _ => match read.await {
                     Ok((data, watch)) => {
                         let value = data.data.unwrap_or_default();
-                        let state = State {
+                        let state = ValueState {
                             current: VersionedValue::new(value, &data.stat),
                             watch: Some(watch),
                         };
-                        let shared = Shared {
+                        let shared = ValueShared {
                             client,
                             path: path.to_owned(),
                             state: Mutex::new(state),
@@ -262,7 +262,7 @@ impl<C: ZooKeeper> SharedValue<C> {
         previous: &VersionedValue<Bytes>,
         value: &[u8],
     ) -> Result<Option<VersionedValue<Bytes>>, ValueError> {
-        let Shared { client, path, .. } = &*self.shared;
+        let ValueShared { client, path, .. } = &*self.shared;
         if self.current() != *previous {
             return Ok(None);
         }
@@ -319,7 +319,7 @@ async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
     Ok(())
 }
 
-impl<C: ZooKeeper> Shared<C> {
+impl<C: ZooKeeper> ValueShared<C> {
     /// Takes in a value, if it is newer than what is known; gives it back.
     fn learn(&self, value: &[u8], stat: &Stat) -> VersionedValue<Bytes> {
         let new = VersionedValue::new(Bytes::copy_from_slice(value), stat);
@@ -343,7 +343,7 @@ impl<C: ZooKeeper> Shared<C> {
         None
     }
 
-    /// Reads, and leaves a watch for [`Shared::unchanged`].
+    /// Reads, and leaves a watch for [`ValueShared::unchanged`].
     async fn refresh(&self) -> Result<(), Error> {
         let watch = self.read().await?;
         // The one before must not go under the lock.
@@ -386,7 +386,7 @@ impl<C: ZooKeeper> Shared<C> {
 /// # Ok(()) }
 /// ```
 pub struct ValueChanges<C: ZooKeeper> {
-    shared: Arc<Shared<C>>,
+    shared: Arc<ValueShared<C>>,
     seen: Zxid,
     watch: Option<C::Watch>,
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{Standing, StateStream, ZooKeeper};
 
 impl ZooKeeper for Client {
-    type States = OwnStates;
+    type States = ClientStates;
     type Watch = OneShot;
 
     fn standing(&self) -> Standing {
@@ -22,8 +22,8 @@ impl ZooKeeper for Client {
         standing(state, safe_until)
     }
 
-    fn states(&self) -> OwnStates {
-        OwnStates {
+    fn states(&self) -> ClientStates {
+        ClientStates {
             states: Self::states(self),
             client: self.clone(),
         }
@@ -150,9 +150,9 @@ impl ZooKeeper for Client {
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = minikeeper::Server::builder().start().await?;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-/// use minikeeper_recipes::client::{OwnStates, StateStream as _, ZooKeeper};
+/// use minikeeper_recipes::client::{ClientStates, StateStream as _, ZooKeeper};
 ///
-/// let mut states: OwnStates = ZooKeeper::states(&client);
+/// let mut states: ClientStates = ZooKeeper::states(&client);
 /// client.close().await;
 /// while let Some(standing) = states.next().await {
 ///     println!("{standing:?}");
@@ -160,12 +160,12 @@ impl ZooKeeper for Client {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct OwnStates {
+pub struct ClientStates {
     states: States,
     client: Client,
 }
 
-impl StateStream for OwnStates {
+impl StateStream for ClientStates {
     async fn next(&mut self) -> Option<Standing> {
         let state = self.states.next().await?;
         // What is certain now says nothing of a session that is over meanwhile.
