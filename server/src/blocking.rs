@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A server on a thread of its own, with a small runtime; runs until dropped.
+/// A server on a thread of its own, with its own runtime. It runs until dropped.
 ///
 /// # Examples
 /// ```
@@ -44,7 +44,7 @@ pub struct Server {
 pub struct BlockingBuilder(Builder);
 
 impl Server {
-    /// Starts to describe a server.
+    /// Returns a builder for a server.
     #[must_use]
     pub fn builder() -> BlockingBuilder {
         BlockingBuilder::default()
@@ -71,13 +71,13 @@ impl Server {
         })
     }
 
-    /// Stops the server and waits until it has.
+    /// Stops the server and waits until it has stopped.
     ///
     /// Saves the state if there is a [data directory](Config::data_dir); else dropping the server
     /// is the same.
     ///
     /// # Errors
-    /// When the state could not be saved; the save before it is untouched.
+    /// When the state could not be saved; the previous save is untouched.
     pub fn shutdown(mut self) -> Result<(), SaveError> {
         if let Some(stop) = self.stop.take() {
             // Fails if the thread has ended already, which waiting for it tells.
@@ -124,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Waits until a fault has acted so often; says how often it has. As
+    /// Waits until a fault has acted `hits` times, and returns how often it has. As
     /// [`Universe::until_hit`](crate::Universe::until_hit), without a runtime.
     ///
     /// # Errors
@@ -145,14 +145,14 @@ impl Server {
         self.server.until_hit_blocking(id, hits, within)
     }
 
-    /// Ends sessions as if their time were up: ephemerals gone, watchers told, connections closed.
-    /// Returns how many; all that are meant are ended, in one go.
+    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns how
+    /// many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, every watcher's events are in its socket, as with
     /// [`crate::Universe::expire_told`].
     ///
     /// # Errors
-    /// When no session is meant, as a test that ends nobody tests nothing. Where that is fine, say
+    /// When no session is meant, since a test that ends no session tests nothing. Where that is fine, say
     /// `.unwrap_or(0)`.
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
@@ -162,7 +162,7 @@ impl Server {
     /// As [`crate::Universe::until_watched`].
     ///
     /// # Errors
-    /// [`WaitError`] if nobody does within that time.
+    /// [`WaitError`] if no client does within that time.
     pub fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
         let path = path.to_owned();
         self.on_its_thread(|universe| async move { universe.until_watched(&path, within).await })
@@ -211,7 +211,7 @@ impl Server {
     /// As [`crate::Universe::until_idle`].
     ///
     /// # Errors
-    /// [`WaitError`] if somebody goes on asking all that time.
+    /// [`WaitError`] if a client keeps sending requests.
     pub fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
         self.on_its_thread(|universe| async move { universe.until_idle(quiet, within).await })
     }
@@ -234,7 +234,7 @@ impl Server {
     /// As [`server::Server::save`].
     ///
     /// # Errors
-    /// When the state could not be written; the save before it is untouched.
+    /// When the state could not be written; the previous save is untouched.
     pub fn save(&self) -> Result<(), SaveError> {
         self.server.save_now()
     }
@@ -315,27 +315,27 @@ impl BlockingBuilder {
         Self(self.0.tick_time(tick))
     }
 
-    /// Saves the state to this directory when shut down, and loads it when started. See
+    /// Saves the state to this directory on shutdown and loads it at the start. See
     /// [`Config::data_dir`].
     #[must_use]
     pub fn data_dir(self, dir: impl Into<std::path::PathBuf>) -> Self {
         Self(self.0.data_dir(dir))
     }
 
-    /// Puts these znodes into the tree before anybody is served. See [`Config::seed`].
+    /// Puts these znodes into the tree before the server accepts clients. See [`Config::seed`].
     #[must_use]
     pub fn seed(self, tree: Tree) -> Self {
         Self(self.0.seed(tree))
     }
 
-    /// Lets programs on this machine use the verbs over HTTP. See [`Builder::control`].
+    /// Serves the control API over HTTP to programs on this machine. See [`Builder::control`].
     #[cfg(feature = "control")]
     #[must_use]
     pub fn control(self) -> Self {
         Self(self.0.control())
     }
 
-    /// Starts with the state in a ZooKeeper server's data directory, which is only read. See
+    /// Starts from a ZooKeeper data directory, which is only read. See
     /// [`DataSource`](crate::DataSource).
     #[must_use]
     pub fn data_from(self, source: impl Into<crate::DataSource>) -> Self {

@@ -1,7 +1,7 @@
 //! An in-memory server that speaks the ZooKeeper wire protocol.
 //!
-//! Stock ZooKeeper clients of any language connect to it as to an Apache ZooKeeper: one node, in
-//! memory, up in a millisecond. Tests embed it and own its time, sessions and connections:
+//! ZooKeeper clients of any language connect to it as to a standalone Apache ZooKeeper. Tests embed
+//! it and control its clock, sessions and connections:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -9,10 +9,10 @@
 //! let server = minikeeper::Server::builder().manual_clock().start().await?;
 //! let address = server.connect_string(); // give it to any ZooKeeper client
 //! # drop(address);
-//! server.advance(Duration::from_secs(60)); // an hour would do: connected sessions live on
-//! server.expire("/locks/lock-0000000007")?; // or end one by hand: whoever holds that lock
-//! server.disconnect("127.0.0.1")?; // cut connections, and keep the sessions
-//! server.until_children("/locks", 0, Duration::from_secs(10)).await?; // no test sleeps
+//! server.advance(Duration::from_secs(60)); // connected sessions live on
+//! server.expire("/locks/lock-0000000007")?; // end the session that owns this znode
+//! server.disconnect("127.0.0.1")?; // close connections, keep the sessions
+//! server.until_children("/locks", 0, Duration::from_secs(10)).await?; // wait without sleeping
 //! println!("{}", server.dump()); // znodes, sessions, watches: equal trees, equal text
 //! server.shutdown().await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -20,29 +20,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | what | where |
+//! | task | items |
 //! | --- | --- |
 //! | a server on the calling runtime | [`Server`], [`Builder`] |
-//! | a server for tests without a runtime | [`blocking::Server`] |
+//! | a server without a runtime | [`blocking::Server`] |
 //! | a connection without a socket | [`Universe::local`], [`LocalStream`] |
-//! | time that stands still, runs and jumps | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
-//! | sessions seen, ended and cut | [`Universe::sessions`], [`Universe::expire_told`], [`SessionSelector`] |
-//! | waiting without sleeping | [`Universe::until_watched`], [`WaitError`] |
-//! | a state that outlives the process | [`Config::data_dir`], [`Server::save`] |
-//! | back to how it was before a test | [`Universe::snapshot`], [`Universe::restore`] |
-//! | a tree of its own for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
-//! | a production data directory to start from | [`Builder::data_from`], [`Universe::import_data`] |
-//! | a restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
-//! | znodes to begin with or to compare with | [`tree!`], [`Tree`], [`assert_tree!`] |
-//! | what is to go wrong | [`Fault`], [`Universe::inject`] |
-//! | every setting and limit | [`Config`] |
-//! | the verbs of a test over HTTP, with the feature `control` | `Builder::control` |
+//! | freeze and advance the clock | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
+//! | list, expire and disconnect sessions | [`Universe::sessions`], [`Universe::expire_told`], [`SessionSelector`] |
+//! | wait without sleeping | [`Universe::until_watched`], [`WaitError`] |
+//! | keep the state after exit | [`Config::data_dir`], [`Server::save`] |
+//! | go back to an earlier state | [`Universe::snapshot`], [`Universe::restore`] |
+//! | one tree for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
+//! | start from a production data directory | [`Builder::data_from`], [`Universe::import_data`] |
+//! | restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
+//! | seed and compare znodes | [`tree!`], [`Tree`], [`assert_tree!`] |
+//! | inject faults | [`Fault`], [`Universe::inject`] |
+//! | settings and limits | [`Config`] |
+//! | control over HTTP, with the feature `control` | `Builder::control` |
 //!
 //! Complete, explained tests are in `docs/testing/` of the repository.
 //!
 //! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
-//! logs, and `control`: the verbs of a test over HTTP. That brings `seed-files`: trees in YAML and
-//! JSON. `tls` lets clients connect over TLS too, and builds C for it. Embedders take
+//! logs, and `control`: the same methods over HTTP. That brings `seed-files`: trees in YAML and
+//! JSON. `tls` serves clients over TLS, and builds C for it. Embedders take
 //! `default-features = false`. The library writes logs with `tracing` and nowhere else; it reads no
 //! environment and keeps no global state.
 

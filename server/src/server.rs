@@ -45,7 +45,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to describe a server.
+    /// Returns a builder for a server.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -132,31 +132,31 @@ impl Server {
         })
     }
 
-    /// What clients see that name no other universe. A server derefs to it, so all its verbs are
-    /// the server's too.
+    /// The server's own universe, for clients without a universe in their chroot. A server derefs to it,
+    /// so its methods are the server's too.
     #[must_use]
     pub const fn universe(&self) -> &Universe {
         &self.universe
     }
 
-    /// Where clients connect, the real port included: [`Config::listen`], or the port for TLS when
+    /// The address that clients connect to, with the real port: [`Config::listen`], or the TLS port if
     /// that alone is served (`Config::secure_only`).
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the server listens for clients over TLS, the real port included.
+    /// The address for clients over TLS, with the real port.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn secure_addr(&self) -> Option<SocketAddr> {
         self.shared.config.secure_listen
     }
 
-    /// Waits until the server has stopped serving by itself; says why.
+    /// Waits until the server has failed, and returns the reason.
     ///
     /// A panic inside the engine closes every connection and refuses new ones: half a change may
-    /// have been made. So does a change that cannot be [logged](Config::txn_log): nobody is told of
+    /// have been made. So does a change that cannot be [logged](Config::txn_log): no client hears of
     /// it.
     pub async fn closed(&self) -> Failure {
         self.shared.turns.broke().await
@@ -165,10 +165,10 @@ impl Server {
     /// Saves the state to the [data directory](Config::data_dir), if there is one and something
     /// has changed since the last save.
     ///
-    /// While the state is copied, nobody is served; while it is written, everybody is.
+    /// While the state is copied, no client is served; while it is written, every client is.
     ///
     /// # Errors
-    /// When the state could not be written; the save before it is untouched.
+    /// When the state could not be written; the previous save is untouched.
     pub async fn save(&self) -> Result<(), SaveError> {
         self.shared.save().await
     }
@@ -178,7 +178,7 @@ impl Server {
         self.shared.save_now()
     }
 
-    /// Waits until a save that [`Config::save_interval`] asked for has failed.
+    /// Waits until a save that [`Config::save_interval`] caused has failed.
     ///
     /// The server goes on and tries again; it is not told again until a save has succeeded.
     pub async fn save_failed(&self) -> SaveError {
@@ -201,8 +201,7 @@ impl Server {
         saved
     }
 
-    /// Stops the server as [`Server::stop`] does, but waits only so long for connections that do
-    /// not let go.
+    /// Stops the server as [`Server::stop`] does, and waits for connections no longer than `patience`.
     ///
     /// # Errors
     /// As [`Server::stop`].
@@ -318,7 +317,7 @@ impl Builder {
         self
     }
 
-    /// Saves the state to this directory when stopped, and loads it when started. See
+    /// Saves the state to this directory on shutdown and loads it at the start. See
     /// [`Config::data_dir`].
     #[must_use]
     pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
@@ -326,7 +325,7 @@ impl Builder {
         self
     }
 
-    /// Goes on with what can be read of the data directory where files are damaged or missing. See
+    /// Continues with what is readable of a damaged data directory. See
     /// [`Config::trust_damaged_data`].
     #[must_use]
     pub const fn trust_damaged_data(mut self) -> Self {
@@ -334,8 +333,7 @@ impl Builder {
         self
     }
 
-    /// Starts with the state in a ZooKeeper server's data directory, which is only read. See
-    /// [`DataSource`].
+    /// Starts from a ZooKeeper data directory, which is only read. See [`DataSource`].
     ///
     /// # Examples
     /// ```no_run
@@ -352,22 +350,22 @@ impl Builder {
         self
     }
 
-    /// Saves the state in these intervals too. See [`Config::save_interval`].
+    /// Also saves the state at this interval. See [`Config::save_interval`].
     #[must_use]
     pub const fn save_interval(mut self, interval: Duration) -> Self {
         self.config.save_interval = interval;
         self
     }
 
-    /// Starts with the state another server had, without a file: znodes, and sessions, each of
-    /// which has its whole timeout from the start on to come back. Default: an empty tree.
+    /// Starts with the state of another server, without a file. Each session has its whole timeout from
+    /// the start on to come back. Default: an empty tree.
     #[must_use]
     pub fn state(mut self, state: SavedState) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// Puts these znodes into the tree before anybody is served. See [`Config::seed`].
+    /// Puts these znodes into the tree before the server accepts clients. See [`Config::seed`].
     ///
     /// # Examples
     /// ```
@@ -385,7 +383,7 @@ impl Builder {
         self
     }
 
-    /// Lets programs on this machine use the verbs over HTTP, on the clients' port. See
+    /// Serves the control API over HTTP on the client port, to programs on this machine. See
     /// [`ControlConfig`](crate::ControlConfig).
     #[cfg(feature = "control")]
     #[must_use]
@@ -394,7 +392,7 @@ impl Builder {
         self
     }
 
-    /// The same for whoever shows this token, from any machine.
+    /// Serves the control API to requests with this token, from any machine.
     #[cfg(feature = "control")]
     #[must_use]
     pub fn control_token(mut self, token: impl Into<Secret>) -> Self {

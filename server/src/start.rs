@@ -48,10 +48,10 @@ pub enum StartError {
         source: DataDirError,
     },
     /// What is there at the start could not be saved, for a log to go on from.
-    #[error("cannot save the state to begin with")]
+    #[error("cannot save the initial state")]
     Save(#[source] SaveError),
     /// The state to start with does not fit the settings.
-    #[error("cannot go on from the state that was given: {0}")]
+    #[error("cannot start from the given state: {0}")]
     State(SnapshotFault),
     /// The state to start with cannot be taken from where the settings say.
     #[error("cannot import {dir:?}")]
@@ -73,7 +73,7 @@ pub enum StartError {
         dir: PathBuf,
     },
     /// A state to start with was given, and a directory to load one from.
-    #[error("a state to start with and data_dir {dir:?}; give one of them")]
+    #[error("a state to start from and data_dir {dir:?} are both set; set one of them")]
     TwoStates {
         /// The directory.
         dir: PathBuf,

@@ -211,7 +211,7 @@ fn data_is_exported_and_imported() {
         "{exported}"
     );
     let answer = post(address, "export_data", &json!({"dir": dir}));
-    assert!(said(&answer, 409).contains("is there already"));
+    assert!(said(&answer, 409).contains("already exists"));
     client.must(&wire::delete("/p"));
     assert_eq!(
         done(post(address, "import_data", &json!({"dir": dir}))),

@@ -54,7 +54,7 @@ fn sessions_are_listed_disconnected_and_ended() {
     let none = post(address, "expire", &json!({"session": id}));
     let none = said(&none, 404);
     assert!(none.starts_with(&format!(
-        "expire: no session is meant by session {id}; there is 1"
+        "expire: no session matches session {id}; there is 1"
     )));
     let allowed = json!({"session": id, "allow_none": true});
     assert_eq!(done(post(address, "expire", &allowed)), json!({"count": 0}));
@@ -182,7 +182,7 @@ fn what_makes_no_sense_is_said() {
         (
             post(address, "advance", &json!([])),
             400,
-            "the body is no JSON object",
+            "the body is not a JSON object",
         ),
         (
             post(address, "advance", &json!({})),
@@ -221,7 +221,7 @@ fn what_makes_no_sense_is_said() {
                 &json!({"tree": {"/bystander": {"container": true}}}),
             ),
             409,
-            "path \"/bystander\": it is there as ephemeral; delete it first to make it container",
+            "path \"/bystander\": exists as ephemeral; delete it first to create it as container",
         ),
         (
             post(address, "save", &json!({})),
@@ -232,7 +232,7 @@ fn what_makes_no_sense_is_said() {
         assert_eq!(said(&answer, status), sentence);
     }
     let broken = request(address, "POST /v1/advance", "Host: localhost\r\n", "{");
-    assert!(said(&broken, 400).starts_with("the body is no JSON: "));
+    assert!(said(&broken, 400).starts_with("the body is not JSON: "));
     let refused = get(address, "advance");
     assert!(refused.head.contains("\r\nallow: post"), "{}", refused.head);
     scene.end();

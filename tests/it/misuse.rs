@@ -84,7 +84,7 @@ fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
                     let sentence = said(&answer, 404);
                     let is_whole = sentence.starts_with(&format!("{}: no ", verb.name))
                         && sentence.contains("there is 1 session: 0x")
-                        && sentence.ends_with("allow none if that is fine");
+                        && sentence.ends_with("set allow_none if that is no error");
                     assert!(is_whole, "{sentence}");
                     let allowed = json!({field: value, "allow_none": true});
                     let answer = done(post(address, verb.name, &allowed));
@@ -104,7 +104,7 @@ fn verb_that_has_nothing_to_do_is_an_error_too() {
     let (mut client, session) = scene.open_session();
     let id = session.session_id;
     let heard = scene.server.unsilence(id).unwrap_err().to_string();
-    let start = format!("unsilence: no silenced session is meant by session {id}; there are 2");
+    let start = format!("unsilence: no silenced session matches session {id}; there are 2");
     assert!(heard.starts_with(&start), "{heard}");
     assert_eq!(scene.server.silence(id), Ok(1));
     assert_eq!(scene.server.unsilence(id), Ok(1));
@@ -112,7 +112,7 @@ fn verb_that_has_nothing_to_do_is_an_error_too() {
     client.expect_closed();
     scene.wait_alone();
     let gone = scene.server.disconnect(id).unwrap_err().to_string();
-    let start = format!("disconnect: no connected session is meant by session {id};");
+    let start = format!("disconnect: no connected session matches session {id};");
     assert!(gone.starts_with(&start), "{gone}");
     assert!(gone.contains("without a connection"), "{gone}");
     assert_eq!(scene.server.expire(id), Ok(1));

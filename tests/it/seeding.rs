@@ -136,7 +136,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
         ),
         (
             tree! { "/ok" => "", "/bystander" => Znode::any().container() },
-            "path \"/bystander\": it is there as ephemeral; delete it first to make it container",
+            "path \"/bystander\": exists as ephemeral; delete it first to create it as container",
         ),
         (
             tree! { "/a" => "", "/e/x/y" => "" },

@@ -170,7 +170,7 @@ async fn server_is_idle_when_nobody_asks_but_for_pings() {
     let error = waiting.await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "nobody asks for anything for 100ms: not within 350ms; \
+        "no request for 100ms: not within 350ms; \
          5 batches of requests came, or connections changed"
     );
     let universe = server.universe().clone();

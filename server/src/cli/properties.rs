@@ -17,7 +17,7 @@ pub(crate) struct Property {
 
 /// A file that is no properties file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a backslash and u need four hexadecimal digits behind them")]
+#[error("\\u must be followed by four hexadecimal digits")]
 pub(crate) struct PropertiesError {
     /// Where the line starts that breaks off.
     pub(crate) line: usize,

@@ -5,7 +5,7 @@ use crate::config::{
     settings::{self, Form, Value},
 };
 
-/// A setting that makes no sense.
+/// A setting that is out of range or does not fit another one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -17,7 +17,7 @@ pub enum ConfigError {
         /// The longest timeout, in milliseconds.
         max_ms: u32,
     },
-    /// A scheme that is demanded does not exist here, so that nobody could ever be served.
+    /// A scheme that is demanded does not exist here, so that no client could be served.
     #[error(
         "enforce_auth_schemes names {scheme:?}; there are ip, sasl, digest while digest_enabled, \
          key while key_scheme, ensemble with ensemble_names, and x509 with TLS"
@@ -34,7 +34,7 @@ pub enum ConfigError {
         /// The name of the other one.
         needs: &'static str,
     },
-    /// What cannot be a digest identity would never make anybody a super user.
+    /// What cannot be a digest identity would never make a client a super user.
     #[error("super_digest has no colon; it must be super:BASE64(SHA1(super:PASSWORD))")]
     NoDigest,
     /// A token that no client can show, or that is none.

@@ -108,8 +108,8 @@ pub struct ControlConfig {
 #[cfg(feature = "control")]
 impl ControlConfig {
     /// How many wrong tokens are looked at in a second, of all clients together. Beyond that every
-    /// request with a token is answered with status 429 until the second is over, so that nobody
-    /// finds a token by trying.
+    /// request with a token is answered with status 429 until the second is over, so that no
+    /// client finds a token by trying.
     pub const WRONG_TOKENS_MAX: usize = 16;
 }
 
@@ -133,10 +133,10 @@ pub enum TxnLog {
     #[default]
     Off,
     /// All that were answered, if the process is killed: each change is written to a log before
-    /// anybody is told of it. A machine that loses its power may lose the newest ones.
+    /// any client hears of it. A machine that loses its power may lose the newest ones.
     Write,
     /// All that were answered, even then: each is made durable too, as ZooKeeper's are. That
-    /// takes as long as the disk does, once for what one connection has sent together, and nobody
+    /// takes as long as the disk does, once for what one connection has sent together, and no client
     /// is served meanwhile.
     Sync,
 }

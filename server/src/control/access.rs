@@ -1,6 +1,6 @@
 //! Checks whether a request may use control.
 //!
-//! Without a token only this machine: whoever runs programs here can do worse. A web page in a
+//! Without a token only this machine may: who runs programs here can do worse. A web page in a
 //! browser on this machine is not that: it is kept out by its `Origin`, and, where it has made its
 //! own name lead to this address, by the `Host` it asks for.
 

@@ -67,7 +67,7 @@ impl Controls {
     }
 }
 
-/// How many there may be: whoever forgets to drop them should hear of it.
+/// How many there may be, so that a test that never drops them gets an error.
 const SNAPSHOTS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]

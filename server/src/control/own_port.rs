@@ -46,10 +46,10 @@ fn open(controls: &Arc<Controls>, stream: TcpStream, peer: SocketAddr) {
 }
 
 /// Takes the server down; says where control is meanwhile. `asked_at` is the server's end of the
-/// connection that asks: whoever got there gets to another port there too.
+/// connection that asks: that client can reach another port there too.
 ///
 /// # Errors
-/// When there would be no way back; nothing has changed then. Or when somebody has brought the server
+/// When there would be no way back; nothing has changed then. Or when another request has brought the server
 /// up already.
 pub(crate) async fn go_down(
     controls: Arc<Controls>,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::control::{error::ControlError, json, routing};
 
 /// The longest time that a request may name: a year. A clock that is moved stops at everything
-/// that is due, every minute perhaps, and nobody is served meanwhile. Unit: milliseconds.
+/// that is due, every minute perhaps, and no client is served meanwhile. Unit: milliseconds.
 const DURATION_MS_MAX: u64 = 31_536_000_000;
 
 /// One parameter of a [`Verb`](super::Verb).
@@ -72,7 +72,7 @@ impl Parameter {
         )
     }
 
-    /// Whether it is fine that a verb meets nobody.
+    /// Whether it is no error that no session matches.
     pub(crate) const fn allow_none() -> Self {
         let help = "Whether it is no error that no session matches";
         Self::required("allow_none", ParameterKind::Flag, help).with_default("false")
@@ -115,7 +115,7 @@ pub enum ParameterKind {
     SessionSelector,
     /// A tree: one of the fields `tree`, in JSON, and `yaml`.
     Tree,
-    /// Anything that fits a JSON schema; whoever uses it looks for themselves whether it does.
+    /// Anything that fits a JSON schema; the handler checks whether it does.
     Json(fn() -> Value),
 }
 
@@ -218,7 +218,7 @@ impl ParameterKind {
                 text => json!(text),
             },
             Self::Json(_) => {
-                serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?
+                serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?
             }
             Self::Text
             | Self::Path
@@ -337,9 +337,9 @@ impl Arguments {
     pub(crate) fn from_body(body: &[u8], parameters: &[Parameter]) -> Result<Self, ControlError> {
         let body = if body.is_empty() { b"{}" } else { body };
         let value = serde_json::from_slice(body)
-            .map_err(|error| ControlError::bad_input(format!("the body is no JSON: {error}")))?;
+            .map_err(|error| ControlError::bad_input(format!("the body is not JSON: {error}")))?;
         let Value::Object(mut given) = value else {
-            return Err(ControlError::bad_input("the body is no JSON object"));
+            return Err(ControlError::bad_input("the body is not a JSON object"));
         };
         let mut checked = Map::new();
         for (name, value) in std::mem::take(&mut given) {

@@ -97,8 +97,7 @@ impl Route {
         };
         let is_over = call.universe.shared.turns.is_broken();
         if is_over {
-            let sentence =
-                "the server has stopped: over a bug in it, or since a change cannot be kept";
+            let sentence = "the server has stopped: by an internal error, or because a change could not be logged";
             return Err(ControlError::new(StatusCode::CONFLICT, sentence));
         }
         let answer = verb.handler.serve(&call).await;

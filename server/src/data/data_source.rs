@@ -21,8 +21,8 @@ use crate::{
     files,
 };
 
-/// A data directory of a ZooKeeper server, version 3.4 to 3.9, to start from: its newest snapshot,
-/// compressed or not, and the transaction logs behind it. It is read once and never written to.
+/// A data directory of ZooKeeper 3.4 to 3.9 to start from: its newest snapshot, compressed or not,
+/// and the transaction logs behind it. It is read once and never written to.
 ///
 /// Copy the directory of a running server, or better one that is stopped: what is appended while
 /// it is read may be missed.
@@ -66,16 +66,16 @@ impl DataSource {
         self
     }
 
-    /// Goes on with what can be read where files are damaged or missing, without the changes that
-    /// cannot be read and those behind them. Default: that is refused.
+    /// Continues with what is readable where files are damaged or missing, without the changes that
+    /// cannot be read and those behind them. By default such a directory is refused.
     #[must_use]
     pub const fn trust_damaged_data(mut self) -> Self {
         self.trust.damaged = true;
         self
     }
 
-    /// Reads it all, for servers to [start with](crate::Builder::state), or to be
-    /// [written](SavedState::export_data) as one snapshot.
+    /// Reads the state, for servers to [start with](crate::Builder::state) or to
+    /// [write](SavedState::export_data) as one snapshot.
     ///
     /// Ephemerals whose session is not there are left out, as every server that starts does.
     ///

@@ -134,7 +134,7 @@ pub enum SnapshotFault {
         /// What it starts with.
         magic: u32,
     },
-    /// A version of the format that nobody has written yet.
+    /// A version of the format that no ZooKeeper has written yet.
     #[error("version {version} of the format, 2 is the only one known")]
     Version {
         /// The version.
@@ -155,13 +155,13 @@ pub enum SnapshotFault {
         magic: u32,
     },
     /// A kind of change that no version of ZooKeeper makes.
-    #[error("a change of type {kind}, which there is not")]
+    #[error("unknown transaction type {kind}")]
     TxnType {
         /// The type.
         kind: i32,
     },
     /// An entry of a log makes no sense.
-    #[error("an entry that cannot be read: {0}")]
+    #[error("unreadable entry: {0}")]
     Txn(#[from] DecodeError),
     /// Null where a path must be.
     #[error("null instead of a path")]
@@ -198,19 +198,19 @@ pub enum SnapshotFault {
         bytes: usize,
     },
     /// An entry that cannot be read stands before one that can.
-    #[error("an entry that cannot be read, though the one at byte {at} can: it was damaged")]
+    #[error("unreadable entry, though the one at byte {at} can: it was damaged")]
     EntryBeforeSound {
         /// Where that starts, in bytes from the start of the file.
         at: u64,
     },
     /// A log is named by another change than its first one.
-    #[error("the first change is {zxid}, which the file is not named by")]
+    #[error("the first change is {zxid}, unlike the name of the file")]
     LogName {
         /// Its first change.
         zxid: Zxid,
     },
     /// A snapshot is named by another change than its newest one.
-    #[error("the newest change is {zxid}, which the file is not named by")]
+    #[error("the newest change is {zxid}, unlike the name of the file")]
     SnapshotName {
         /// Its newest change.
         zxid: Zxid,
@@ -229,12 +229,12 @@ pub enum SnapshotFault {
     Io(#[from] io::Error),
 }
 
-/// Why the state could not be saved. The save before it is untouched.
+/// Why the state could not be saved. The previous save is untouched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
     /// The system refused.
-    #[error("cannot save the state to {path:?}; the save before it is untouched")]
+    #[error("cannot save the state to {path:?}; the previous save is untouched")]
     Io {
         /// The file that was being written.
         path: PathBuf,
@@ -271,10 +271,10 @@ pub enum SaveError {
         path: PathBuf,
     },
     /// A bug has stopped the server, and half a change may have been made.
-    #[error("the state is not saved after an internal error; the save before it is untouched")]
+    #[error("the state is not saved after an internal error; the previous save is untouched")]
     Broken,
     /// The runtime that the server runs on is being shut down.
-    #[error("the state is not saved, the runtime has ended; the save before it is untouched")]
+    #[error("the state is not saved, the runtime has ended; the previous save is untouched")]
     NoRuntime,
 }
 
@@ -292,7 +292,7 @@ pub(crate) enum BeginError {
 #[non_exhaustive]
 pub enum ExportError {
     /// There is something already.
-    #[error("{path:?} is there already; write to another directory, or move what is in it away")]
+    #[error("{path:?} already exists; export to an empty directory")]
     NotEmpty {
         /// What is there.
         path: PathBuf,

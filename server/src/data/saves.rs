@@ -37,7 +37,7 @@ impl Anew<'_> {
 }
 
 impl UniverseState {
-    /// Saves when somebody asks.
+    /// Saves on request.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(Self::save_now).await
     }
@@ -54,7 +54,7 @@ impl UniverseState {
         .await
     }
 
-    /// Does what no log can tell. Whoever does it saves what comes of it, before anybody sees it.
+    /// Makes a change that no log can hold, and lets `change` save the result before any client sees it.
     pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
         let is_logged = self.is_root() && self.config.txn_log != TxnLog::Off;
         let mut anew = Anew {
@@ -91,7 +91,7 @@ impl UniverseState {
         }
     }
 
-    /// Says when the directory is no longer where it was, once, so that somebody can act while the
+    /// Says when the directory is no longer where it was, once, so that the operator can act while the
     /// state is still in memory. By the server's clock, until dropped.
     pub(crate) async fn look_after_dir(self: Arc<Self>) {
         let mut is_told = false;
@@ -129,7 +129,7 @@ impl UniverseState {
         clock.wait_until(next_ms).await;
     }
 
-    /// Files are written where waiting for a disk keeps nobody from being served.
+    /// Writes on another thread, so that clients are served while the disk works.
     async fn save_on_a_thread(
         self: &Arc<Self>,
         save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
@@ -189,7 +189,7 @@ impl UniverseState {
 pub(crate) struct Saving {
     /// `None` without one, and once the server has stopped.
     pub(crate) dir: Mutex<Option<DataDir>>,
-    /// What went wrong with the last save that nobody asked for, until somebody takes it.
+    /// What went wrong with the last save that was not requested, until it is taken.
     pub(crate) failure: Mutex<Option<SaveError>>,
     pub(crate) failed: Notify,
     /// Told when the log is long.
@@ -223,7 +223,7 @@ impl Saving {
         }
     }
 
-    /// Waits until a save that nobody asked for has failed.
+    /// Waits until a save that was not requested has failed.
     pub(crate) async fn failed(&self) -> SaveError {
         loop {
             self.failed.notified().await;

@@ -99,7 +99,8 @@ fn error_names() -> String {
     names.join(", ")
 }
 
-/// Why a fault was waited for in vain, or has ended in vain: it says what was seen instead.
+/// A fault did not act: it was waited for in vain, or was removed before it acted. The text says
+/// what happened instead.
 ///
 /// # Examples
 /// ```

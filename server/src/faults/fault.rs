@@ -6,7 +6,7 @@ use minikeeper_protocol::{ErrorCode, SessionId};
 
 use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
 
-/// Something that is to go wrong: what it meets, and what it does then.
+/// A fault to inject: what it applies to, and what it does.
 ///
 /// Without more said it meets every request of everyone, any number of times. Where several faults
 /// meet a request, the one injected first acts, and the others do not count it; only behind a
@@ -56,7 +56,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault that does this to every request of everyone.
+    /// Applies this action to every request of every client.
     ///
     /// # Examples
     /// ```
@@ -134,8 +134,7 @@ impl Fault {
         Self::new(FaultAction::DropRequest)
     }
 
-    /// Carries requests out and cuts the connection without their reply:
-    /// [`FaultAction::LoseReply`].
+    /// Carries requests out and closes the connection without a reply: [`FaultAction::LoseReply`].
     ///
     /// # Examples
     /// ```
@@ -174,7 +173,7 @@ impl Fault {
         Self::new(FaultAction::Error(code))
     }
 
-    /// Cuts the connection instead of serving a request: [`FaultAction::Cut`].
+    /// Closes the connection instead of serving a request: [`FaultAction::Cut`].
     ///
     /// # Examples
     /// ```
@@ -188,7 +187,7 @@ impl Fault {
         Self::new(FaultAction::Cut)
     }
 
-    /// Cuts the connection in the middle of a reply: [`FaultAction::CutReply`].
+    /// Closes the connection in the middle of a reply: [`FaultAction::CutReply`].
     ///
     /// # Examples
     /// ```
@@ -220,10 +219,10 @@ impl Fault {
         Self::new(FaultAction::HoldEvents)
     }
 
-    /// Stops hearing a session: nothing it sends is answered or taken as a sign of life, not even
-    /// the attempt to reconnect. What a long pause of the client looks like to the server: if it lasts,
-    /// the session expires. It is [optional](Fault::optional): a session may expire without having
-    /// said a word more.
+    /// Ignores a session: nothing it sends is answered or keeps it alive, not even an attempt to
+    /// reconnect. To the server this looks like a long pause of the client: if it lasts, the session
+    /// expires. The fault is [optional](Fault::optional), as a session may expire without sending
+    /// anything more.
     ///
     /// # Examples
     /// ```
@@ -251,7 +250,7 @@ impl Fault {
         *self == silence || !self.is_optional && self.clone().optional() == silence
     }
 
-    /// Meets requests that ask this, and those that ask what was named before.
+    /// Applies to requests with this operation, beside the operations named before.
     ///
     /// # Examples
     /// ```
@@ -265,7 +264,7 @@ impl Fault {
         self
     }
 
-    /// Meets requests, or events, whose path matches this pattern: [`Fault::path`].
+    /// Applies to requests, or events, whose path matches this pattern: [`Fault::path`].
     ///
     /// # Examples
     /// ```
@@ -280,7 +279,7 @@ impl Fault {
         self
     }
 
-    /// Meets only what is of this session, or from this address.
+    /// Applies only to this session, or to connections from this address.
     ///
     /// # Examples
     /// ```
@@ -294,7 +293,7 @@ impl Fault {
         self
     }
 
-    /// Leaves the first matches alone.
+    /// Lets the first `matches` matches pass.
     ///
     /// # Examples
     /// ```
@@ -308,7 +307,7 @@ impl Fault {
         self
     }
 
-    /// Acts so often and then no more.
+    /// Acts `count` times and then no more.
     ///
     /// # Examples
     /// ```
@@ -322,7 +321,7 @@ impl Fault {
         self
     }
 
-    /// Acts on the first match alone.
+    /// Acts on the first match only.
     ///
     /// # Examples
     /// ```
@@ -334,7 +333,7 @@ impl Fault {
         self.times(1)
     }
 
-    /// Acts on one match alone, counted from 1.
+    /// Acts on one match only, counted from 1.
     ///
     /// # Examples
     /// ```
@@ -346,7 +345,7 @@ impl Fault {
         self.skip(number.saturating_sub(1)).once()
     }
 
-    /// Need not act: that it never has is no error when it ends.
+    /// Makes it no error if the fault ends without having acted.
     ///
     /// Any other fault that never acted has tested nothing, so its end is an error:
     /// [`FaultGuard`](crate::FaultGuard) panics when dropped, and
@@ -369,7 +368,7 @@ impl Fault {
         self
     }
 
-    /// Acts by chance, the same each time for the same seed.
+    /// Acts with this probability; the same seed gives the same choices.
     ///
     /// # Examples
     /// ```

@@ -16,7 +16,7 @@ use crate::{
     turn::{outbox::Outbox, stats::LimitHits},
 };
 
-/// How often limits were met since the start, or since `srst`.
+/// How often limits were reached since the start, or since `srst`.
 ///
 /// The names of ZooKeeper's metrics, where it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,7 +6,7 @@ use minikeeper_engine::Input;
 use minikeeper_protocol::Request;
 use tokio::sync::{Notify, futures::Notified};
 
-/// While nobody waits, a turn pays one relaxed load for it.
+/// While no task waits, a turn pays one relaxed load for it.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     waiting: AtomicUsize,
@@ -16,12 +16,12 @@ pub(crate) struct Activity {
     written: Notify,
 }
 
-/// Somebody waits, until dropped.
+/// A task waits, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ActivityWaiter<'a>(&'a Activity);
 
 impl Activity {
-    /// Begins to wait. Whoever looks at the state after this, under the engine lock, misses no
+    /// Begins to wait. A task that looks at the state after this, under the engine lock, misses no
     /// turn that comes after the look.
     pub(crate) fn wait(&self) -> ActivityWaiter<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);

@@ -17,7 +17,7 @@ pub enum Failure {
     #[error("stopped by an internal error; please report it")]
     Bug,
     /// A change could not be kept as [`Config::txn_log`](crate::Config::txn_log) promises.
-    #[error("stopped, since a change cannot be kept")]
+    #[error("stopped because a change could not be logged")]
     Log(#[source] Arc<SaveError>),
 }
 

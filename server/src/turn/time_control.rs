@@ -18,7 +18,7 @@ pub(crate) struct TimeControl {
 }
 
 impl TimeControl {
-    /// Held by whoever moves time from deadline to deadline.
+    /// Held while a caller moves time from deadline to deadline.
     pub(crate) fn enter(&self) -> MutexGuard<'_, ()> {
         self.moving.lock()
     }
@@ -62,7 +62,7 @@ async fn auto_advance(shared: &UniverseState) {
     }
 }
 
-/// Waits until nobody has asked for anything for so long, moves on to the next deadline, and so
+/// Waits until no client has sent a request for `quiet`, moves on to the next deadline, and so
 /// on, until dropped.
 async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
     let waiting = shared.turns.activity.wait();

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) enum Jump {
     /// Those that would be heard of on the way are, as if they had sent a ping.
     Keeping,
-    /// Nobody has said a word.
+    /// No client was heard of on the way.
     Strict,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Turns {
     health: Health,
     /// For the expiry task.
     pub(crate) alarm: Alarm,
-    /// For whoever waits for something to happen.
+    /// Wakes tasks that wait for something to happen.
     pub(crate) activity: Activity,
     #[cfg(feature = "planted")]
     planted: Option<crate::planted::Planted>,
@@ -299,7 +299,7 @@ impl Turns {
         leftover
     }
 
-    /// A turn that belongs to no connection. False on a broken server, and if nobody may hear of
+    /// A turn that belongs to no connection. False on a broken server, and if no client may hear of
     /// what it did.
     fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
         if self.is_broken() {
@@ -432,7 +432,7 @@ impl Turns {
 
     /// Tells the connections of sessions to close; how many there were.
     ///
-    /// Found and told under one lock: a moment later their numbers may be somebody else's.
+    /// Found and told under one lock: a moment later their numbers may belong to other connections.
     pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let core = self.core.lock();
         let found = find(&core.look());
@@ -622,7 +622,7 @@ impl Turns {
         self.alter(|engine, now, effects| engine.apply(now, input, effects));
     }
 
-    /// A turn of nobody's connection; `None` on a broken server.
+    /// A turn of no connection; `None` on a broken server.
     pub(crate) fn alter<T>(
         &self,
         change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
@@ -665,14 +665,14 @@ impl Turns {
         self.stop_for(Failure::Bug);
     }
 
-    /// Changes were made that are in no log, and nobody may hear of them.
+    /// Changes were made that are in no log, and no client may hear of them.
     pub(super) fn stop_unlogged(&self) {
         if let Some(error) = self.take_log_failure() {
             self.stop_unsaved(error);
         }
     }
 
-    /// What was done could not be kept, and nobody may hear of it.
+    /// What was done could not be kept, and no client may hear of it.
     pub(crate) fn stop_unsaved(&self, error: SaveError) {
         tracing::error!(err = %error, "every connection is closed");
         self.stop_for(Failure::Log(Arc::new(error)));
@@ -731,7 +731,7 @@ impl Turns {
     }
 }
 
-/// One debug event a request, built only when somebody listens. Data is never logged.
+/// One debug event a request, built only when the log wants it. Data is never logged.
 #[inline(always)]
 #[expect(
     clippy::inline_always,

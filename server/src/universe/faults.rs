@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Universe {
-    /// Lets something go wrong from now on, until the guard is dropped, which panics if it has not
-    /// gone wrong by then: see [`FaultGuard`].
+    /// Injects a fault until the guard is dropped. Dropping it panics if the fault has not acted: see
+    /// [`FaultGuard`].
     ///
     /// Faults are asked in the order of their injection, and the first that acts decides. At most
     /// 1,000 at a time.
@@ -57,7 +57,7 @@ impl Universe {
         })
     }
 
-    /// Every fault there is, oldest first.
+    /// Lists the injected faults, oldest first.
     ///
     /// # Examples
     /// ```
@@ -77,7 +77,7 @@ impl Universe {
         self.shared.turns.faults.infos()
     }
 
-    /// Removes a fault; says how often it has acted.
+    /// Removes a fault and returns how often it acted.
     ///
     /// What it held is let go before this returns: events are on their way, delayed requests are
     /// served.
@@ -123,7 +123,7 @@ impl Universe {
         Ok(hits)
     }
 
-    /// Removes every fault, whether it has acted or not: to begin anew.
+    /// Removes every fault, whether it has acted or not.
     ///
     /// # Examples
     /// ```
@@ -142,7 +142,7 @@ impl Universe {
         fault_turn::remove(&self.shared, None);
     }
 
-    /// Waits until a fault has acted so often, in real time; says how often it has.
+    /// Waits until a fault has acted `hits` times, in real time, and returns how often it has.
     ///
     /// # Errors
     /// [`NotHit`] says what was seen instead.
@@ -206,7 +206,7 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
     })
 }
 
-/// A fault that lasts as long as this, unless it is [kept](FaultGuard::keep).
+/// Keeps a fault in force until dropped, unless it is [kept](FaultGuard::keep).
 ///
 /// # Panics
 /// When it is dropped, and the fault has never acted: what was to be tested has not been. That is
@@ -254,8 +254,8 @@ impl FaultGuard {
         self.id
     }
 
-    /// How often it has acted. A delay and an event that is held count as soon as they begin,
-    /// everything else when it is done.
+    /// How often the fault has acted. A delay and a held event count as soon as they begin, everything
+    /// else when it is done.
     ///
     /// # Examples
     /// ```
@@ -273,7 +273,7 @@ impl FaultGuard {
         self.hits.seen().hits
     }
 
-    /// Waits until it has acted, however long that takes; says how often it has.
+    /// Waits without a time limit until the fault has acted, and returns how often it has.
     ///
     /// # Errors
     /// [`NotHit::Removed`] when it was removed before.
@@ -294,7 +294,7 @@ impl FaultGuard {
         verdict(self.hits.until(1).await, self.id, 1, Duration::MAX)
     }
 
-    /// Waits until it has acted, but no longer than this, in real time.
+    /// Waits until the fault has acted, at most `within` in real time.
     ///
     /// # Errors
     /// [`NotHit`] says what was seen instead.
@@ -315,7 +315,8 @@ impl FaultGuard {
         within_bound(&self.hits, self.id, 1, within).await
     }
 
-    /// Ends the fault; says how often it has acted. As dropping it, with an error instead of a panic.
+    /// Removes the fault and returns how often it acted. Like dropping the guard, with an error instead
+    /// of a panic.
     ///
     /// # Errors
     /// Those of [`Universe::remove_fault`].
@@ -336,7 +337,7 @@ impl FaultGuard {
         self.universe.remove_fault(self.id)
     }
 
-    /// Lets the fault last until it is removed by its number, which this gives.
+    /// Keeps the fault until it is removed by its number, which is returned.
     ///
     /// # Examples
     /// ```

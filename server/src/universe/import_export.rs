@@ -11,8 +11,7 @@ use crate::{
 };
 
 impl Universe {
-    /// Goes on with the state in a ZooKeeper server's data directory, which is only read, instead
-    /// of what is there now.
+    /// Replaces the state by that of a ZooKeeper data directory, which is only read.
     ///
     /// Every connection is cut. Clients come back, and find their sessions expired, unless these
     /// are among those in the directory: each of those has its whole timeout before it. The zxid
@@ -49,11 +48,10 @@ impl Universe {
         Ok(())
     }
 
-    /// Writes the state as a data directory that a ZooKeeper server, 3.8 or 3.9, starts from: a
-    /// snapshot with znodes, access lists and sessions. The directory is made if there is none,
-    /// and must be empty if there is one.
+    /// Writes the state as a data directory that ZooKeeper 3.8 or 3.9 can start from: a snapshot with
+    /// znodes, access lists and sessions. The directory must be empty or not exist.
     ///
-    /// While the state is copied, nobody is served; while it is written, on the calling thread,
+    /// While the state is copied, no client is served; while it is written, on the calling thread,
     /// everybody is. Gives the zxid of the newest change in it.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use minikeeper_protocol::Stat;
 use crate::{data::SavedState, tree::dump, universe::Universe};
 
 impl Universe {
-    /// The data and stat of a znode; null data reads as `None`.
+    /// Reads the data and stat of a znode; null data reads as `None`.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<(Option<Vec<u8>>, Stat)> {
         self.shared.turns.inspect(|engine| {
@@ -16,13 +16,13 @@ impl Universe {
         })
     }
 
-    /// The names of a znode's children, oldest first.
+    /// Lists the names of a znode's children, oldest first.
     #[must_use]
     pub fn children(&self, path: &str) -> Option<Vec<String>> {
         self.shared.turns.inspect(|engine| engine.children(path))
     }
 
-    /// Znodes, sessions and watches as text, to be read and compared: equal trees give equal text.
+    /// Prints znodes, sessions and watches as text; equal trees give equal text.
     ///
     /// One line each: znodes by path, then sessions, then watches. Text is quoted, other bytes are
     /// `bytes "\x00\xff"`. Left out is what depends on when and in which order things came to be,
@@ -55,14 +55,14 @@ impl Universe {
         self.shared.turns.inspect(dump::dump)
     }
 
-    /// The whole state as text, zxids, times and versions included; the same state gives the same
-    /// text. For tests of determinism; its form may change.
+    /// Prints the whole state as text, with zxids, times and versions; equal states give equal text. For
+    /// tests of determinism; its form may change.
     #[must_use]
     pub fn dump_exact(&self) -> String {
         self.shared.turns.inspect(Engine::dump)
     }
 
-    /// A copy of the state, to start another server with: [`crate::Builder::state`].
+    /// Copies the state, for another server to start with: [`crate::Builder::state`].
     #[must_use]
     pub fn state(&self) -> SavedState {
         self.shared.turns.inspect(SavedState::of)

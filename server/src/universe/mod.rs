@@ -40,7 +40,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// A tree with its own sessions and clock. A [`Server`](crate::Server) is its own first one.
+/// A tree with its own sessions and clock. A [`Server`](crate::Server) has one from the start.
 ///
 /// A handle, cheap to clone.
 ///
@@ -69,15 +69,14 @@ impl Universe {
         }
     }
 
-    /// The address as ZooKeeper clients take it, with the chroot that names the universe.
+    /// The address in the form that ZooKeeper clients take, with the chroot that names the universe.
     #[must_use]
     pub fn connect_string(&self) -> String {
         let address = reachable(self.root.config.client_addr());
         format!("{address}{}", self.shared.turns.prefix())
     }
 
-    /// Where control over HTTP without TLS is, if it is anywhere: at an address of its own, or at
-    /// the clients'.
+    /// The address of control over HTTP without TLS, if there is one: its own, or that of the clients.
     #[cfg(feature = "control")]
     #[must_use]
     pub fn control_addr(&self) -> Option<SocketAddr> {
@@ -87,7 +86,7 @@ impl Universe {
         config.control.listen.or(clients).map(reachable)
     }
 
-    /// A connection inside the process: the same bytes and the same turns, no socket.
+    /// Opens a connection inside the process: the same bytes and turns, without a socket.
     ///
     /// Requests are served when they are written, on the writing task itself. In another universe
     /// than the server's own, paths begin with its name, as over TCP.
@@ -111,13 +110,13 @@ impl Universe {
         LocalStream::new(&self.root)
     }
 
-    /// How many connections are open, in-process ones included.
+    /// The number of open connections, in-process ones included.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.turns.connections()
     }
 
-    /// How often limits were met since the start.
+    /// How often limits were reached since the start.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         let hits = self.shared.turns.look(|look| look.counters.limit_hits);

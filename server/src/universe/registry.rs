@@ -22,7 +22,7 @@ use crate::{
     universe::{Universe, state::UniverseState},
 };
 
-/// A universe of one's own, gone with this guard: its connections close, its state is dropped.
+/// A universe that is dropped with this guard: its connections close, its state is deleted.
 ///
 /// # Examples
 /// ```
@@ -43,8 +43,7 @@ pub struct UniverseGuard {
 }
 
 impl UniverseGuard {
-    /// Leaves the universe to the server: it lasts until
-    /// [`drop_universe`](Universe::drop_universe) or the server's end.
+    /// Keeps the universe until [`drop_universe`](Universe::drop_universe) or the server's end.
     #[must_use]
     pub fn keep(mut self) -> Universe {
         self.is_kept = true;
@@ -68,12 +67,12 @@ impl Drop for UniverseGuard {
     }
 }
 
-/// Why there is no such universe.
+/// Why a universe cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UniverseError {
     /// The name cannot be the first part of a path.
-    #[error("{name:?} cannot name a universe: it has to be one part of a path, such as \"test-1\"")]
+    #[error("{name:?} cannot name a universe; it must be one part of a path, such as \"test-1\"")]
     InvalidName {
         /// The name.
         name: String,
@@ -90,15 +89,15 @@ pub enum UniverseError {
 }
 
 impl Universe {
-    /// Its name; empty for the server's own universe.
+    /// The universe's name; empty for the server's own.
     #[must_use]
     pub fn name(&self) -> String {
         let prefix = self.shared.turns.prefix();
         prefix.strip_prefix('/').unwrap_or(prefix).to_owned()
     }
 
-    /// Makes another universe behind the server's port: an own, empty tree with its own zxid,
-    /// sessions, clock, faults and limits, with the server's settings.
+    /// Creates a universe behind the server's port: an empty tree with its own zxid, sessions, clock,
+    /// faults and limits, and the server's settings.
     ///
     /// Clients choose it by their chroot, which is its name: see
     /// [`connect_string`](Universe::connect_string). A connection belongs to the universe that the
@@ -112,7 +111,7 @@ impl Universe {
         self.add(name, |_| (Engine::new(settings), clock))
     }
 
-    /// As [`create_universe`](Universe::create_universe), with a name that no other one has.
+    /// Creates a universe with an unused name. As [`create_universe`](Universe::create_universe).
     ///
     /// # Errors
     /// When the server has stopped.
@@ -126,9 +125,8 @@ impl Universe {
         }
     }
 
-    /// Makes another universe that begins as a copy of this one, and has nothing in common with it
-    /// from then on: znodes, zxid, time, and sessions that wait for their clients (which come, as
-    /// they are known by their connections, only if they name the copy).
+    /// Creates a universe as a copy of this one: znodes, zxid, time and sessions, which wait for their
+    /// clients to reconnect under the name of the copy. From then on the two are independent.
     ///
     /// # Errors
     /// As [`create_universe`](Universe::create_universe).
@@ -201,7 +199,7 @@ impl Universe {
         })
     }
 
-    /// The universe of that name; the empty one is the server's own.
+    /// Finds a universe by name; the empty name is the server's own.
     #[must_use]
     pub fn universe_named(&self, name: &str) -> Option<Self> {
         let root = Arc::clone(&self.root);
@@ -213,14 +211,13 @@ impl Universe {
         Some(Self { shared, root })
     }
 
-    /// The names of all universes but the server's own, in order.
+    /// Lists the names of all universes but the server's own, in order.
     #[must_use]
     pub fn universes(&self) -> Vec<String> {
         self.root.server.universes.names()
     }
 
-    /// Ends a universe: its connections close, and nothing of it is left. Returns whether there was
-    /// one of that name.
+    /// Drops a universe: closes its connections and deletes its state. Returns whether it existed.
     pub fn drop_universe(&self, name: &str) -> bool {
         let dropped = self.root.server.universes.remove(name);
         if let Some(shared) = &dropped {

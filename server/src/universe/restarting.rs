@@ -29,9 +29,9 @@ pub enum RestartError {
 }
 
 impl Universe {
-    /// Goes down: nobody listens on the port, so that connecting is refused, and every connection
-    /// is cut. The state stays, and can be looked at; no session expires meanwhile. The universes
-    /// behind the port of the server's own go down with it; another one refuses its clients alone.
+    /// Stops listening and closes every connection. The state stays and can be inspected; no session
+    /// expires meanwhile. Universes behind the port of the server's own go down with it; another universe
+    /// refuses only its own clients.
     ///
     /// Waits until the connections are closed, two seconds at most. A server that is down already
     /// stays so. Over HTTP the answer says where [`come_up`](Universe::come_up) can be asked for.
@@ -67,8 +67,8 @@ impl Universe {
         }
     }
 
-    /// Comes up again on the same port, with what is kept of the state. A server that is up stays
-    /// as it is.
+    /// Listens again on the same port, with the part of the state that `keep` names. Does nothing on a
+    /// server that is up.
     ///
     /// Sessions that are kept have their whole timeout before them to come back, their ephemerals
     /// stay as long; watches are the clients' to set again. Session ids are not given out again.
@@ -115,8 +115,7 @@ impl Universe {
         Ok(())
     }
 
-    /// Goes down and comes up at once: see [`go_down`](Universe::go_down) and
-    /// [`come_up`](Universe::come_up).
+    /// Goes down and comes up: see [`go_down`](Universe::go_down) and [`come_up`](Universe::come_up).
     ///
     /// # Errors
     /// Those of [`come_up`](Universe::come_up).

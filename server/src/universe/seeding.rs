@@ -10,7 +10,7 @@ use crate::{
     universe::Universe,
 };
 
-/// What [`Universe::seed`] has done.
+/// What [`Universe::seed`] has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Seeded {
@@ -21,8 +21,8 @@ pub struct Seeded {
 }
 
 impl Universe {
-    /// Puts a tree there: creates what is missing, parents too, and sets what differs. What is
-    /// not named stays.
+    /// Creates the znodes of a tree that are missing, with their parents, and sets those that differ.
+    /// Other znodes stay.
     ///
     /// All of it happens in one turn, so clients see it whole; each change has a zxid of its own,
     /// and watchers are told of it, as if a client had made it. Access lists are in nobody's way.
@@ -65,9 +65,8 @@ impl Universe {
         seed.unwrap_or(Err(SeedError::Stopped))
     }
 
-    /// The tree as it is, with lifetimes and access lists, to [seed](Universe::seed) another
-    /// server with. Ephemerals, which go with their sessions, and the server's own `/zookeeper`
-    /// are not among it.
+    /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server with.
+    /// Ephemerals, which belong to sessions, and `/zookeeper` are left out.
     ///
     /// # Examples
     /// ```
@@ -87,7 +86,7 @@ impl Universe {
         turns.inspect(|engine| export(engine, false))
     }
 
-    /// What is not as this tree says, ephemerals looked at too; `None` if everything is.
+    /// Compares the tree, ephemerals included, with this one; `None` if they are equal.
     ///
     /// Znodes that it does not name should not be there, unless it is
     /// [partial](Tree::partial). `/zookeeper` is not looked at, and the root only if it is named.
@@ -143,7 +142,7 @@ const SYSTEM: &str = "/zookeeper";
 /// What a znode counts against the limit on the tree's memory, besides path and data. Unit: bytes.
 const ZNODE_BYTES: usize = 128;
 
-/// Why a tree cannot be put there.
+/// Why a tree cannot be seeded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SeedError {
@@ -194,7 +193,7 @@ pub enum SeedError {
         max: usize,
     },
     /// A znode that is there lives in another way, which cannot be changed.
-    #[error("path {path:?}: it is there as {found}; delete it first to make it {wanted}")]
+    #[error("path {path:?}: exists as {found}; delete it first to create it as {wanted}")]
     Lifetime {
         /// Which.
         path: String,
@@ -228,7 +227,9 @@ pub enum SeedError {
         error: ErrorCode,
     },
     /// The server has stopped by itself: [`Server::closed`](crate::Server::closed) says why.
-    #[error("the server has stopped: over a bug in it, or since a change cannot be kept")]
+    #[error(
+        "the server has stopped: by an internal error, or because a change could not be logged"
+    )]
     Stopped,
 }
 

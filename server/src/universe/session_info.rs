@@ -38,7 +38,7 @@ pub struct SessionInfo {
     pub last_operation: Option<LastOperation>,
 }
 
-/// One watch of a session. A path watched in several ways is there several times.
+/// One watch of a session. A path with several kinds of watch is listed once for each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WatchInfo {
@@ -48,7 +48,7 @@ pub struct WatchInfo {
     pub kind: WatchKind,
 }
 
-/// What a session asked last.
+/// A session's last request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LastOperation {

@@ -11,7 +11,7 @@ use minikeeper_protocol::SessionId;
 
 use crate::turn::core::Look;
 
-/// Which sessions a verb is about.
+/// Which sessions a method applies to.
 ///
 /// As text: an id, in hexadecimal with `0x` or in decimal; an address, with or without port; an
 /// identity, as `scheme:id`; or the path of an ephemeral, which is its owner's.
@@ -34,7 +34,7 @@ pub enum SessionSelector {
     /// Those whose connection comes from there, from this port or from any.
     Address(IpAddr, Option<u16>),
     /// Those whose connection has proven this identity: scheme, colon, id. Of a digest identity
-    /// the user is enough. No other text is an identity of anybody.
+    /// the user is enough. No other text is an identity.
     Identity(String),
     /// The owner of the ephemeral with this path.
     Owner(String),
@@ -48,7 +48,7 @@ pub enum SessionSelector {
 )]
 pub struct SessionSelectorError(String);
 
-/// A verb that was to act on sessions has met none. Nothing has changed.
+/// No session matched. Nothing has changed.
 ///
 /// Where no session is fine too, say so: `server.expire(who).unwrap_or(0)`.
 ///
@@ -59,15 +59,15 @@ pub struct SessionSelectorError(String);
 /// let error = server.expire("digest:alice").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "expire: no session is meant by identity \"digest:alice\"; there are no sessions; \
-///      allow none if that is fine"
+///     "expire: no session matches identity \"digest:alice\"; there are no sessions; \
+///      set allow_none if that is no error"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{verb}: no {wanted} is meant by {who}; {seen}; allow none if that is fine")]
+#[error("{verb}: no {wanted} matches {who}; {seen}; set allow_none if that is no error")]
 #[non_exhaustive]
 pub struct NoSession {
     /// The verb, by its name.
@@ -123,7 +123,7 @@ impl FromStr for SessionSelector {
     }
 }
 
-/// Text that makes no sense is the identity of nobody; [`str::parse`] tells.
+/// Text that makes no sense matches no session; [`str::parse`] reports it.
 impl From<&str> for SessionSelector {
     fn from(text: &str) -> Self {
         text.parse()
@@ -207,7 +207,7 @@ fn is_identity(text: &str, scheme: &str, id: &str) -> bool {
     let Some((wanted_scheme, wanted)) = text.split_once(':') else {
         return false;
     };
-    // What a digest identity has behind its user is a hash, which nobody is asked for.
+    // What a digest identity has behind its user is a hash, which callers need not know.
     let user = wanted.split(':').next().unwrap_or_default();
     wanted_scheme == scheme && (wanted == id || scheme == "digest" && user == id)
 }

@@ -29,15 +29,15 @@ const LISTED_MAX: usize = 10;
 /// beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is found in
 /// any way; if there are several it might be that of another one's client.
 impl Universe {
-    /// Ends sessions as if their time were up: ephemerals gone, watchers told, connections closed.
-    /// Returns how many; all that are meant are ended, in one go.
+    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns how
+    /// many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, the state has changed and the events are with the watchers' connections,
     /// whose tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits
     /// until they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
     /// # Errors
-    /// When no session is meant, as a test that ends nobody tests nothing. Where that is fine, say
+    /// When no session is meant, since a test that ends no session tests nothing. Where that is fine, say
     /// `.unwrap_or(0)`.
     ///
     /// # Examples
@@ -66,8 +66,8 @@ impl Universe {
         self.met(count, "expire", "session", who)
     }
 
-    /// As [`Universe::expire`], and when this resolves, every watcher's events are in its socket:
-    /// a client in another process need only read.
+    /// Expires sessions as [`Universe::expire`] does, and resolves when every watcher's events are in its
+    /// socket: a client in another process need only read.
     ///
     /// A client that does not read, so that its socket is full, is not waited for.
     ///
@@ -91,7 +91,7 @@ impl Universe {
         Ok(count)
     }
 
-    /// Cuts the connections of sessions, which live on. Returns how many had one.
+    /// Closes the connections of sessions; the sessions live on. Returns how many had one.
     ///
     /// # Errors
     /// When none of them has a connection. Where that is fine, say `.unwrap_or(0)`.
@@ -117,12 +117,12 @@ impl Universe {
         self.met(count, "disconnect", "connected session", who)
     }
 
-    /// Cuts every connection; all sessions live on.
+    /// Closes every connection; the sessions live on.
     pub fn disconnect_all(&self) {
         self.shared.turns.close_all(Close::Asked);
     }
 
-    /// The sessions that are meant. None is no error here.
+    /// Finds the sessions that match. An empty list is no error.
     #[must_use]
     pub fn find_sessions(&self, who: impl Into<SessionSelector>) -> Vec<SessionId> {
         let (mut sessions, unbound) = self.find(&who.into());
@@ -194,8 +194,8 @@ impl Universe {
         text
     }
 
-    /// Every session, connected or not, by their ids. If this is the only universe beside the
-    /// server's own, those too that are connected and belong to no universe yet
+    /// Lists every session, connected or not, ordered by id. If this is the only universe beside the
+    /// server's own, the list includes connected sessions that belong to no universe yet
     /// ([`SessionInfo::is_unbound`]).
     ///
     /// # Examples
@@ -291,9 +291,9 @@ fn listed(sessions: &[SessionInfo]) -> String {
 }
 
 impl Universe {
-    /// Hears these sessions no more: what they send is not answered, changes nothing and is no sign
-    /// of life, so that they expire in time, as those of a process in a long pause do. Their
-    /// connections stay. Returns how many are meant.
+    /// Ignores what these sessions send: it gets no reply, changes nothing and does not keep them alive,
+    /// so that they expire in time, like those of a process in a long pause. Their connections stay.
+    /// Returns how many matched.
     ///
     /// # Errors
     /// When no session is meant ([`FaultError::NoSession`]), or there are too many faults: each
@@ -328,7 +328,7 @@ impl Universe {
         Ok(self.met(count, "silence", "session", who)?)
     }
 
-    /// Hears these sessions again. Returns how many were not heard.
+    /// Listens to these sessions again. Returns how many were silenced.
     ///
     /// # Errors
     /// When none of them was silenced. Where that is fine, say `.unwrap_or(0)`.

@@ -6,13 +6,13 @@ use minikeeper_engine::Mark;
 
 use crate::universe::{Universe, state::UniverseState};
 
-/// A state to go back to: [`Universe::snapshot`]. Forgotten when dropped.
+/// A state to go back to: [`Universe::snapshot`]. Its memory is freed when it is dropped.
 pub struct Snapshot {
     mark: Mark,
     shared: Arc<UniverseState>,
 }
 
-/// There is nothing to go back to.
+/// Why a snapshot cannot be restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
@@ -37,7 +37,7 @@ impl Snapshot {
 }
 
 impl Universe {
-    /// Keeps what is now, to go back to as often as wished: znodes, sessions, watches.
+    /// Takes a snapshot of znodes, sessions and watches, which can be restored any number of times.
     ///
     /// Takes no time itself. From here on, until the snapshot is dropped, what changes is noted
     /// down, up to 256 MiB; so [restoring](Universe::restore) takes as long as the changes since
@@ -65,12 +65,12 @@ impl Universe {
         }
     }
 
-    /// Goes back to a snapshot, which stays; those made after it are forgotten.
+    /// Goes back to a snapshot, which stays; snapshots taken after it are dropped.
     ///
     /// Znodes are as they were, their stats included, and so are the watches of the sessions that
     /// are connected. Sessions that have ended since are there again, each with a whole timeout to
     /// be taken up; those opened since are gone, and their connections close. Time does not go back,
-    /// nor does the zxid: clients that have seen a newer one would be turned away. Nobody is told
+    /// nor does the zxid: clients that have seen a newer one would be turned away. No client is notified
     /// of what has changed by it.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub struct Moment {
 }
 
 impl Universe {
-    /// What the clock shows now, in whole milliseconds.
+    /// Reads the clock, in whole milliseconds.
     ///
     /// # Examples
     /// ```
@@ -48,8 +48,8 @@ impl Universe {
         }
     }
 
-    /// Moves time ahead, stopping wherever something is due on the way. Frozen time stands still
-    /// again afterwards; running time runs on from there.
+    /// Advances the clock, stopping at every deadline on the way. A frozen clock is frozen again
+    /// afterwards; a running one runs on from there.
     ///
     /// Connected sessions live on, however far time jumps: their clients, who live in real time,
     /// would have sent pings on the way, and count as having done so. Connected is a session whose
@@ -82,8 +82,8 @@ impl Universe {
         self.jump(by, Jump::Keeping);
     }
 
-    /// As [`advance`](Universe::advance), with no client heard of on the way: every session whose
-    /// timeout is over expires, connected ones too.
+    /// Advances the clock as [`advance`](Universe::advance) does, as if no client had sent anything: every
+    /// session whose timeout is over expires, connected ones too.
     ///
     /// What a pause of the whole network looks like, or a client that hangs with its connection open.
     ///
@@ -111,8 +111,7 @@ impl Universe {
         timers::advance(&self.shared, by_ms, jump);
     }
 
-    /// Lets time stand still, until [`Universe::advance`] or [`Universe::unfreeze`]. Returns
-    /// whether it ran.
+    /// Freezes the clock until [`Universe::advance`] or [`Universe::unfreeze`]. Returns whether it ran.
     ///
     /// Nothing falls due while it does: no session expires, however long a test sits in a
     /// debugger.
@@ -132,7 +131,7 @@ impl Universe {
         self.shared.turns.change_clock(Clock::freeze)
     }
 
-    /// Lets time run on from where it stands, the time of day too. Returns whether it stood still.
+    /// Lets the clock run on, the wall clock too. Returns whether it was frozen.
     ///
     /// Deadlines, and intervals of saves ([`Config::save_interval`](crate::Config::save_interval)),
     /// go on with it.
@@ -151,8 +150,8 @@ impl Universe {
         self.shared.turns.change_clock(Clock::unfreeze)
     }
 
-    /// Moves frozen time ahead by itself: whenever no client has asked for anything for so long, in
-    /// real time, time jumps to the next deadline. `None` stops that.
+    /// Advances a frozen clock by itself: when no client has sent a request for `quiet`, in real time, the
+    /// clock jumps to the next deadline. `None` switches that off.
     ///
     /// Pings do not count as asking. Connected sessions live on, as with
     /// [`advance`](Universe::advance); who has just connected has a second to say something. While

@@ -24,7 +24,7 @@ const CONTENDER_NAMES: [&str; 9] = [
     "__rlock__",
 ];
 
-/// Something did not happen in time.
+/// A condition was not met in time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{wanted}: not within {within:?}; {seen}")]
 #[non_exhaustive]
@@ -39,11 +39,11 @@ pub struct WaitError {
 
 /// Bounds are in real time, whatever the server's clock does; or in the time of a paused runtime.
 impl Universe {
-    /// Waits until somebody watches a path: until a change there would be told to a client. Any
-    /// kind of watch counts, and a recursive one on an ancestor.
+    /// Waits until a client watches a path, so that a change there would be sent to it. Any kind of watch
+    /// counts, and a recursive one on an ancestor.
     ///
     /// # Errors
-    /// [`WaitError`] if nobody does within that time.
+    /// [`WaitError`] if no client does within that time.
     ///
     /// # Examples
     /// ```
@@ -66,7 +66,7 @@ impl Universe {
         self.until(within, is_met, watched, wanted).await
     }
 
-    /// Waits until a znode has exactly so many children. One that does not exist has none.
+    /// Waits until a znode has exactly `count` children. A missing znode has none.
     ///
     /// What comes and goes between two turns of the server is not seen.
     ///
@@ -99,10 +99,10 @@ impl Universe {
         self.until(within, is_met, seen, wanted).await
     }
 
-    /// Waits until a lock, a semaphore's `leases` or a leader's path has at least so many
-    /// contenders, the holder included: children named as Curator and this project's recipes name
-    /// them (`lock-`, `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`,
-    /// `__rlock__`), or others (`-READ-`, `-WRIT-`).
+    /// Waits until a lock, a semaphore's `leases` or a leader's path has at least `count` contenders, the
+    /// holder included: children named as Curator and this project's recipes name them (`lock-`,
+    /// `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`, `__rlock__`), or others
+    /// (`-READ-`, `-WRIT-`).
     ///
     /// # Errors
     /// [`WaitError`] if there are fewer all that time.
@@ -137,8 +137,7 @@ impl Universe {
         self.until(within, is_met, seen, wanted).await
     }
 
-    /// Waits until there are exactly so many sessions, connected or not: until
-    /// [`sessions`](Universe::sessions) lists so many.
+    /// Waits until [`sessions`](Universe::sessions) lists exactly `count` sessions, connected or not.
     ///
     /// # Errors
     /// [`WaitError`] if there is another number of them all that time.
@@ -184,11 +183,11 @@ impl Universe {
         }
     }
 
-    /// Waits until nobody has asked for anything for a while, pings apart, no connection has come
-    /// or gone, and no session has ended. Unit: real time.
+    /// Waits until no client has sent anything but pings for `quiet`, no connection has opened or closed,
+    /// and no session has ended. Unit: real time.
     ///
     /// # Errors
-    /// [`WaitError`] if somebody goes on asking all that time.
+    /// [`WaitError`] if a client keeps sending requests.
     ///
     /// # Examples
     /// ```
@@ -212,7 +211,7 @@ impl Universe {
                 () = tokio::time::sleep(quiet) => return Ok(()),
                 () = &mut end => {
                     return Err(WaitError {
-                        wanted: format!("nobody asks for anything for {quiet:?}"),
+                        wanted: format!("no request for {quiet:?}"),
                         within,
                         seen: format!("{turns} batches of requests came, or connections changed"),
                     });

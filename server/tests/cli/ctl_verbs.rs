@@ -150,7 +150,7 @@ fn verb_that_meets_nothing_fails() {
     };
     for verb in ["expire", "disconnect", "silence", "unsilence"] {
         for who in ["0x1", "127.0.0.1:1", "digest:nobody", "/nobodys"] {
-            fails(&[verb, who], "; allow none if that is fine");
+            fails(&[verb, who], "; set allow_none if that is no error");
             let allowed = done(&server, &[verb, who, "--allow-none"]);
             assert_eq!(allowed, "{\"count\":0}\n", "{verb}");
         }

@@ -47,7 +47,7 @@ fn exported_directory_is_imported() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     assert!(
-        complaint.contains("is there already; write to another directory"),
+        complaint.contains("already exists; export to an empty directory"),
         "{complaint}"
     );
 }

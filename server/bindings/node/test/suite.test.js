@@ -181,7 +181,7 @@ withServer('expire takes a session in every form', ['sessions', 'expire'], async
   assert.equal(await server.expire(client), 1);
   assert.deepEqual(await server.children('/'), ['zookeeper']);
   for (const who of [bytes, bytes.readBigInt64BE(), session.id, { session: session.id }]) {
-    await assert.rejects(server.expire(who), { status: 404, message: /^expire: no session is meant by session 0x/ });
+    await assert.rejects(server.expire(who), { status: 404, message: /^expire: no session matches session 0x/ });
     assert.equal(await server.expire(who, { allowNone: true }), 0);
   }
   for (const who of [undefined, null, {}, { owner: '/a', address: 'b' }, { name: 'c' }]) {

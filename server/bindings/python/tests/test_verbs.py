@@ -112,7 +112,7 @@ def test_expire_takes_a_session_in_every_form(minikeeper, kazoo, form):
     id = kazoo.client_id[0]
     given = {"client": kazoo, "number": id, "text": f"0x{id:x}", "session": session}[form]
     assert minikeeper.expire(given) == 1
-    with pytest.raises(MinikeeperError, match="no session is meant"):
+    with pytest.raises(MinikeeperError, match="no session matches"):
         minikeeper.expire(id)
     assert minikeeper.expire(id, allow_none=True) == 0
 

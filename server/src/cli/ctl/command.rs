@@ -102,7 +102,7 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, Stri
             ParameterKind::Json(_) => {
                 if let Some(text) = text(parameter.name) {
                     let value = serde_json::from_str(text)
-                        .map_err(|error| format!("{} is no JSON: {error}", parameter.name))?;
+                        .map_err(|error| format!("{} is not JSON: {error}", parameter.name))?;
                     put(parameter.name, value);
                 }
             }

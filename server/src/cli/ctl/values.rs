@@ -68,7 +68,7 @@ pub(crate) fn tree(file: &str) -> Result<(&'static str, Value), String> {
         return Ok(("yaml", text.into()));
     }
     let value = serde_json::from_str(&text);
-    let value = value.map_err(|error| format!("{file} is no JSON: {error}"))?;
+    let value = value.map_err(|error| format!("{file} is not JSON: {error}"))?;
     Ok(("tree", value))
 }
 

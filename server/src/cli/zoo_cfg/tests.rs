@@ -332,6 +332,6 @@ fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
     );
     assert_refused(
         "a=\\u12",
-        "1: a backslash and u need four hexadecimal digits behind them",
+        "1: \\u must be followed by four hexadecimal digits",
     );
 }

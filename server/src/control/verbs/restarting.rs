@@ -113,7 +113,7 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     },
 ];
 
-/// Even if whoever asked for it goes away: half of it would be a server that stays down.
+/// Even if the client that asked goes away: half of it would be a server that stays down.
 async fn to_the_end<F>(work: F) -> Result<F::Output, ControlError>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -122,7 +122,7 @@ where
     done.map_err(|_| ControlError::cannot_now("the server is being stopped"))
 }
 
-/// Files are read and written where that keeps nobody from being served.
+/// Files are read and written on a thread of its own, so that clients are served meanwhile.
 async fn on_a_thread<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Universe) -> T + Send + 'static,

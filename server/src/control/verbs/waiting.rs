@@ -26,7 +26,7 @@ const COUNT: Parameter =
 pub(super) const VERBS: &[Verb] = &[
     waits(
         "until_watched",
-        "Wait until somebody watches a path",
+        "Wait until a client watches a path",
         &[
             Parameter::required(
                 "path",
@@ -44,7 +44,7 @@ pub(super) const VERBS: &[Verb] = &[
     ),
     waits(
         "until_children",
-        "Wait until a znode has so many children",
+        "Wait until a znode has N children",
         &[
             Parameter::required("path", ParameterKind::Path, "The znode"),
             COUNT,
@@ -60,7 +60,7 @@ pub(super) const VERBS: &[Verb] = &[
     ),
     waits(
         "until_contenders",
-        "Wait until so many hold a lock or queue for it",
+        "Wait until N contenders hold a lock or queue for it",
         &[
             Parameter::required("lock", ParameterKind::Path, "The path of the lock"),
             COUNT,
@@ -76,7 +76,7 @@ pub(super) const VERBS: &[Verb] = &[
     ),
     waits(
         "until_sessions",
-        "Wait until there are so many sessions, connected or not",
+        "Wait until there are N sessions, connected or not",
         &[COUNT, WITHIN],
         |call| {
             Box::pin(async move {

@@ -178,7 +178,7 @@ fn failed_save_leaves_the_one_before_it() {
     assert!(matches!(error, SaveError::Io { .. }));
     let text = error.to_string();
     assert!(text.contains("snapshot.63"), "{text}");
-    assert!(text.ends_with("the save before it is untouched"), "{text}");
+    assert!(text.ends_with("the previous save is untouched"), "{text}");
     assert_eq!(scratch.names(), names);
     assert_eq!(dir.saved(), Some(saved.zxid()));
     assert_eq!(load(&mut dir).dump(), saved.dump());

@@ -308,15 +308,15 @@ fn damaged_log_is_refused_and_named() {
         ),
         (
             failing(txn(2, 99, &[])),
-            format!("{second}: a change of type 99, which there is not"),
+            format!("{second}: unknown transaction type 99"),
         ),
         (
             failing(txn(2, 14, &multi(&[(7, Vec::new())]))),
-            format!("{second}: a change of type 7, which there is not"),
+            format!("{second}: unknown transaction type 7"),
         ),
         (
             failing(txn(2, 2, &[0, 0, 0, 9])),
-            format!("{second}: an entry that cannot be read: message ends 9 bytes early"),
+            format!("{second}: unreadable entry: message ends 9 bytes early"),
         ),
         (
             failing(txn(2, 2, &[0xff; 4])),
@@ -328,7 +328,7 @@ fn damaged_log_is_refused_and_named() {
         ),
         (
             failing(vec![1, 2, 3]),
-            format!("{second}: an entry that cannot be read: message ends 5 bytes early"),
+            format!("{second}: unreadable entry: message ends 5 bytes early"),
         ),
     ] {
         let scratch = with_logs("damaged-log", &[("log.1", bytes)]);

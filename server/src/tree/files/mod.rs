@@ -19,8 +19,8 @@ const OPEN: [&str; 1] = ["world:anyone:cdrwa"];
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeFileError {
-    /// It is no JSON.
-    #[error("no JSON: {0}")]
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
     Json(String),
     /// It is no YAML, or says something in a way that trees are not said in.
     #[error("line {line}, column {column}: {what}")]
