@@ -54,7 +54,13 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    #[cfg_attr(not(feature = "control"), expect(clippy::unused_self))]
+    #[cfg_attr(
+        not(feature = "control"),
+        expect(
+            clippy::unused_self,
+            reason = "with `control` it looks at the controls"
+        )
+    )]
     fn spawn(&self, task: SocketTask, peer: IpAddr) {
         #[cfg(feature = "control")]
         if let Some(controls) = &self.controls {
