@@ -1,9 +1,14 @@
-"""A plugin for pytest: every client of kazoo's suite goes over TLS, to the port for it.
+"""A pytest plugin: connects every client of kazoo's suite over TLS, to the server's TLS port.
 
-The suite makes a certificate for each server, which names no address; so a client checks it only if its test says how.
+The suite's certificates name no address, so a client verifies the server only if its test asks for it.
 """
 
-import ssl
+import contextlib
+import weakref
+
+import pytest
+
+clients = weakref.WeakSet()
 
 
 def pytest_configure(config):
@@ -18,17 +23,29 @@ def pytest_configure(config):
         if not options.get("use_ssl"):
             options.update(use_ssl=True, verify_certs=False)
         plain_init(self, *arguments, **options)
+        clients.add(self)
 
     def connect(module, address, hostname=None, **options):
-        # KazooClient.command() passes the port for the host's name, which ssl takes for a fault of type.
+        # KazooClient.command() passes the port as the host name, which ssl rejects.
         if isinstance(hostname, int):
             hostname = address[0]
         return plain_connect(module, address, hostname=hostname, **options)
 
-    # Some tests name one server by this; the harness makes its list of servers of it.
+    # Some tests connect to one server by this address; the harness builds its list of servers from it.
     ManagedZooKeeper.address = ManagedZooKeeper.secure_address
     KazooClient.__init__ = init
     utils.create_tcp_connection = connect
-    # kazoo reads the system's certificates for every connection, which takes longer than the handshake, and the suite
-    # leaves clients behind that all connect again when a server is back. No client here has a use for them.
-    ssl.SSLContext.load_default_certs = lambda self, purpose=None: None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown():
+    """Stops the clients that a test leaves behind."""
+    try:
+        return (yield)
+    finally:
+        while clients:
+            client = clients.pop()
+            # Some tests leave a client with half of its parts.
+            with contextlib.suppress(Exception):
+                client.stop()
+                client.close()
