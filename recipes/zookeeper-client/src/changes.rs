@@ -36,7 +36,7 @@ fn check_size(op: &'static str, path: &str, payload_bytes: usize) -> Result<(), 
     })
 }
 
-/// See [`ZooKeeper::create`].
+/// See [`ZooKeeper::create`](minikeeper_recipes::client::ZooKeeper::create).
 pub(crate) fn create(
     shared: &Arc<Shared>,
     path: &str,
@@ -120,7 +120,7 @@ fn begin_create(
     }))
 }
 
-/// See [`ZooKeeper::delete`].
+/// See [`ZooKeeper::delete`](minikeeper_recipes::client::ZooKeeper::delete).
 pub(crate) fn delete(shared: &Arc<Shared>, path: &str) -> Insured<Result<(), Error>> {
     let epoch = shared.session().epoch;
     let delete = call(shared, "delete", path, |client, path| async move {
@@ -137,7 +137,7 @@ pub(crate) fn delete(shared: &Arc<Shared>, path: &str) -> Insured<Result<(), Err
     Insured::new(&shared.runtime, deleted, Some(drop))
 }
 
-/// See [`ZooKeeper::set_data`].
+/// See [`ZooKeeper::set_data`](minikeeper_recipes::client::ZooKeeper::set_data).
 pub(crate) fn set_data(
     shared: &Arc<Shared>,
     path: &str,
@@ -154,7 +154,7 @@ pub(crate) fn set_data(
     async move { Ok(convert::stat(&begun?.value().await?)) }
 }
 
-/// See [`ZooKeeper::multi`].
+/// See [`ZooKeeper::multi`](minikeeper_recipes::client::ZooKeeper::multi).
 pub(crate) fn multi(
     shared: &Arc<Shared>,
     multi: Multi,
