@@ -149,7 +149,9 @@ impl ClientBuilder {
 
     /// Sets how many clean-ups may be pending, see [`Client::clean_up`]. If there are more, the client
     /// gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)): a clean-up that is
-    /// forgotten would leave a znode in the way of others for as long as the session lives.
+    /// forgotten would leave a znode in the way of others for as long as the session lives. As many
+    /// removals of watches may be pending that the server has refused; if there are more, the client
+    /// reconnects, and the server forgets the watches with the connection.
     ///
     /// Default: 65,536.
     pub const fn clean_ups_max(mut self, count: usize) -> Self {

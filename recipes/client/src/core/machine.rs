@@ -216,7 +216,8 @@ impl Core {
         let cleans_up = self.link == Link::Up && !self.close_sent;
         let clean_up = self.cleanups.next_due().filter(|_| cleans_up);
         let removal = self.watches.next_removal().filter(|_| cleans_up);
-        let overflow = self.has_too_many_clean_ups().then_some(Time::ZERO);
+        let is_overfull = self.has_too_many_clean_ups() || self.has_too_many_removals();
+        let overflow = is_overfull.then_some(Time::ZERO);
         let candidates = [
             overflow,
             link,
@@ -456,6 +457,10 @@ impl Core {
         Ok(done)
     }
 
+    fn has_too_many_removals(&self) -> bool {
+        self.link == Link::Up && self.watches.removals_refused() > self.settings.clean_ups_max
+    }
+
     fn has_too_many_clean_ups(&self) -> bool {
         self.cleanups.len() > self.settings.clean_ups_max
     }
@@ -467,6 +472,10 @@ impl Core {
             self.cleanups.clear();
             self.handle_disconnected(now, effects);
             self.end_session(now, LostReason::TooManyCleanUps, effects);
+        }
+        if self.has_too_many_removals() {
+            // The server forgets the watches with the connection.
+            self.handle_disconnected(now, effects);
         }
         self.expire_requests(now, effects);
         if self.link == Link::Up

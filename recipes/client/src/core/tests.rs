@@ -718,6 +718,33 @@ fn requests_that_wait_have_a_bound() {
 }
 
 #[test]
+fn connection_is_given_up_rather_than_the_removal_of_a_watch() {
+    // A server that refuses each removal made the client remember a path for each watch it dropped.
+    let mut play = Play::connected(1);
+    for token in 0..=100 {
+        let path = format!("/{token}");
+        play.watch(&path, token, 10);
+        let watch = WatchToken(token);
+        play.core
+            .abandon_watch(play.now, WatchKind::Data, &path.as_str().into(), watch);
+        let (xid, _) = play.sent().pop().unwrap();
+        play.reply(xid, 10, Err(ErrorCode::ThrottledOp));
+        assert!(play.core.is_linked());
+    }
+    assert_eq!(play.core.next_deadline(), Some(Time::ZERO));
+    play.core.handle_timeout(play.now, &mut play.log);
+    assert!(!play.core.is_linked());
+    assert_ne!(play.core.next_deadline(), Some(Time::ZERO), "no busy wait");
+    // The session goes on, and the server has nothing to forget.
+    assert_eq!(play.link().session_id, SessionId(7));
+    play.welcome(7);
+    assert!(play.sent().is_empty());
+    let removal_due = play.now + Duration::from_secs(10);
+    play.core.handle_timeout(removal_due, &mut play.log);
+    assert!(play.sent().is_empty(), "nothing to remove");
+}
+
+#[test]
 fn session_is_given_up_rather_than_a_clean_up() {
     let mut play = Play::connected(1);
     play.unlink();

@@ -119,7 +119,7 @@ struct Refused {
     due: Option<Time>,
 }
 
-/// Who hears of an event.
+/// The watches that an event fires.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FiredWatches {
     /// One-shot watches that have ended with it.
@@ -226,6 +226,11 @@ impl Watches {
             refused.due = Some(now + PAUSES.after(refused.count, chance));
             refused.count = refused.count.saturating_add(1);
         }
+    }
+
+    /// How many removals the server has refused, and not done since.
+    pub(crate) fn removals_refused(&self) -> usize {
+        self.refused.len()
     }
 
     /// When a refused removal is sent again.
