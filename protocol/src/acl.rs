@@ -109,7 +109,7 @@ pub struct AclList {
     wire: Option<Bytes>,
 }
 
-const WORLD_ALL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
+static WORLD_ALL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
 const WORLD_READ: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 
 impl AclList {
@@ -145,6 +145,15 @@ impl AclList {
     #[must_use]
     pub const fn is_null(&self) -> bool {
         self.wire.is_none()
+    }
+
+    /// Whether this is [`AclList::world_all`], as nearly every list is. Decoding maps it to one
+    /// static, so comparing addresses is enough for most lists.
+    #[must_use]
+    #[inline]
+    pub fn is_world_all(&self) -> bool {
+        let wire = self.as_wire().unwrap_or_default();
+        std::ptr::eq(wire, WORLD_ALL) || wire == WORLD_ALL
     }
 
     /// Whether there is no entry: the null vector, or one without elements.

@@ -316,6 +316,12 @@ pub fn put_length(out: &mut Vec<u8>, length: usize) {
     );
 }
 
+/// What a buffer or string takes. Unit: bytes.
+#[inline]
+pub(crate) fn buffer_bytes(value: Option<&[u8]>) -> usize {
+    4 + value.map_or(0, <[u8]>::len)
+}
+
 /// Appends a buffer or string; `None` is null.
 #[inline]
 pub fn put_buffer(out: &mut Vec<u8>, value: Option<&[u8]>) {

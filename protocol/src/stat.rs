@@ -40,6 +40,7 @@ impl Stat {
     pub const BYTES: usize = 68;
 
     /// Appends the record.
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut wire = [0; Self::BYTES];
         let mut at = 0;

@@ -22,7 +22,7 @@ impl Within<'_> {
     /// A buffer or string; `None` is null.
     #[inline]
     pub(crate) fn put_buffer(&mut self, value: Option<&[u8]>) -> Option<()> {
-        self.fits(value.map_or(0, <[u8]>::len).saturating_add(4))?;
+        self.fits(jute::buffer_bytes(value))?;
         jute::put_buffer(self.out, value);
         Some(())
     }
@@ -61,8 +61,7 @@ impl Within<'_> {
     /// As a buffer and a stat, measured at once.
     #[inline]
     pub(crate) fn put_data(&mut self, data: Option<&[u8]>, stat: &Stat) -> Option<()> {
-        let bytes = data.map_or(0, <[u8]>::len);
-        self.fits(bytes.saturating_add(4 + Stat::BYTES))?;
+        self.fits(jute::buffer_bytes(data) + Stat::BYTES)?;
         jute::put_buffer(self.out, data);
         stat.encode(self.out);
         Some(())

@@ -107,7 +107,10 @@ impl Limit {
 pub trait Effects {
     /// The answer to a handshake.
     fn connected(&mut self, to: ConnId, response: &ConnectResponse);
-    /// The answer to a request; the body is [`ReplyRef::Empty`] when the header has an error.
+    /// The reply to a request; the body is [`ReplyRef::Empty`] when the header has an error.
+    ///
+    /// A successful reply may be longer than [`reply_bytes_max`](crate::Settings::reply_bytes_max):
+    /// it is measured when it is encoded, and refused with MARSHALLINGERROR if it is too long.
     fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>);
     /// A watch fired.
     fn event(&mut self, to: ConnId, event: &Event<'_>);

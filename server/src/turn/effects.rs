@@ -69,19 +69,19 @@ impl TurnEffects<'_> {
         }
     }
 
-    /// Answers with an error what the engine took for short enough: the paths of a universe are
-    /// longer for its clients, and masked access lists may be.
+    /// Replies with an error instead of the reply that is longer than `reply_bytes_max`.
     #[cold]
     #[inline(never)]
-    fn refuse_too_long(&mut self, header: ReplyHeader) -> ReplyHeader {
+    fn refuse_too_long(&mut self, xid: Xid, zxid: Zxid) {
         let header = ReplyHeader {
+            xid,
+            zxid,
             error: Some(ErrorCode::MarshallingError),
-            ..header
         };
         let encoded = ReplyRef::Empty.encode(header, self.out, ReplyRef::BYTES_MAX);
         debug_assert!(encoded.is_ok(), "a header alone fits");
+        self.timed.failed = true;
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
-        header
     }
 
     /// Looks whether all connections together have too much that is not read.
@@ -174,22 +174,22 @@ impl Effects for TurnEffects<'_> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "three percent of a getData, measured")]
-    fn reply(&mut self, _: ConnId, mut header: ReplyHeader, body: ReplyRef<'_>) {
+    fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let before = self.out.len();
         let is_token = matches!(body, ReplyRef::Token(_));
         let bytes_max = self.reply_bytes_max;
-        let encoded = if self.prefix.is_empty() {
-            body.encode(header, self.out, bytes_max)
-        } else {
+        self.timed.failed = header.error.is_some();
+        let encoded = if prefix_replies::has_paths(&body) && !self.prefix.is_empty() {
             prefix_replies::encode(self.prefix, header, body, self.out, bytes_max)
+        } else {
+            body.encode(header, self.out, bytes_max)
         };
         if encoded.is_err() {
-            header = self.refuse_too_long(header);
+            self.refuse_too_long(header.xid, header.zxid);
         }
         let bytes = self.out.len() - before;
         self.replies += 1;
         self.counters.reply(bytes);
-        self.timed.failed = header.error.is_some();
         if header.xid.0 < 0 || is_token {
             self.special_reply(header.xid, is_token, bytes);
         }

@@ -11,11 +11,23 @@ pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Whether a reply has paths, so that [`encode`] changes it.
+#[inline]
+pub(crate) const fn has_paths(body: &ReplyRef<'_>) -> bool {
+    matches!(
+        body,
+        ReplyRef::Path(Some(_))
+            | ReplyRef::PathStat(..)
+            | ReplyRef::Multi(_)
+            | ReplyRef::Ephemerals(_)
+    )
+}
+
 /// Encodes a reply.
-#[cold]
 ///
 /// # Errors
 /// When the reply would be longer than `bytes_max`.
+#[cold]
 pub(crate) fn encode(
     prefix: &str,
     header: ReplyHeader,

@@ -9,7 +9,7 @@ use minikeeper_protocol::{ErrorCode, Perms, ReplyHeader, ReplyRef, Stat, Ustring
 use crate::{
     effects::{Effects, Limit},
     ops::pending_reply::PendingReply,
-    state::{Caller, State, acl, keys::ZnodeId, watches::Registration},
+    state::{Caller, State, acl, keys::ZnodeId, watches::Registration, znode::Znode},
     work,
 };
 
@@ -58,8 +58,9 @@ pub(crate) fn get_data(
         caller,
         path,
         Perms::READ,
-        watch.then_some(Registration::DATA),
-        |state, id| 4 + state.tree[id].data_bytes() + Stat::BYTES,
+        watch.then_some((Registration::DATA, |znode| {
+            4 + znode.data_bytes() + Stat::BYTES
+        })),
     ) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
@@ -83,12 +84,10 @@ pub(crate) fn get_children(
         caller,
         path,
         Perms::READ,
-        watch.then_some(Registration::CHILD),
-        |state, id| {
-            let znode = &state.tree[id];
+        watch.then_some((Registration::CHILD, |znode| {
             let (names, bytes) = (znode.num_children() as usize, znode.names_bytes());
             4 + 4 * names + bytes + Stat::BYTES
-        },
+        })),
     ) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
@@ -108,11 +107,7 @@ pub(crate) fn get_acl(
 ) {
     // Either of the two is enough.
     let wanted = Perms(Perms::READ.0 | Perms::ADMIN.0);
-    let body_bytes = |state: &State, id: ZnodeId| {
-        let list = state.acls.get(state.tree[id].acl).as_wire();
-        list.map_or(4, <[u8]>::len) + Stat::BYTES
-    };
-    match find(state, caller, path, wanted, None, body_bytes) {
+    match find(state, caller, path, wanted, None) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             let znode = &state.tree[id];
@@ -133,7 +128,7 @@ pub(crate) fn get_all_children_number(
     path: Option<&Ustring>,
     mut reply: PendingReply<'_, impl Effects>,
 ) {
-    match find(state, caller, path, Perms::READ, None, |_, _| 4) {
+    match find(state, caller, path, Perms::READ, None) {
         Err(error) => reply.refuse(state.zxid, error),
         Ok(id) => {
             // Asked through its alias, the root counts among its own descendants (observed on a
@@ -189,8 +184,11 @@ pub(crate) fn sync(
     reply.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }
 
-/// The znode a read is about; a watch is left only if it is there, may be read, and the reply is
-/// not too long.
+/// The watch that a read asks for, and how to measure the body of its reply in bytes.
+type ReadWatch = (Registration, fn(&Znode) -> usize);
+
+/// Finds the znode that a read asks for. Registers the watch only if the znode exists, the caller
+/// may read it, and the reply is not too long.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
 fn find(
@@ -198,14 +196,14 @@ fn find(
     caller: Caller,
     path: Option<&Ustring>,
     wanted: Perms,
-    watch: Option<Registration>,
-    body_bytes: impl FnOnce(&State, ZnodeId) -> usize,
+    watch: Option<ReadWatch>,
 ) -> Result<ZnodeId, ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?.as_bytes();
     let id = state.tree.find_for_read(path).ok_or(ErrorCode::NoNode)?;
     state.allow(caller, id, wanted)?;
-    state.check_reply_bytes(body_bytes(state, id))?;
-    if let Some(what) = watch {
+    // Encoding measures every reply, but a watch has to be refused before it is registered.
+    if let Some((what, body_bytes)) = watch {
+        state.check_reply_bytes(body_bytes(&state.tree[id]))?;
         state.register_watch(caller.conn, path, Some(id), what)?;
     }
     Ok(id)

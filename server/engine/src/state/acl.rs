@@ -105,7 +105,7 @@ impl AclTable {
 
     /// The id of a list, which the caller now uses once more.
     pub(crate) fn acquire(&mut self, list: &AclList) -> AclId {
-        if list.as_wire() == self.lists[0].list.as_wire() {
+        if list.is_world_all() {
             return AclId::WORLD_ALL;
         }
         match self.find_list(list) {
@@ -124,7 +124,7 @@ impl AclTable {
 
     /// By how much one more use of a list adds to [`AclTable::bytes`].
     pub(crate) fn cost(&self, list: &AclList) -> usize {
-        if list.as_wire() == self.lists[0].list.as_wire() || self.find_list(list).is_some() {
+        if list.is_world_all() || self.find_list(list).is_some() {
             return 0;
         }
         counted_bytes(list)
@@ -207,7 +207,7 @@ pub(crate) fn fix_up(
     who: &Identities,
     entries_max: usize,
 ) -> Result<AclList, Refusal> {
-    if list.as_wire() == AclList::world_all().as_wire() {
+    if list.is_world_all() {
         return Ok(AclList::world_all());
     }
     let list = as_stored(list);

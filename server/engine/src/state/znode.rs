@@ -183,6 +183,7 @@ impl Znode {
         minikeeper_protocol::path::name_of(self.path())
     }
 
+    #[inline]
     pub(crate) fn data(&self) -> Option<&[u8]> {
         (self.path_length & NULL_DATA == 0).then(|| &self.body[self.split()..])
     }

@@ -20,10 +20,13 @@ impl Effects for Sent {
 
     fn reply(&mut self, _: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let mut out = Vec::new();
-        body.encode(header, &mut out, REPLY_BYTES_MAX)
-            .expect("the engine refuses what is too long by itself");
-        self.reply_bytes += out.len();
         self.error = header.error;
+        // As the server does with a reply that turns out too long when it is encoded.
+        if body.encode(header, &mut out, REPLY_BYTES_MAX).is_err() {
+            self.error = Some(ErrorCode::MarshallingError);
+            self.limits.push(Limit::ReplyBytes);
+        }
+        self.reply_bytes += out.len();
     }
 
     fn event(&mut self, _: ConnId, event: &Event<'_>) {
