@@ -1,4 +1,4 @@
-//! A panic inside the engine stops everything; a panic outside it stops nothing.
+//! A panic inside a turn stops everything; a panic outside of turns stops nothing.
 //!
 //! Source: `ARCHITECTURE.md`, "Locks, bounds, panics": half a change may have been made, so every
 //! connection is closed and new ones are refused.
@@ -10,19 +10,13 @@ use std::{
     time::Duration,
 };
 
-use minikeeper::{
-    Config, Server,
-    planted::{Planted, PlantedInEngine},
-};
+use minikeeper::{Config, Server};
 use minikeeper_protocol::{CreateMode, Request};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
-use crate::kit::{Logged, TIMEOUT_MS, wait_until};
+use crate::kit::{Logged, TIMEOUT_MS, runtime_that_panics, wait_until};
 
-fn plant(config: &mut Config) {
-    config.planted = Some(Planted::Engine(PlantedInEngine::SyncPanics));
-}
-
+/// A sync; that of `/panic` makes the turn panic.
 fn sync(path: &str) -> Request {
     Request::Sync {
         path: Some(path.into()),
@@ -41,8 +35,8 @@ fn wait_closed(server: &Server) {
 }
 
 #[test]
-fn engine_panic_closes_every_connection_and_refuses_new_ones() {
-    let logged = Logged::start(plant);
+fn panic_in_a_turn_closes_every_connection_and_refuses_new_ones() {
+    let logged = Logged::start(|_| {});
     let (mut idle, _) = Wire::open(logged.address(), TIMEOUT_MS);
     let (mut waiting, _) = Wire::open(logged.address(), TIMEOUT_MS);
     waiting.must(&wire::watch("/w"));
@@ -72,7 +66,7 @@ fn engine_panic_closes_every_connection_and_refuses_new_ones() {
 /// Sessions are still known to the broken engine, and due; moving time must not wait for them.
 #[test]
 fn time_of_a_broken_server_can_still_be_moved() {
-    let logged = Logged::start(plant);
+    let logged = Logged::start(|_| {});
     let (_client, session) = Wire::open(logged.address(), TIMEOUT_MS);
     let (mut culprit, _) = Wire::open(logged.address(), TIMEOUT_MS);
     culprit.send(&sync("/panic"));
@@ -93,10 +87,9 @@ fn time_of_a_broken_server_can_still_be_moved() {
 /// A broken server stops as any other.
 #[test]
 fn broken_server_shuts_down() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let mut config = Config::default();
-    plant(&mut config);
-    let server = runtime.block_on(Server::start(config)).unwrap();
+    let runtime = runtime_that_panics();
+    let server = runtime.block_on(Server::start(Config::default()));
+    let server = server.unwrap();
     let address = server.addr();
     let (mut culprit, _) = Wire::open(address, TIMEOUT_MS);
     culprit.send(&sync("/panic"));

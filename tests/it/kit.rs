@@ -12,7 +12,7 @@ use std::{
 use minikeeper::{Config, Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{ConnectResponse, CreateMode, MultiReadOp, Reply, Request, Xid, Zxid};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
-use tokio::sync::oneshot;
+use tokio::{runtime::Runtime, sync::oneshot};
 
 /// The session timeout most tests ask for.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
@@ -196,6 +196,20 @@ pub(crate) fn raise_open_files_limit() {
     setrlimit(Resource::Nofile, raised).expect("a soft limit may rise to the hard one");
 }
 
+/// A runtime on which a request for the path `/panic` panics inside its turn, see [`Log`].
+pub(crate) fn runtime_that_panics() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .on_thread_start(|| {
+            let subscriber = Log::default().subscriber(tracing::Level::DEBUG);
+            // For as long as the thread lives.
+            std::mem::forget(tracing::subscriber::set_default(subscriber));
+        })
+        .build()
+        .expect("a runtime")
+}
+
 /// A server on a thread of its own, with everything it logs.
 pub(crate) struct Logged {
     pub(crate) server: Arc<AsyncServer>,
@@ -205,11 +219,29 @@ pub(crate) struct Logged {
 }
 
 /// What was logged so far.
+///
+/// Panics when a request for the path `/panic` is logged. A turn logs its requests while it holds
+/// the engine's lock, so this is a panic inside a turn.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
+impl Log {
+    fn subscriber(&self, level: tracing::Level) -> impl tracing::Subscriber + use<> {
+        let writer = self.clone();
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish()
+    }
+}
+
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(bytes);
+        // The text of that request is still in the buffer when the server logs that it has stopped.
+        let panics = line.contains(" path=/panic ") && !thread::panicking();
+        assert!(!panics, "requested by the test");
         self.0.lock().expect("nobody panics here").extend(bytes);
         Ok(bytes.len())
     }
@@ -232,15 +264,10 @@ impl Logged {
         };
         change(&mut config);
         let log = Log::default();
-        let writer = log.clone();
+        let subscriber = log.subscriber(level);
         let (started, start) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
-            let subscriber = tracing_subscriber::fmt()
-                .with_max_level(level)
-                .with_ansi(false)
-                .with_writer(move || writer.clone())
-                .finish();
             let _logging = tracing::subscriber::set_default(subscriber);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -27,7 +27,7 @@
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `guide`, `guide_start` | the code in the pages of `docs/` |
 //! | `faults` | what a test lets go wrong: requests, replies, connections, events |
-//! | `fail_stop` | a panic inside the engine, and panics that are none of its business |
+//! | `fail_stop` | a panic inside a turn, and panics that are none of its business |
 //! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
 //! | `secrets` | what must not be told: passwords, tokens, hashes; named tests for advisories about ZooKeeper |
 //! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |

@@ -4,15 +4,11 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use minikeeper::{
-    Config, DataDirError, SaveError, Server, StartError, blocking,
-    planted::{Planted, PlantedInEngine},
-    tree,
-};
+use minikeeper::{Config, DataDirError, SaveError, Server, StartError, blocking, tree};
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
-use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
+use crate::kit::{TIMEOUT_MS, runtime_that_panics, scratch_dir, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -210,20 +206,18 @@ fn broken_server_saves_nothing() {
     client.must(&wire::create("/whole", b"", CreateMode::Persistent));
     first.shutdown().unwrap();
 
-    let second = blocking::Server::builder()
-        .data_dir(&dir)
-        .configure(|config| {
-            config.planted = Some(Planted::Engine(PlantedInEngine::SyncPanics));
-        })
-        .start()
-        .unwrap();
+    let runtime = runtime_that_panics();
+    let second = runtime.block_on(Server::builder().data_dir(&dir).start());
+    let second = second.unwrap();
     let (mut client, _) = Wire::open(second.addr(), TIMEOUT_MS);
     client.must(&wire::create("/half", b"", CreateMode::Persistent));
     let path = Some("/panic".into());
     client.send(&Request::Sync { path });
     client.expect_closed();
-    assert!(matches!(second.save(), Err(SaveError::Broken)));
-    assert!(matches!(second.shutdown(), Err(SaveError::Broken)));
+    let saved = runtime.block_on(second.save());
+    assert!(matches!(saved, Err(SaveError::Broken)));
+    let saved = runtime.block_on(second.shutdown());
+    assert!(matches!(saved, Err(SaveError::Broken)));
 
     let third = start(&dir);
     assert!(third.get("/whole").is_some());
