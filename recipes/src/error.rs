@@ -217,7 +217,7 @@ pub enum ValueError {
 ///
 /// client.create("/orders", b"250", CreateMode::Persistent).await?;
 /// let orders = DistributedAtomicLong::new(client, "/orders")?;
-/// match orders.increment().await {
+/// match orders.add(1).await {
 ///     Err(AtomicError::Corrupted { bytes, .. }) => assert_eq!(bytes, 3),
 ///     other => panic!("it is a text, so not {other:?}"),
 /// }

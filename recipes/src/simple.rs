@@ -19,7 +19,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    locks::{guard::Guard, held::Held},
+    locks::{acquire::Acquire, guard::Guard, held::Held},
     options::LockOptions,
     queue::{
         contending::{PARENTS_MAX, Queue, Wait},
@@ -136,30 +136,8 @@ macro_rules! shown {
             /// let guard = lock.acquire().await?;
             /// # Ok(()) }
             /// ```
-            pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
-                self.take(Wait::FOR_EVER).await
-            }
-
-            /// The same, for so long at most. Zero is one attempt.
-            ///
-            /// # Errors
-            /// [`LockError::TimedOut`], and those of `acquire`.
-            ///
-            /// # Examples
-            /// ```
-            /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-            /// # let server = minikeeper::Server::builder().start().await?;
-            /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-            /// # use std::time::Duration;
-            /// # use minikeeper_recipes::{LockError, simple::HerdLock};
-            /// let lock = HerdLock::new(client, "/locks/printer")?;
-            /// let guard = lock.acquire().await?;
-            /// let late = lock.acquire_within(Duration::from_millis(10)).await;
-            /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-            /// # Ok(()) }
-            /// ```
-            pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
-                self.take(Wait::within(within)).await
+            pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
+                Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
             }
         }
     )+};

@@ -143,7 +143,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
     /// error: it waits for the next one.
-    pub fn wait(&self) -> Acquire<'_, Self, ()> {
+    pub fn wait(&self) -> Acquire<'_, &Self, ()> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.pass(how.wait())))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedDoubleBarrier`.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{
     CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath, Zxid,
@@ -103,7 +103,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    pub fn enter(&self) -> Acquire<'_, Self, Member<C>> {
+    pub fn enter(&self) -> Acquire<'_, &Self, Member<C>> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.begin(how.wait())))
     }
 
@@ -386,24 +386,18 @@ impl<C: ZooKeeper> Member<C> {
         self.place.path()
     }
 
-    /// Leaves, and waits until everybody has. A member whose session is over has left; it waits
-    /// for the others all the same.
+    /// Leaves the barrier and waits until every member of this round has left, without a time limit
+    /// unless [`Acquire::within`] sets one. A member whose session is over counts as gone, and
+    /// waits for the others all the same.
     ///
-    /// Dropping the future takes the member away without waiting.
-    ///
-    /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. The member is taken
-    /// away then too.
-    pub async fn leave(self) -> Result<(), LockError> {
-        self.end(Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most.
+    /// # Cancel safety
+    /// Dropping the future removes the member without waiting, even if it was never polled.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if others are still there, and those of [`Member::leave`].
-    pub async fn leave_within(self, within: Duration) -> Result<(), LockError> {
-        self.end(Wait::within(within)).await
+    /// [`LockError::TimedOut`] when other members are still there, [`LockError::Client`] when a
+    /// server refuses or the client is closed. The member is removed in each case.
+    pub fn leave(self) -> Acquire<'static, Self, ()> {
+        Acquire::new(self, |member, how| Box::pin(member.end(how.wait())))
     }
 
     async fn end(self, wait: Wait) -> Result<(), LockError> {

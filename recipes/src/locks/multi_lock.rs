@@ -149,7 +149,7 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMultiLock<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessMultiLock<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessMultiLock<C> {}
 
 impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// These locks, in this order. The same lock twice waits for itself, unless it is acquired
@@ -227,7 +227,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// That of the first member that fails, see [`InterProcessMutex::acquire`]; those before it are
     /// given back. [`LockError::TimedOut`] names the member that was not free. [`LockError::Lost`] too, if one of those was lost meanwhile.
-    pub fn acquire(&self) -> Acquire<'_, Self, MultiGuard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, MultiGuard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.owner, how.wait())))
     }
 
@@ -236,10 +236,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
-        match self.acquire().within(Duration::ZERO).await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
+        self.acquire().at_once().await
     }
 
     async fn take(&self, owner: Option<&Owner>, wait: Wait) -> Result<MultiGuard<C>, LockError> {

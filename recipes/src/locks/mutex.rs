@@ -1,6 +1,6 @@
 //! The mutex: one holder at a time, first come, first served.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{Error, ZnodePath};
 
@@ -69,7 +69,7 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessMutex<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessMutex<C> {}
 
 impl<C: ZooKeeper> InterProcessMutex<C> {
     /// The mutex at this path. Nothing is asked of a server before it is acquired.
@@ -121,7 +121,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 match how.owner {
@@ -137,21 +137,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
-        let wait = Wait::within(Duration::ZERO);
-        let tried = async {
-            let others = async { Ok(self.participants().await?) };
-            if self.queue.options.peek
-                && let Some(others) = self.queue.peek(wait, others).await?
-                && !others.is_empty()
-            {
-                return Err(self.queue.timed_out(wait));
-            }
-            self.take(wait).await
-        };
-        match tried.await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
+        self.acquire().at_once().await
     }
 
     /// Whether this owner holds the lock by this object.
@@ -170,6 +156,12 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        let others = async { Ok(self.participants().await?) };
+        if let Some(others) = self.queue.peek(wait, others).await?
+            && !others.is_empty()
+        {
+            return Err(self.queue.timed_out(wait));
+        }
         let Some(local) = &self.local else {
             let place = self.queue.acquire(Claim::Mutex, wait).await?;
             return Ok(Guard::new(self.held(place, 0)));

@@ -77,7 +77,7 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessReadWriteLock<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessReadWriteLock<C> {}
 
 impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// The lock at this path. Nothing is asked of a server before it is acquired.
@@ -126,7 +126,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    pub fn acquire_read(&self) -> Acquire<'_, Self, Guard<C>> {
+    pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 match how.owner {
@@ -146,7 +146,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     /// # Errors
     /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, and those of
     /// [`InterProcessReadWriteLock::acquire_read`].
-    pub fn acquire_write(&self) -> Acquire<'_, Self, WriteGuard<C>> {
+    pub fn acquire_write(&self) -> Acquire<'_, &Self, WriteGuard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 let guard = match how.owner {

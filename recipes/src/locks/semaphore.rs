@@ -9,7 +9,6 @@ use std::{
     fmt,
     future::{Future, pending},
     sync::Arc,
-    time::Duration,
 };
 
 use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
@@ -132,7 +131,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
     /// is no error: it waits for the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Lease<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
         })
@@ -143,8 +142,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
-        let leases = self.try_acquire_many(1).await?;
-        Ok(leases.and_then(|mut leases| leases.pop()))
+        self.acquire().at_once().await
     }
 
     /// Acquires several leases, all of them or none.
@@ -171,33 +169,11 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert_eq!(licences.available().await?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, Self, Vec<Lease<C>>> {
+    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease<C>>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(semaphore.take(how.leases, how.wait()))
         })
         .leases(wanted)
-    }
-
-    /// Takes several leases if so many are free and nobody else is just taking one. `None` if not.
-    ///
-    /// # Errors
-    /// Those of [`InterProcessSemaphoreV2::acquire_many`].
-    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
-        let wait = Wait::within(Duration::ZERO);
-        let leases = &self.leasing.leases;
-        let tried = async {
-            if leases.options.peek
-                && let Some(available) = leases.peek(wait, self.available()).await?
-                && available < wanted
-            {
-                return Err(leases.timed_out(wait));
-            }
-            self.take(wanted, wait).await
-        };
-        match tried.await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
     }
 
     /// How many leases nobody has or is about to get.
@@ -226,8 +202,15 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Ok(paths)
     }
 
-    /// As the acquire methods do it.
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        if let Some(available) = self.leasing.leases.peek(wait, self.available()).await?
+            && available < wanted
+        {
+            return Err(LockError::TimedOut {
+                path: self.leasing.path.to_string(),
+                within: wait.within,
+            });
+        }
         self.leasing.take(wanted, wait).await
     }
 }

@@ -97,7 +97,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
     /// when a server refuses or the client is closed. A lost connection is no error: it waits for
     /// the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
     }
 
@@ -106,8 +106,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
-        let lease = self.semaphore.try_acquire().await?;
-        Ok(lease.map(|lease| lease.guard))
+        self.acquire().at_once().await
     }
 
     // Leases are made one at a time, in the order of grants: a lease's czxid is a fencing token

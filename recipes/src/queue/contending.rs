@@ -379,13 +379,16 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// The answer to what is asked before one tries to take the lock at once. `None` if it was
-    /// refused for now: trying shows the rest.
+    /// Asks whether the lock is free, before an attempt that does not wait (saving S11). `None` if
+    /// this is not such an attempt, or if the server refuses for now: then the attempt shows it.
     pub(crate) async fn peek<T>(
         &self,
         wait: Wait,
         question: impl Future<Output = Result<T, LockError>>,
     ) -> Result<Option<T>, LockError> {
+        if !self.options.peek || wait.within != Duration::ZERO {
+            return Ok(None);
+        }
         self.connected(wait).await?;
         match self.limited(wait, question).await? {
             Err(error) if error.is_passing() => Ok(None),

@@ -30,7 +30,7 @@ use crate::{
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// # use minikeeper_recipes::DistributedAtomicLong;
 /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-/// let change = orders.increment().await?;
+/// let change = orders.add(1).await?;
 /// assert_eq!((change.previous, change.current), (0, 1));
 /// // Nobody was in the way.
 /// assert_eq!(change.optimistic_attempts, 1);
@@ -61,7 +61,7 @@ pub struct AtomicValue {
 /// let mut options = AtomicOptions::default();
 /// options.attempts_max = 50;
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
-/// busy.increment().await?;
+/// busy.add(1).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,7 +111,7 @@ impl Default for AtomicOptions {
 /// });
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
 /// // It was not needed: the mutex is taken only after failed attempts.
-/// assert_eq!(busy.increment().await?.promoted_attempts, 0);
+/// assert_eq!(busy.add(1).await?.promoted_attempts, 0);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -283,36 +283,15 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }))
     }
 
-    /// Adds a number.
+    /// Adds a number, which may be negative. The sum wraps around.
+    ///
+    /// # Cancel safety
+    /// As [`DistributedAtomicLong::set`].
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
     pub async fn add(&self, number: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|value| value.wrapping_add(number)).await
-    }
-
-    /// Subtracts a number.
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
-        self.update(|value| value.wrapping_sub(number)).await
-    }
-
-    /// Adds one.
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
-        self.add(1).await
-    }
-
-    /// Subtracts one.
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
-        self.subtract(1).await
     }
 
     /// Makes any change; the function may be called several times.

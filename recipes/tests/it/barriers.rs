@@ -224,7 +224,7 @@ async fn who_gives_up_is_not_counted() {
     assert!(timeout(within, other.enter()).await.is_err());
     // Leaving too may take too long.
     let (first, second) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
-    let error = first.unwrap().leave_within(within).await.unwrap_err();
+    let error = first.unwrap().leave().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     soon(second.unwrap().leave()).await.unwrap();
     until("it is empty", || queue(&server).is_empty()).await;

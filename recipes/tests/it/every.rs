@@ -278,9 +278,7 @@ impl Recipe {
                 Kept::Nothing
             }
             Self::Counter => {
-                DistributedAtomicLong::new(client, "/count")?
-                    .increment()
-                    .await?;
+                DistributedAtomicLong::new(client, "/count")?.add(1).await?;
                 Kept::Nothing
             }
             Self::Latch => {
@@ -419,7 +417,7 @@ impl Recipe {
                     let within = Duration::from_secs(30);
                     for _ in 0..2 {
                         if let Ok(member) = other.enter().within(within).await {
-                            let _ = member.leave_within(within).await;
+                            let _ = member.leave().within(within).await;
                         }
                     }
                 });

@@ -16,6 +16,7 @@
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `atomic` | the counter |
+//! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the znode that comes back |
 //! | `simple` | locks written by hand |
@@ -41,6 +42,7 @@
 )]
 
 mod atomic;
+mod auto_traits;
 mod barriers;
 mod cancelling;
 mod claims;
