@@ -94,7 +94,7 @@ async fn test_corrupted_value() {
     assert_eq!(counter.add(1).await.unwrap().current, 1);
     client.set_data(COUNTER, b"foo", None).await.unwrap();
     let error = counter.get().await.unwrap_err();
-    let text = "counter \"/counters/a\": holds 3 bytes, but a counter has 8";
+    let text = "counter \"/counters/a\": 3 bytes found, but a counter has 8; delete it or use another path";
     assert_eq!(error.to_string(), text);
     assert!(counter.add(1).await.is_err());
 }

@@ -360,9 +360,12 @@ async fn unreadable_maximum_is_told() {
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         error.to_string(),
-        "semaphore \"/semaphores/a\": its maximum is not known"
+        "semaphore \"/semaphores/a\": cannot read its maximum"
     );
-    assert_eq!(source, "shared count \"/max\": 1 bytes are no count; 4 are");
+    assert_eq!(
+        source,
+        "shared count \"/max\": 1 bytes found, but a count has 4; set the count to repair it"
+    );
     clean(&server, &one).await;
     until("its lease goes", || leases(&server).len() == 1).await;
 }

@@ -314,7 +314,7 @@ async fn what_is_no_count_is_told() {
     let error = count.get().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "shared count \"/count\": 3 bytes are no count; 4 are"
+        "shared count \"/count\": 3 bytes found, but a count has 4; set the count to repair it"
     );
     // Java looks at the first four.
     one.set_data("/count", &[0, 0, 1, 0, 7], None)

@@ -1,5 +1,6 @@
-//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every step, alone and with somebody in the way:
-//! afterwards others get what there is to get, and nothing is left behind.
+//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every
+//! step, alone and with somebody in the way: afterwards others get what there is to get, and
+//! nothing is left behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.6 and 15.9 (1, 2 and 9); hazards H5, H20 to H24.
 
