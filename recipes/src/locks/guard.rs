@@ -137,8 +137,8 @@ impl<C: ZooKeeper> Guard<C> {
     ///
     /// # Errors
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
-    /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no session: read the
-    /// znodes to see whether the multi was carried out.
+    /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
+    /// session: read the znodes to see whether the multi was carried out.
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,

@@ -131,7 +131,7 @@ async fn contention_ends_after_so_many_attempts() {
     options.attempts_max = 3;
     let (counter, client, _) = counter_with(&server, 1, options.clone()).await;
     counter.initialize(0).await.unwrap();
-    // Somebody else changes it between each look and change.
+    // Another client changes it between each read and change.
     let interfere = |value: i64| {
         server.check().unwrap();
         drop(client.set_data(COUNTER, &(value + 100).to_be_bytes(), None));

@@ -1,5 +1,5 @@
 //! The client against a server in the same process, over a link that can be made to misbehave,
-//! on time that only passes when everybody waits.
+//! on time that passes only when all tasks wait.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

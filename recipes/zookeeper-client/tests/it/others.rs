@@ -39,7 +39,7 @@ async fn shared_count_test_multi_client_versioned() {
     assert_eq!(other.try_set(&stale, 12).await.unwrap(), None);
     assert!(other.try_set(&newer, 12).await.unwrap().is_some());
     assert_eq!(soon(changes.next()).await.unwrap().value, 12);
-    // What happens while nobody can tell is told afterwards.
+    // Changes while the connection is down are reported afterwards.
     for interrupt in [cut, expire] {
         interrupt(&server, &clients[1]);
         let set = soon(one.set(one.get().await.unwrap().value + 1))
