@@ -1,4 +1,4 @@
-//! The token and the status of a lock.
+//! What can be said of a lock that is or was held.
 //!
 //! Source: `docs/curator-recipes.md` sections 9 and 10.
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 /// A number that grows with every grant of a lock.
 ///
-/// Send it with everything that is done under the lock. A resource that refuses tokens smaller than
-/// the largest it has seen is safe from a holder that was paused, lost the lock, and woke up too
-/// late. Equal tokens belong to the same grant and must be accepted.
+/// Send it along with everything that is done under the lock: a resource that refuses a token
+/// smaller than the largest it has seen is safe from a holder that was paused, lost the lock, and
+/// woke up too late. Equal tokens are the same grant and must be accepted.
 ///
-/// It is the czxid of the lock's znode. The czxid grows over all changes of the ensemble, and a
-/// Java contender finds it in the stat of its lock path.
+/// It is the czxid of the lock's znode: it grows over all changes of the ensemble, and a Java
+/// contender finds the same number in the stat of its lock path.
 ///
 /// # Examples
 /// ```
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{FencingToken, InterProcessMutex};
 ///
-/// /// A resource outside ZooKeeper.
+/// /// Something that is not in ZooKeeper.
 /// struct Register {
 ///     largest: FencingToken,
 /// }
@@ -48,7 +48,7 @@ use tokio::time::Instant;
 /// first.release().await?;
 /// let second = lock.acquire().await?;
 /// assert!(register.write(second.token()));
-/// // The first holder, after a pause:
+/// // The first, who was paused meanwhile:
 /// assert!(!register.write(token));
 /// # Ok(()) }
 /// ```
@@ -56,7 +56,7 @@ use tokio::time::Instant;
 pub struct FencingToken {
     /// The czxid.
     pub czxid: i64,
-    /// How often the lock was passed on between tasks of one process since the grant; 0 unless
+    /// How often the lock was passed on since, from task to task of one process; 0 unless
     /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over) is set.
     pub pass: u32,
 }
@@ -92,7 +92,7 @@ impl fmt::Display for FencingToken {
 /// let guard = lock.acquire().await?;
 /// let session = client.session_id().ok_or("it is connected")?;
 /// server.expire(session);
-/// // The client may hear of either first.
+/// // Whichever is heard of first.
 /// let loss = guard.lost().await;
 /// assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
 /// # Ok(()) }
@@ -102,10 +102,10 @@ impl fmt::Display for FencingToken {
 pub enum Loss {
     /// The session is over.
     SessionOver,
-    /// No server has replied for so long that one may have ended the session.
+    /// No server was heard for so long that one may have ended the session.
     Presumed,
-    /// The lock's znode was deleted: by another client, or with the session, whose end the client
-    /// has not heard of yet.
+    /// The lock's znode was deleted: by somebody else, or with the session, of whose end the client
+    /// has not heard yet.
     NodeDeleted,
     /// The client is closed.
     Closed,
@@ -124,20 +124,21 @@ pub enum Loss {
 /// let guard = lock.acquire().await?;
 /// match guard.status() {
 ///     Status::Held => println!("go on"),
-///     Status::Suspended { until } => println!("begin nothing new; lost at {until:?}"),
+///     Status::Suspended { until } => println!("finish what was begun, before {until:?}"),
 ///     Status::Lost(loss) => println!("stop: {loss:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// The lock is held, as far as the client can know.
+    /// It is, as far as this client can know.
     Held,
-    /// The lock is held, but the connection is down. Begin nothing new under the lock.
+    /// It is, but there is no connection: it will be presumed lost then. Nothing new should be
+    /// begun under it.
     Suspended {
-        /// When the lock will be presumed lost.
+        /// When.
         until: Instant,
     },
-    /// The lock is lost, for good.
+    /// It is not, and will not be again.
     Lost(Loss),
 }

@@ -230,7 +230,10 @@ impl Server {
         let outcome = outcome.recv();
         outcome.expect("the server's thread lives as long as its handle")
     }
+}
 
+#[cfg(feature = "data")]
+impl Server {
     /// As [`server::Server::save`].
     ///
     /// # Errors
@@ -315,13 +318,6 @@ impl BlockingBuilder {
         Self(self.0.tick_time(tick))
     }
 
-    /// Saves the state to this directory on shutdown and loads it at the start. See
-    /// [`Config::data_dir`].
-    #[must_use]
-    pub fn data_dir(self, dir: impl Into<std::path::PathBuf>) -> Self {
-        Self(self.0.data_dir(dir))
-    }
-
     /// Puts these znodes into the tree before the server accepts clients. See [`Config::seed`].
     #[must_use]
     pub fn seed(self, tree: Tree) -> Self {
@@ -333,13 +329,6 @@ impl BlockingBuilder {
     #[must_use]
     pub fn control(self) -> Self {
         Self(self.0.control())
-    }
-
-    /// Starts from a ZooKeeper data directory, which is only read. See
-    /// [`DataSource`](crate::DataSource).
-    #[must_use]
-    pub fn data_from(self, source: impl Into<crate::DataSource>) -> Self {
-        Self(self.0.data_from(source))
     }
 
     /// Changes any setting.
@@ -354,5 +343,22 @@ impl BlockingBuilder {
     /// As [`Server::start`].
     pub fn start(self) -> Result<Server, StartError> {
         Server::start(self.0.into_config())
+    }
+}
+
+#[cfg(feature = "data")]
+impl BlockingBuilder {
+    /// Saves the state to this directory on shutdown and loads it at the start. See
+    /// [`Config::data_dir`].
+    #[must_use]
+    pub fn data_dir(self, dir: impl Into<std::path::PathBuf>) -> Self {
+        Self(self.0.data_dir(dir))
+    }
+
+    /// Starts from a ZooKeeper data directory, which is only read. See
+    /// [`DataSource`](crate::DataSource).
+    #[must_use]
+    pub fn data_from(self, source: impl Into<crate::DataSource>) -> Self {
+        Self(self.0.data_from(source))
     }
 }

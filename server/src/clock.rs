@@ -193,11 +193,9 @@ impl Clock {
                 continue;
             }
             let real_ms = deadline_ms.wrapping_sub(ahead_ms(stand));
-            tokio::select! {
-                biased;
-                () = changed => {}
-                () = tokio::time::sleep_until(self.start + Duration::from_millis(real_ms)) => {}
-            }
+            // Looked at again, whichever came first.
+            let _ =
+                tokio::time::timeout_at(self.start + Duration::from_millis(real_ms), changed).await;
         }
     }
 }

@@ -52,13 +52,19 @@ mod clock;
 mod config;
 #[cfg(feature = "control")]
 pub mod control;
+#[cfg(feature = "data")]
+mod data;
+#[cfg(not(feature = "data"))]
+#[path = "no_data.rs"]
 mod data;
 mod faults;
+#[cfg(any(feature = "data", feature = "tls"))]
 #[doc(hidden)]
 pub mod files;
 mod net;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod race;
 mod server;
 mod start;
 mod tree;
@@ -67,11 +73,16 @@ mod universe;
 
 #[cfg(feature = "control")]
 pub use config::ControlConfig;
+#[cfg(feature = "data")]
+pub use config::TxnLog;
+#[cfg(feature = "sasl")]
 pub use config::jaas::{JaasError, jaas_users};
 #[doc(hidden)]
 pub use config::settings;
-pub use config::{Config, ConfigError, TxnLog};
-pub use data::{DataDirError, DataSource, ExportError, SaveError, SavedState, SnapshotFault};
+pub use config::{Config, ConfigError};
+pub use data::SaveError;
+#[cfg(feature = "data")]
+pub use data::{DataDirError, DataSource, ExportError, LoadError, SavedState, SnapshotFault};
 pub use faults::{
     FaultInfo,
     action::FaultAction,

@@ -1,8 +1,7 @@
 //! The server: starts, listens, saves and stops.
 
-use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
-use minikeeper_engine::Engine;
 #[cfg(feature = "control")]
 use minikeeper_engine::Secret;
 use parking_lot::Mutex;
@@ -13,8 +12,8 @@ use crate::control::{Controls, own_port};
 #[cfg(feature = "control")]
 use crate::net::listener::Spawner;
 use crate::{
-    config::{Config, TxnLog},
-    data::{DataSource, SaveError, SavedState},
+    config::Config,
+    data::{self, SaveError},
     net::reachability::Listeners,
     start::{self, StartError},
     tree::Tree,
@@ -59,22 +58,19 @@ impl Server {
     /// # Errors
     /// When a setting makes no sense, the address cannot be bound, or the data directory not be
     /// used; nothing has been written then.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_from(config, None).await
-    }
-
-    async fn start_from(mut config: Config, state: Option<SavedState>) -> Result<Self, StartError> {
+    pub async fn start(mut config: Config) -> Result<Self, StartError> {
         config.validate()?;
         // Put there once, so that nothing that copies the settings copies it too.
         let seed = std::mem::take(&mut config.seed);
         seeding::check(&seed, config.frame_bytes_max)?;
+        #[cfg(feature = "sasl")]
         config.warn_of_locked_out_clients();
         let listeners = Listeners::bind(&mut config)?;
         #[cfg(feature = "control")]
         let own_port = own_port::bind(&mut config)?;
         let address = config.client_addr();
         let settings = start::settings(&config, &start::clock(&config));
-        let (engine, data_dir) = start::load(&config, settings, state).await?;
+        let (engine, loaded) = data::load(&mut config, settings).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
         let clock = start::clock(&config);
         #[allow(unused_mut, reason = "planted builds change it")]
@@ -82,17 +78,7 @@ impl Server {
         #[cfg(feature = "planted")]
         turns.plant(config.planted);
         let shared = Arc::new(UniverseState::root(config, turns));
-        if let Some(dir) = data_dir {
-            shared.server.saving.save_to(dir);
-        }
-        if shared.config.txn_log != TxnLog::Off {
-            // A log goes on from what is saved.
-            shared.save().await.map_err(StartError::Save)?;
-        }
-        let zxid = shared.turns.inspect(Engine::zxid);
-        if let Some(log) = shared.server.saving.log(zxid, &shared.config) {
-            shared.turns.log_to(log);
-        }
+        shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));
         universe.seed(&seed)?;
         #[cfg(feature = "control")]
@@ -106,22 +92,11 @@ impl Server {
             controls: controls.clone().filter(|_| control.is_enabled),
         });
         reachability.set_up(listeners.serve(&shared));
-        let mut tasks = Vec::new();
+        #[allow(unused_mut, reason = "the feature control adds one")]
+        let mut tasks = shared.saving_tasks();
         #[cfg(feature = "control")]
         if let (Some(listener), Some(controls)) = (own_port, &controls) {
             tasks.push(own_port::serve(listener, Arc::clone(controls)));
-        }
-        let Config {
-            save_interval,
-            txn_log,
-            ..
-        } = &shared.config;
-        if !save_interval.is_zero() || *txn_log != TxnLog::Off {
-            tasks.push(tokio::spawn(Arc::clone(&shared).save_by_itself()));
-        }
-        // Saves from time to time look for themselves.
-        if shared.config.data_dir.is_some() && save_interval.is_zero() {
-            tasks.push(tokio::spawn(Arc::clone(&shared).look_after_dir()));
         }
         Ok(Self {
             universe,
@@ -160,29 +135,6 @@ impl Server {
     /// it.
     pub async fn closed(&self) -> Failure {
         self.shared.turns.broke().await
-    }
-
-    /// Saves the state to the [data directory](Config::data_dir), if there is one and something
-    /// has changed since the last save.
-    ///
-    /// While the state is copied, no client is served; while it is written, every client is.
-    ///
-    /// # Errors
-    /// When the state could not be written; the previous save is untouched.
-    pub async fn save(&self) -> Result<(), SaveError> {
-        self.shared.save().await
-    }
-
-    /// As [`Server::save`], on the calling thread.
-    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
-        self.shared.save_now()
-    }
-
-    /// Waits until a save that [`Config::save_interval`] caused has failed.
-    ///
-    /// The server goes on and tries again; it is not told again until a save has succeeded.
-    pub async fn save_failed(&self) -> SaveError {
-        self.shared.server.saving.failed().await
     }
 
     /// Stops listening, closes every connection, saves the state if there is a
@@ -249,6 +201,32 @@ impl Server {
     }
 }
 
+#[cfg(feature = "data")]
+impl Server {
+    /// Saves the state to the [data directory](Config::data_dir), if there is one and something
+    /// has changed since the last save.
+    ///
+    /// While the state is copied, no client is served; while it is written, every client is.
+    ///
+    /// # Errors
+    /// When the state could not be written; the previous save is untouched.
+    pub async fn save(&self) -> Result<(), SaveError> {
+        self.shared.save().await
+    }
+
+    /// As [`Server::save`], on the calling thread.
+    pub(crate) fn save_now(&self) -> Result<(), SaveError> {
+        self.shared.save_now()
+    }
+
+    /// Waits until a save that [`Config::save_interval`] caused has failed.
+    ///
+    /// The server goes on and tries again; it is not told again until a save has succeeded.
+    pub async fn save_failed(&self) -> SaveError {
+        self.shared.server.saving.failed().await
+    }
+}
+
 /// Time, sessions, state: everything a test does to the server's own universe.
 impl Deref for Server {
     type Target = Universe;
@@ -270,7 +248,6 @@ impl Drop for Server {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     config: Config,
-    state: Option<SavedState>,
 }
 
 impl Builder {
@@ -314,54 +291,6 @@ impl Builder {
     #[must_use]
     pub const fn initial_zxid(mut self, zxid: i64) -> Self {
         self.config.initial_zxid = Some(zxid);
-        self
-    }
-
-    /// Saves the state to this directory on shutdown and loads it at the start. See
-    /// [`Config::data_dir`].
-    #[must_use]
-    pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.config.data_dir = Some(dir.into());
-        self
-    }
-
-    /// Continues with what is readable of a damaged data directory. See
-    /// [`Config::trust_damaged_data`].
-    #[must_use]
-    pub const fn trust_damaged_data(mut self) -> Self {
-        self.config.trust_damaged_data = true;
-        self
-    }
-
-    /// Starts from a ZooKeeper data directory, which is only read. See [`DataSource`].
-    ///
-    /// # Examples
-    /// ```no_run
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let server = minikeeper::Server::builder().data_from("copy-of-production").start().await?;
-    /// println!("{}", server.dump());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn data_from(mut self, source: impl Into<DataSource>) -> Self {
-        self.config.import = Some(source.into());
-        self
-    }
-
-    /// Also saves the state at this interval. See [`Config::save_interval`].
-    #[must_use]
-    pub const fn save_interval(mut self, interval: Duration) -> Self {
-        self.config.save_interval = interval;
-        self
-    }
-
-    /// Starts with the state of another server, without a file. Each session has its whole timeout from
-    /// the start on to come back. Default: an empty tree.
-    #[must_use]
-    pub fn state(mut self, state: SavedState) -> Self {
-        self.state = Some(state);
         self
     }
 
@@ -416,13 +345,64 @@ impl Builder {
     /// Starts the server; it listens when this returns. See [`Server::start`].
     ///
     /// # Errors
-    /// Those of [`Server::start`], and [`StartError::State`], [`StartError::TwoStates`].
+    /// Those of [`Server::start`].
     pub async fn start(self) -> Result<Server, StartError> {
-        Server::start_from(self.config, self.state).await
+        Server::start(self.config).await
     }
 
     pub(crate) fn into_config(self) -> Config {
         self.config
+    }
+}
+
+#[cfg(feature = "data")]
+impl Builder {
+    /// Saves the state to this directory on shutdown and loads it at the start. See
+    /// [`Config::data_dir`].
+    #[must_use]
+    pub fn data_dir(mut self, dir: impl Into<std::path::PathBuf>) -> Self {
+        self.config.data_dir = Some(dir.into());
+        self
+    }
+
+    /// Continues with what is readable of a damaged data directory. See
+    /// [`Config::trust_damaged_data`].
+    #[must_use]
+    pub const fn trust_damaged_data(mut self) -> Self {
+        self.config.trust_damaged_data = true;
+        self
+    }
+
+    /// Starts from a ZooKeeper data directory, which is only read. See [`DataSource`](crate::DataSource).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = minikeeper::Server::builder().data_from("copy-of-production").start().await?;
+    /// println!("{}", server.dump());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn data_from(mut self, source: impl Into<data::DataSource>) -> Self {
+        self.config.import = Some(source.into());
+        self
+    }
+
+    /// Also saves the state at this interval. See [`Config::save_interval`].
+    #[must_use]
+    pub const fn save_interval(mut self, interval: Duration) -> Self {
+        self.config.save_interval = interval;
+        self
+    }
+
+    /// Starts with the state of another server, without a file. Each session has its whole timeout from
+    /// the start on to come back. Default: an empty tree.
+    #[must_use]
+    pub fn state(mut self, state: data::SavedState) -> Self {
+        self.config.state = Some(state);
+        self
     }
 }
 

@@ -1,35 +1,29 @@
-//! What a server starts with: engine settings, loaded or imported state.
+//! What a server starts with, and why it cannot.
 
 use std::{
-    collections::hash_map::RandomState,
-    hash::BuildHasher as _,
-    io,
+    collections::hash_map::RandomState, error::Error, fmt, hash::BuildHasher as _, io,
     net::SocketAddr,
-    path::{Path, PathBuf},
 };
 
-use minikeeper_engine::{Engine, SaslSettings, Settings};
+#[cfg(feature = "sasl")]
+use minikeeper_engine::SaslSettings;
+use minikeeper_engine::Settings;
 use minikeeper_protocol::{SessionId, Zxid};
 
 use crate::{
     clock::Clock,
     config::{Config, ConfigError},
-    data::{BeginError, DataDir, DataDirError, DataSource, SaveError, SavedState, SnapshotFault},
     universe::seeding::SeedError,
 };
-
-/// How many session ids earlier runs on a frozen clock are believed to have used.
-const SESSIONS_BEFORE: i64 = (1 << 40) - 1;
 
 /// The most that is kept of what has changed since a [`Snapshot`](crate::Snapshot).
 const UNDO_BYTES_MAX: usize = 256 << 20;
 
 /// Why a server could not be started.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The address could not be bound.
-    #[error("cannot listen on {address}")]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -37,57 +31,72 @@ pub enum StartError {
         source: io::Error,
     },
     /// A setting makes no sense.
-    #[error("invalid setting")]
-    Config(#[from] ConfigError),
-    /// The data directory cannot be used, or what is in it not be loaded.
-    #[error("cannot use data_dir {dir:?}")]
-    DataDir {
-        /// The directory.
-        dir: PathBuf,
-        /// Why not.
-        source: DataDirError,
-    },
-    /// What is there at the start could not be saved, for a log to go on from.
-    #[error("cannot save the initial state")]
-    Save(#[source] SaveError),
-    /// The state to start with does not fit the settings.
-    #[error("cannot start from the given state: {0}")]
-    State(SnapshotFault),
-    /// The state to start with cannot be taken from where the settings say.
-    #[error("cannot import {dir:?}")]
-    Import {
-        /// The directory.
-        dir: PathBuf,
-        /// Why not.
-        source: DataDirError,
-    },
-    /// Two states to start with.
-    #[error(
-        "cannot import {import:?}, since data_dir {dir:?} has a state already; leave the import \
-         out to go on with that, or use an empty data_dir"
-    )]
-    ImportToo {
-        /// What was to be imported.
-        import: PathBuf,
-        /// The directory that is in use.
-        dir: PathBuf,
-    },
-    /// A state to start with was given, and a directory to load one from.
-    #[error("a state to start from and data_dir {dir:?} are both set; set one of them")]
-    TwoStates {
-        /// The directory.
-        dir: PathBuf,
-    },
+    Config(ConfigError),
+    /// There is no state to start from where the settings say, or it cannot be used.
+    #[cfg(feature = "data")]
+    Load(crate::data::LoadError),
     /// The certificate, its key, or those that clients are checked with cannot be used.
     #[cfg(feature = "tls")]
-    #[error("cannot serve over TLS")]
-    Tls(#[from] crate::net::tls::TlsError),
+    Tls(crate::net::tls::TlsError),
     /// What the tree is to begin with cannot be there.
-    #[error("cannot seed the tree")]
-    Seed(#[from] SeedError),
+    Seed(SeedError),
     /// The thread of a [`blocking::Server`](crate::blocking::Server) could not be started.
-    #[error("cannot start the server's thread")]
-    Thread(#[source] io::Error),
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen { address, .. } => write!(f, "cannot listen on {address}"),
+            Self::Config(_) => f.write_str("invalid setting"),
+            #[cfg(feature = "data")]
+            Self::Load(error) => error.fmt(f),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => f.write_str("cannot serve over TLS"),
+            Self::Seed(_) => f.write_str("cannot seed the tree"),
+            Self::Thread(_) => f.write_str("cannot start the server's thread"),
+        }
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            #[cfg(feature = "data")]
+            Self::Load(error) => error.source(),
+            #[cfg(feature = "tls")]
+            Self::Tls(error) => Some(error),
+            Self::Seed(error) => Some(error),
+            Self::Listen { source: error, .. } | Self::Thread(error) => Some(error),
+        }
+    }
+}
+
+impl From<ConfigError> for StartError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+#[cfg(feature = "data")]
+impl From<crate::data::LoadError> for StartError {
+    fn from(error: crate::data::LoadError) -> Self {
+        Self::Load(error)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl From<crate::net::tls::TlsError> for StartError {
+    fn from(error: crate::net::tls::TlsError) -> Self {
+        Self::Tls(error)
+    }
+}
+
+impl From<SeedError> for StartError {
+    fn from(error: SeedError) -> Self {
+        Self::Seed(error)
+    }
 }
 
 pub(crate) fn clock(config: &Config) -> Clock {
@@ -140,6 +149,9 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         ensemble_names: config.ensemble_names.clone(),
         key_scheme: config.key_scheme,
         super_digest: config.super_digest.clone(),
+        #[cfg(not(feature = "sasl"))]
+        sasl: None,
+        #[cfg(feature = "sasl")]
         sasl: (!config.sasl_users.is_empty()).then(|| SaslSettings {
             users: config.sasl_users.clone(),
             super_users: config.sasl_super_users.clone(),
@@ -165,6 +177,7 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
     }
 }
 
+#[cfg(feature = "sasl")]
 fn nonce_seed() -> [u8; 32] {
     let mut seed = [0; 32];
     for chunk in seed.chunks_mut(8) {
@@ -181,81 +194,6 @@ pub(crate) fn hash_seed() -> [u64; 2] {
 /// A number that no client can guess, from what the standard library seeds its hash tables with.
 fn by_chance() -> u64 {
     RandomState::new().hash_one(0)
-}
-
-/// The state to start with: what was given, saved or is to be imported, or a fresh one.
-pub(crate) async fn load(
-    config: &Config,
-    mut settings: Settings,
-    state: Option<SavedState>,
-) -> Result<(Engine, Option<DataDir>), StartError> {
-    if let Some(state) = state {
-        if let Some(dir) = config.data_dir.clone().or_else(|| import_dir(config)) {
-            return Err(StartError::TwoStates { dir });
-        }
-        // The server before may have been started in the same millisecond.
-        settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;
-        let engine = state.load(settings).map_err(StartError::State)?;
-        return Ok((engine, None));
-    }
-    if config.data_dir.is_none() && config.import.is_none() {
-        return Ok((Engine::new(settings), None));
-    }
-    let (data_dir, import) = (config.data_dir.clone(), config.import.clone());
-    let (is_manual, trusts_damaged) = (config.manual_clock, config.trust_damaged_data);
-    let loading = move || match (data_dir, import) {
-        (Some(dir), import) => load_dir(&dir, import, settings, is_manual, trusts_damaged),
-        (None, Some(source)) => Ok((import_from(&source, settings)?, None)),
-        (None, None) => Ok((Engine::new(settings), None)),
-    };
-    tokio::task::spawn_blocking(loading)
-        .await
-        .expect("loading does not panic, and the runtime is there")
-}
-
-fn import_dir(config: &Config) -> Option<PathBuf> {
-    Some(config.import.as_ref()?.dir().to_owned())
-}
-
-fn import_from(source: &DataSource, settings: Settings) -> Result<Engine, StartError> {
-    let dir = source.dir().to_owned();
-    let imported = source.load(settings);
-    imported.map_err(|source| StartError::Import { dir, source })
-}
-
-/// What was saved, or what is to be imported where nothing was ever saved.
-fn load_dir(
-    dir: &Path,
-    import: Option<DataSource>,
-    mut settings: Settings,
-    is_manual: bool,
-    trusts_damaged: bool,
-) -> Result<(Engine, Option<DataDir>), StartError> {
-    let unusable = |source| StartError::DataDir {
-        dir: dir.to_owned(),
-        source,
-    };
-    let mut data_dir = DataDir::open(dir).map_err(unusable)?;
-    if is_manual {
-        // A clock that starts at the same time again gives the same ids again; there were
-        // never more sessions than changes.
-        settings.first_session_id.0 += data_dir.zxid().0 & SESSIONS_BEFORE;
-    }
-    let engine = match import {
-        None => data_dir.load(settings, trusts_damaged).map_err(unusable)?,
-        Some(source) if data_dir.is_fresh() => import_from(&source, settings)?,
-        Some(source) => {
-            return Err(StartError::ImportToo {
-                import: source.dir().to_owned(),
-                dir: dir.to_owned(),
-            });
-        }
-    };
-    data_dir.begin(&engine).map_err(|error| match error {
-        BeginError::Dir(source) => unusable(source),
-        BeginError::Save(error) => StartError::Save(error),
-    })?;
-    Ok((engine, Some(data_dir)))
 }
 
 #[cfg(test)]

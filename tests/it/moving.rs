@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use minikeeper::{DataDirError, ExportError, StartError, blocking};
+use minikeeper::{DataDirError, ExportError, LoadError, StartError, blocking};
 use minikeeper_protocol::{CreateMode, SessionId, Zxid};
 use minikeeper_test_kit::wire::{self, Wire};
 
@@ -106,7 +106,10 @@ fn import_into_a_data_directory_needs_that_to_be_empty() {
     let both = || builder().data_from(&dir).data_dir(&data_dir).start();
     both().unwrap().shutdown().unwrap();
     let error = both().unwrap_err();
-    assert!(matches!(error, StartError::ImportToo { .. }), "{error}");
+    assert!(
+        matches!(error, StartError::Load(LoadError::ImportToo { .. })),
+        "{error}"
+    );
     let alone = builder().data_dir(&data_dir).start().unwrap();
     assert!(alone.get("/a").is_some());
 }

@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use minikeeper::{Config, DataDirError, SaveError, Server, StartError, blocking, tree};
+use minikeeper::{Config, DataDirError, LoadError, SaveError, Server, StartError, blocking, tree};
 use minikeeper_protocol::{ConnectResponse, CreateMode, Reply, Request, Zxid};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
@@ -163,10 +163,10 @@ fn stopped_server_lets_go_of_its_directory() {
     assert!(
         matches!(
             &error,
-            StartError::DataDir {
+            StartError::Load(LoadError::DataDir {
                 source: DataDirError::Locked { .. },
                 ..
-            }
+            })
         ),
         "{error:?}"
     );
@@ -337,7 +337,7 @@ fn next_server_in_the_process_goes_on_without_a_file() {
         .data_dir(scratch_dir("saving/both"));
     let refused = runtime.block_on(both.start()).map(drop);
     assert!(
-        matches!(refused, Err(StartError::TwoStates { .. })),
+        matches!(refused, Err(StartError::Load(LoadError::TwoStates { .. }))),
         "{refused:?}"
     );
 }

@@ -52,16 +52,16 @@ pub enum MultiStep<'a> {
     Create {
         /// The znode.
         path: &'a str,
-        /// Its data.
+        /// What it holds.
         data: &'a [u8],
-        /// Its mode.
+        /// What it is.
         mode: CreateMode,
     },
     /// See [`Multi::set_data`].
     SetData {
         /// The znode.
         path: &'a str,
-        /// Its new data.
+        /// What it is to hold.
         data: &'a [u8],
         /// The version it must have; any for `None`.
         version: Option<i32>,
@@ -76,7 +76,7 @@ pub enum MultiStep<'a> {
 }
 
 impl<'a> MultiStep<'a> {
-    /// Returns the path of the znode.
+    /// The znode.
     #[must_use]
     pub const fn path(&self) -> &'a str {
         match self {
@@ -132,7 +132,7 @@ impl Multi {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
 
-    /// Returns the operations in order, for adapters of other clients.
+    /// The operations, in order: for adapters of other clients.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
         self.ops.iter().map(Op::step)
     }
@@ -210,9 +210,9 @@ pub(crate) const fn create_op(mode: CreateMode) -> CreateOp {
     }
 }
 
-/// Returns the operation that failed a multi, and its error code.
+/// The operation that failed a multi, and why.
 ///
-/// The operations behind it carry "not tried", those before it no error.
+/// The others carry "not tried", or nothing if they stand before it.
 pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_protocol::ErrorCode)> {
     use minikeeper_protocol::ErrorCode::RuntimeInconsistency;
     let errors = || {
@@ -243,7 +243,7 @@ pub(crate) fn paths(request: &Request) -> Vec<Ustring> {
     ops.iter().map(path).collect()
 }
 
-/// Returns the size of the parts of a request that can be large: paths and data. Unit: bytes.
+/// How large a request is, by what can make it large. Unit: bytes.
 pub(crate) fn payload_bytes(request: &Request) -> usize {
     let text = |path: &Option<Ustring>| path.as_ref().map_or(0, |path| path.as_bytes().len());
     let data = |data: &Option<Bytes>| data.as_ref().map_or(0, Bytes::len);

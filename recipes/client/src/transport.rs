@@ -1,4 +1,4 @@
-//! How the client connects to a server.
+//! How the client reaches a server.
 
 use std::{future::Future, io, pin::Pin};
 
@@ -7,13 +7,13 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The stream of replies.
+/// What replies come from.
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
-/// The stream of requests.
+/// What requests go to.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A future that connects.
+/// A connection in the making.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
 
 /// Makes connections to servers: over TCP, inside a process, through a simulated network.
@@ -53,7 +53,7 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, Tcp};
 ///
-/// // The default, set explicitly.
+/// // What is done without saying so.
 /// let client = Client::builder(&address)?.transport(Tcp).connect().await?;
 /// # Ok(()) }
 /// ```

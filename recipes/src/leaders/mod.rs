@@ -1,8 +1,8 @@
-//! Leader election: of several processes, one leads.
+//! Leaders: of several processes, one does something.
 //!
-//! The latch and the selector wait in the [queue](crate::queue) of a lock, in a task of their own.
-//! `leadership` is the task of the latch. This file has what both share: the list of contenders,
-//! and tasks that end with their owner.
+//! The latch and the selector stand in the [queue](crate::queue) of a lock with a task of their own.
+//! `leadership` is the task of the latch. Here is what both share: who contends, and tasks that end
+//! with their owner.
 
 pub(crate) mod latch;
 pub(crate) mod leadership;
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A contender for leadership, as every client can read it.
+/// A contender, as the others see it.
 ///
 /// # Examples
 /// ```
@@ -41,17 +41,16 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// The id that it was started with.
+    /// What it calls itself.
     pub id: String,
-    /// The path of its znode.
+    /// Its znode.
     pub path: String,
-    /// Whether it is first in the queue. Its own process may not have noticed yet that it became or
-    /// stopped being the leader.
+    /// Whether it is the first. It may not know that yet, or any more.
     pub is_leader: bool,
 }
 
-/// Reads the contenders in a directory and their ids, in order of the queue. Omits contenders that
-/// leave in between.
+/// The contenders in a directory whose data are ids, the first one first. Those that go meanwhile
+/// are left out.
 pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
@@ -67,7 +66,7 @@ pub(crate) async fn participants<C: ZooKeeper>(
         .iter()
         .map(|name| naming::join(&queue.path, name))
         .collect();
-    // All requests leave together.
+    // All in one flush.
     let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
     let mut participants = Vec::new();
     for (path, read) in paths.into_iter().zip(reads) {
@@ -85,12 +84,12 @@ pub(crate) async fn participants<C: ZooKeeper>(
     Ok(participants)
 }
 
-/// A task that is aborted when this is dropped. The runtime then drops what the task holds.
+/// A task that is ended by dropping this. What it holds is dropped then, as its runtime gets to it.
 #[derive(Debug)]
 pub(crate) struct Task(JoinHandle<()>);
 
 impl Task {
-    /// Spawns the task on the caller's runtime; fails without one.
+    /// Starts it on the runtime of the caller, which must have one.
     pub(crate) fn spawn(
         what: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
@@ -99,7 +98,7 @@ impl Task {
     }
 }
 
-/// Returns the caller's runtime.
+/// The runtime of the caller.
 pub(crate) fn runtime(what: &'static str) -> Result<Handle, Error> {
     Handle::try_current().map_err(|_| Error::NoRuntime { what })
 }

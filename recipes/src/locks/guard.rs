@@ -1,4 +1,4 @@
-//! The guard of a lock: reports whether the lock is still held, and releases it.
+//! What users hold while they hold a lock: it says whether it is still held, and gives it back.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
@@ -15,9 +15,10 @@ use crate::{
     status::{FencingToken, Loss, Status},
 };
 
-/// A lock that is held. Dropping the guard releases the lock, in the background.
+/// A lock that is held. Dropping it gives it back without waiting.
 ///
-/// The `acquire` methods of locks return it. It may move to other tasks.
+/// Made by the `acquire` methods of locks. Guards may move to other tasks, and be dropped
+/// anywhere.
 ///
 /// # Examples
 /// ```
@@ -32,10 +33,10 @@ use crate::{
 /// assert_eq!(guard.release().await?, Released::Done);
 /// # Ok(()) }
 /// ```
-#[must_use = "a guard that is dropped releases its lock"]
+#[must_use = "a guard that is dropped gives its lock back"]
 pub struct Guard<C: ZooKeeper> {
     pub(crate) held: Arc<Held<C>>,
-    /// Whether it still counts among the guards of the hold.
+    /// Whether it still counts among the guards of what is held.
     counts: bool,
 }
 
@@ -47,38 +48,38 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Returns another guard of the same hold; `None` if the last one is gone.
+    /// Another guard of the same hold; `None` if the last one has gone.
     pub(crate) fn another(held: Arc<Held<C>>) -> Option<Self> {
         held.enter().then_some(Self { held, counts: true })
     }
 
-    /// Returns the fencing token, to be sent with everything that is done under the lock.
+    /// What to send along with everything that is done under the lock.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
     }
 
-    /// Returns the path of the lock's znode.
+    /// The path of the lock's znode.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.held.path
     }
 
-    /// Returns the number of the session that holds the lock.
+    /// The session the lock is held in.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.held.epoch
     }
 
-    /// Returns whether the lock is still held, without a request. It compares what the client knows
-    /// with the current time, so that a process that was paused sees the loss in its first call.
+    /// Whether the lock is still held. Asks nobody: it compares what is known with the time, so
+    /// that a process that was paused sees the loss at its first look.
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
     }
 
-    /// Returns the time until which no other contender can hold the lock, even if the connection is
-    /// down. `None` once the lock is lost.
+    /// Until when nobody else can hold the lock, whatever has happened to the connection; `None`
+    /// if it is lost.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.status() {
@@ -88,10 +89,7 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Waits until the lock is lost.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// Resolves when the lock is lost.
     pub async fn lost(&self) -> Loss {
         self.held
             .until(|status| match status {
@@ -101,25 +99,19 @@ impl<C: ZooKeeper> Guard<C> {
             .await
     }
 
-    /// Waits until it is no longer certain that the lock is held: the connection is down, or the
-    /// lock is lost.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// Resolves when the lock is not certainly held any more: there is no connection, or it is
+    /// lost.
     pub async fn unsure(&self) -> Status {
         self.held
             .until(|status| (status != Status::Held).then_some(status))
             .await
     }
 
-    /// Runs a future while the lock is held, and drops it when the lock is lost.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the work. The lock stays held.
+    /// Runs a future as long as the lock is held; drops it when the lock is lost.
     ///
     /// # Errors
-    /// The [`Loss`] if the lock was lost. The work is dropped, and its last actions may have
-    /// happened without the lock.
+    /// Why the lock was lost: the work is dropped, and what it did last may have happened without
+    /// the lock.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -128,17 +120,13 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Changes znodes of the same ZooKeeper if and only if the lock is still held: a multi that
-    /// begins with a check of the lock's znode. It needs no token.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not recall the multi: read the znodes to see whether it was carried
-    /// out.
+    /// Changes data in the same ZooKeeper, if and only if the lock is still held: one multi that
+    /// begins with a check of the lock's znode. No token is needed for that.
     ///
     /// # Errors
-    /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
-    /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
-    /// session: read the znodes to see whether the multi was carried out.
+    /// [`Error::MultiRefused`] with index 0 if the lock is lost; the other operations count from 1.
+    /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile, or there is no session: look
+    /// whether it was made.
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,
@@ -149,17 +137,16 @@ impl<C: ZooKeeper> Guard<C> {
         made.unwrap_or_else(|| Err(no_session("multi", self.path())))
     }
 
-    /// Releases the lock and waits until a server confirms it. Without a connection it waits until
-    /// the session is presumed lost. A lock that is known to be lost returns
-    /// [`Released::AlreadyGone`] at once, even without a server.
+    /// Gives the lock back and waits until that is certain, while there is a session: without a
+    /// connection until the session is presumed lost. A lock that is known to be lost is given back
+    /// at once, as [`Released::AlreadyGone`], whether there is a server or not.
     ///
-    /// # Cancel safety
-    /// Dropping the future releases the lock all the same, in the background.
+    /// If the future is dropped, the lock is given back all the same, without waiting.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the release was not confirmed,
-    /// [`Error::Refused`] when a server refuses. The caller need not do anything: the client
-    /// retries in the background, and the end of the session releases the lock at the latest.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain, [`Error::Refused`]
+    /// when a server refuses: nothing is to be done, it is tried again in the background, and the
+    /// session's end gives it back at the latest.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {

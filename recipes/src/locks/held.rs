@@ -1,4 +1,4 @@
-//! The state that the guards of one hold share: whether the lock is still held, and its release.
+//! A lock that is held, as its guards share it: whether it still is, and how it goes.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
@@ -21,8 +21,8 @@ use crate::{
     status::{FencingToken, Loss, Status},
 };
 
-/// The hold of a lock, shared by its guards. The znode is deleted when the last guard is dropped.
-/// The count is of guards, not of references: others hold references to look at the status.
+/// What guards of the same hold share. The znode goes when the last guard does, however many others
+/// look at this: guards are counted, not references.
 pub(crate) struct Held<C: ZooKeeper> {
     pub(crate) client: C,
     pub(crate) path: String,
@@ -34,9 +34,9 @@ pub(crate) struct Held<C: ZooKeeper> {
 struct HoldState<C: ZooKeeper> {
     guards: usize,
     place: Option<QueueNode<C>>,
-    /// The turn among the tasks of this process, if the lock is passed on between them.
+    /// Among the tasks of this process, where the lock is passed on between them.
     turn: Option<Turn<C>>,
-    /// Never changes once it is set.
+    /// Final.
     loss: Option<Loss>,
 }
 
@@ -56,13 +56,13 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// As [`Held::new`], for a lock that is passed on within the process.
+    /// The same for a lock that is passed on.
     pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
         self.state.lock().turn = Some(turn);
         self
     }
 
-    /// Adds a guard; false if the last one is gone.
+    /// One guard more; false if the last one has gone.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.lock();
         let is_kept = state.guards > 0;
@@ -70,33 +70,33 @@ impl<C: ZooKeeper> Held<C> {
         is_kept
     }
 
-    /// Removes a guard; returns whether it was the last one, which has to release the lock.
+    /// One guard less; says whether it was the last one, which has to give the lock back.
     pub(crate) fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.guards -= 1;
         state.guards == 0
     }
 
-    /// Returns whether there is a guard.
+    /// Whether there is a guard.
     pub(crate) fn is_kept(&self) -> bool {
         self.state.lock().guards > 0
     }
 
-    /// Notes that the znode is gone, according to the server.
+    /// The server says that the znode has gone.
     pub(crate) fn is_deleted(&self) {
-        // A loss that is known already is more exact.
+        // What is known already is more exact.
         self.status();
         self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
     }
 
-    /// Releases the lock in the background.
+    /// Gives the lock back without waiting.
     pub(crate) fn give_up(&self) {
         if !self.pass() {
             drop(self.take());
         }
     }
 
-    /// Passes the lock on within this process, if it is held and another task waits for it.
+    /// Passes the lock on inside this process, if somebody there waits for it and it is held.
     fn pass(&self) -> bool {
         let may_pass = self.state.lock().turn.as_ref().is_some_and(Turn::may_pass);
         if !may_pass || self.status() != Status::Held {
@@ -151,7 +151,7 @@ impl<C: ZooKeeper> Held<C> {
         Status::Held
     }
 
-    /// Returns the time at which the status may change without any message from a server.
+    /// When the status may change without any word from outside.
     pub(crate) fn safe_until(&self) -> Option<Instant> {
         match self.client.standing() {
             Standing::Connected { safe_until, .. } | Standing::Suspended { safe_until, .. } => {
@@ -161,7 +161,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Waits until the status fits.
+    /// Resolves when the status fits.
     pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
         let mut states = self.client.states();
         let mut own = OwnWatch::<C>::None;
@@ -194,7 +194,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Deletes the znode and waits for the reply.
+    /// Gives the znode back and waits for the answer.
     pub(crate) async fn release(&self) -> Result<Released, Error> {
         if self.pass() {
             return Ok(Released::PassedOn);
@@ -205,8 +205,7 @@ impl<C: ZooKeeper> Held<C> {
             return Ok(Released::AlreadyGone);
         };
         if is_lost {
-            // Dropping the place begins the deletion. The next task of this process queues behind
-            // it.
+            // The next of this process queues behind the deletion that this begins.
             drop(place);
             drop(turn);
             return Ok(Released::AlreadyGone);
@@ -217,9 +216,9 @@ impl<C: ZooKeeper> Held<C> {
         loop {
             attempts += 1;
             let delete = self.client.delete(place.path());
-            // The next task of this process queues behind the deletion.
+            // The next of this process queues behind the deletion.
             drop(turn.take());
-            // From here on the request deletes it, even if its reply is lost.
+            // From here on the request sees to it, answered or not.
             place.forget();
             let answer = tokio::select! {
                 biased;
@@ -230,7 +229,7 @@ impl<C: ZooKeeper> Held<C> {
                 Ok(()) => return Ok(Released::Done),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
                 Err(error) => {
-                    // The znode must be deleted, also if it outlives this session.
+                    // It has to go, in a later session too if this one's end does not take it away.
                     place.remember();
                     let is_refused = error.code().is_some() && error.is_retryable();
                     if !is_refused || attempts == RELEASES_MAX {
@@ -242,7 +241,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Waits until the lock is lost with its session or with the client. Sends no request.
+    /// Resolves when the lock is lost with its session, or with the client. Asks no server.
     pub(crate) async fn session_over(&self) {
         let mut states = self.client.states();
         while !matches!(self.status(), Status::Lost(_)) {
@@ -262,24 +261,24 @@ impl<C: ZooKeeper> Held<C> {
     }
 }
 
-/// How often a release is retried that a server refuses for a passing reason, before the caller
-/// gets the error and the retries continue in the background.
+/// How often a release is tried that a server refuses for now, before its caller is told and it is
+/// left to the background.
 const RELEASES_MAX: u32 = 5;
 
-/// The read that registers the watch.
+/// A watch on its way.
 type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
 
-/// The watch on the own znode while a caller waits for the loss.
+/// The watch on the own znode, of somebody who waits for its loss.
 enum OwnWatch<C: ZooKeeper> {
     None,
     Asking(Asking<C::Watch>),
-    /// The server has refused it for a passing reason.
+    /// It was refused for now.
     Pausing(Pin<Box<Sleep>>),
     Watching(C::Watch),
 }
 
 impl<C: ZooKeeper> OwnWatch<C> {
-    /// Ready when the status is to be looked at again; true if the znode is gone.
+    /// Ready when there is something to think about: whether the znode has gone.
     fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
         if let Self::Asking(asking) = self {
             match asking.as_mut().poll(cx) {
@@ -291,7 +290,7 @@ impl<C: ZooKeeper> OwnWatch<C> {
                         return Poll::Ready(true);
                     }
                     if error.code().is_none() {
-                        // The connection is down: a change of state follows, or is there already.
+                        // There is no connection: a change of state has come, or will.
                         *self = Self::None;
                         return Poll::Pending;
                     }

@@ -1,4 +1,4 @@
-//! Owners: who may acquire a lock again.
+//! Who may enter a lock again.
 //!
 //! Source: `docs/curator-recipes.md` section 3.
 
@@ -24,12 +24,11 @@ use crate::{
     status::Status,
 };
 
-/// The owner of a lock that may be acquired several times, see
-/// [`Acquire::as_owner`](crate::Acquire::as_owner).
+/// Whom a lock belongs to, for locks that one owner may take several times.
 ///
-/// In Curator the owner is the thread. Tasks cannot be owners: they move between threads, and one
-/// task can wait for two locks at once. So the caller names the owner. A lock that was acquired
-/// without an owner cannot be acquired again.
+/// What a thread is to Curator. Tasks are no owners: they move between threads, and one task can
+/// wait for two locks at once. So owners are named, or there is none: a lock that is taken without
+/// an owner cannot be entered again.
 ///
 /// # Examples
 /// ```
@@ -51,7 +50,7 @@ use crate::{
 pub struct Owner(u64);
 
 impl Owner {
-    /// Creates an owner that differs from every other one in this process.
+    /// An owner unlike any other in this process.
     ///
     /// # Examples
     /// ```
@@ -67,18 +66,18 @@ impl Owner {
     }
 }
 
-/// An acquisition that has begun. Any task that waits for it polls it: it outlives the caller that
-/// began it, and keeps the place in the queue, as long as another task waits.
+/// An acquisition on its way. Whoever waits for it carries it on: it outlives the caller that began
+/// it, and with it the place in the queue, as long as another one waits.
 pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
 
-/// The one acquisition of an owner that is under way, and its claim.
+/// The acquisition of an owner, one at a time; what it is for.
 type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
 
-/// The hold and the acquisition of one owner at one lock object.
+/// What one owner holds of one lock object, and asks for.
 struct OwnedHold<C: ZooKeeper> {
-    /// As a reader, and as anything else. Readable without waiting for an acquisition.
+    /// As a reader, and as anything else. Known without waiting for an acquisition.
     held: [Weak<Held<C>>; 2],
-    /// Kept alive by the tasks that wait for it.
+    /// Kept by those who wait.
     flight: Weak<Flight<C>>,
 }
 
@@ -111,12 +110,12 @@ impl<C: ZooKeeper> Default for Holds<C> {
 }
 
 impl<C: ZooKeeper> Holds<C> {
-    /// Acquires the lock for an owner: at once if the owner holds it, otherwise through the
-    /// acquisition that is under way, or a new one.
+    /// Takes the lock for an owner: again, if it holds it; otherwise by the acquisition that is on
+    /// its way, or by one that is begun here.
     ///
-    /// An owner has one acquisition at a time. So a reader finds the owner's writer that it may
-    /// read beside, and a writer finds the owner's reader that forbids it to write, even if another
-    /// task of the owner is just acquiring it.
+    /// One acquisition of an owner is under way at a time, so that a reader finds the writer it may
+    /// read beside, and a writer the reader that forbids it to write, even if another task of the
+    /// owner is about to become that.
     pub(crate) async fn take(
         &self,
         queue: &Queue<C>,
@@ -134,7 +133,7 @@ impl<C: ZooKeeper> Holds<C> {
             if let Some(guard) = self.again(queue, owner, claim)? {
                 return Ok(guard);
             }
-            // An acquisition with another claim that no task waits for any more: give it up.
+            // For something else, and nobody waits for it any more: given up.
             if flight.as_ref().is_some_and(|(other, _)| *other != claim) {
                 *flight = None;
             }
@@ -146,7 +145,7 @@ impl<C: ZooKeeper> Holds<C> {
                 self.remember(owner, claim, &guard);
                 return Ok(guard);
             };
-            // Another task has begun it, with its own deadline.
+            // Begun by another, whose deadline may come sooner or later.
             match queue.in_time(wait, under_way).await? {
                 Err(LockError::TimedOut { .. }) => *flight = None,
                 result => {
@@ -159,7 +158,7 @@ impl<C: ZooKeeper> Holds<C> {
         }
     }
 
-    /// Returns another guard of the owner's hold; `None` if there is none.
+    /// Another guard of what the owner holds; `None` if it holds nothing.
     fn again(
         &self,
         queue: &Queue<C>,
@@ -196,14 +195,14 @@ impl<C: ZooKeeper> Holds<C> {
         hold.held[at(claim)] = Arc::downgrade(&guard.held);
     }
 
-    /// Returns another guard of the owner's hold, without waiting for an acquisition.
+    /// What the owner holds, if it does. Waits for nothing.
     pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard<C>> {
         let held = self.by_owner.lock().get(owner)?.held[at(claim)].upgrade()?;
         Guard::another(held)
     }
 
-    /// Returns whether the owner holds the lock. Unlike [`Holds::held_by`] it makes no guard, so a
-    /// concurrent release can still be the last one.
+    /// Whether the owner holds it. Unlike [`Holds::held_by`] this is no hold, however short: a
+    /// release meanwhile is the last one.
     pub(crate) fn is_held_by(&self, owner: &Owner, claim: Claim) -> bool {
         let by_owner = self.by_owner.lock();
         let held = by_owner
@@ -214,7 +213,7 @@ impl<C: ZooKeeper> Holds<C> {
     }
 }
 
-/// How many owners are kept before those without a hold are removed.
+/// How many owners are remembered before those who hold nothing are forgotten.
 const OWNERS_KEPT: usize = 64;
 
 fn at(claim: Claim) -> usize {

@@ -1,4 +1,4 @@
-//! The semaphore: at most N holders, in order of arrival; its leases and its maximum.
+//! The semaphore: at most N holders, in order of arrival; its leases, and how many there are.
 //!
 //! An inner lock (`locks`) admits one contender at a time. That contender creates its leases in
 //! `leases`, and waits until the directory has no more znodes than the semaphore has leases.
@@ -9,6 +9,7 @@ use std::{
     fmt,
     future::{Future, pending},
     sync::Arc,
+    time::Duration,
 };
 
 use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
@@ -27,11 +28,11 @@ use crate::{
     values::shared_count::{CountChanges, SharedCount},
 };
 
-/// A semaphore between processes, compatible with Curator's class of the same name in Java.
+/// A semaphore that processes share, Java processes with Curator's class of the same name included.
 ///
-/// It serves contenders in the order of their arrival: a contender that wants many leases holds up
-/// those behind it that want few. A holder keeps its leases while its session lives. Leases have no
-/// owner: acquiring twice takes two.
+/// Contenders are served in the order in which they came: whoever wants many leases holds up those
+/// behind who want few. Leases are held as long as the session lives, and belong to nobody:
+/// acquiring twice takes two.
 ///
 /// Cheap to clone.
 ///
@@ -66,10 +67,11 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
 }
 
 impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
-    /// Creates a semaphore at this path with this number of leases. Sends nothing.
+    /// The semaphore at this path, with so many leases. Nothing is asked of a server before it is
+    /// acquired.
     ///
     /// # Errors
-    /// [`Error::Path`] if the path is invalid.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -79,7 +81,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
     ///
     /// let fixed = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// // Or a number that may change.
+    /// // Or as many as a number says that may change.
     /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
     /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
     /// assert_eq!(workers.available().await?, 8);
@@ -89,10 +91,10 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Self::with_options(client, path, max, LockOptions::default())
     }
 
-    /// As [`Self::new`], with these options. [`LockOptions::data`] is the data of the leases.
+    /// The same, with options. Their data is that of the leases.
     ///
     /// # Errors
-    /// [`Error::Path`] if the path is invalid.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     pub fn with_options(
         client: C,
         path: &str,
@@ -120,49 +122,42 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         })
     }
 
-    /// Acquires a lease, waiting without a time limit unless [`Acquire::within`] sets one.
+    /// Acquires a lease: waits without a time limit unless [`Acquire::within`] sets one.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up the place in the queue, see [`Acquire`].
+    /// Dropping the future gives the place in the queue back.
     ///
     /// # Errors
-    /// [`LockError::TooMany`] if the maximum is fixed at 0, [`LockError::Lost`] when the session is
-    /// lost too often during the wait, [`LockError::NoMaximum`] when a shared maximum cannot be
+    /// [`LockError::TooMany`] if there never is a lease, [`LockError::Lost`] when the session is
+    /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
-    /// is no error: it waits for the next connection.
-    pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
+    /// is no error: it waits for the next one.
+    pub fn acquire(&self) -> Acquire<'_, Self, Lease<C>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
         })
     }
 
-    /// Acquires a lease if one is free and no other contender is just acquiring one; `None`
-    /// otherwise.
-    ///
-    /// # Cancel safety
-    /// As [`InterProcessSemaphoreV2::acquire`].
+    /// Takes a lease if one is free and nobody else is just taking one. `None` if not.
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
-        self.acquire().at_once().await
+        let leases = self.try_acquire_many(1).await?;
+        Ok(leases.and_then(|mut leases| leases.pop()))
     }
 
-    /// Acquires this number of leases, all of them or none.
+    /// Acquires several leases, all of them or none.
     ///
-    /// It never holds a part of them while it waits for the rest. Java processes do (hazard H16),
-    /// and so does this if [`leases_together`](LockOptions::leases_together) is off.
+    /// Among those who do so here nobody holds a part and waits for the rest. Java processes that
+    /// want several do (hazard H16), and so does this with
+    /// [`leases_together`](LockOptions::leases_together) off.
     ///
-    /// If a shared maximum is below `wanted`, it waits until the maximum is raised before it
-    /// queues.
-    ///
-    /// # Cancel safety
-    /// Dropping the future releases all leases and gives up the place in the queue, see
-    /// [`Acquire`].
+    /// With a shared maximum below `wanted` this waits for it to be raised, before it queues.
     ///
     /// # Errors
-    /// [`LockError::TooMany`] if a fixed maximum is below `wanted`, [`LockError::NothingWanted`] if
-    /// `wanted` is 0, and those of [`InterProcessSemaphoreV2::acquire`].
+    /// [`LockError::TooMany`] if there are not so many, [`LockError::NothingWanted`], and those of
+    /// [`InterProcessSemaphoreV2::acquire`].
     ///
     /// # Examples
     /// ```
@@ -176,21 +171,40 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert_eq!(licences.available().await?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease<C>>> {
+    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, Self, Vec<Lease<C>>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(semaphore.take(how.leases, how.wait()))
         })
         .leases(wanted)
     }
 
-    /// Reads how many leases are free. A lease that a contender is just acquiring is not.
+    /// Takes several leases if so many are free and nobody else is just taking one. `None` if not.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
-    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    /// Those of [`InterProcessSemaphoreV2::acquire_many`].
+    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
+        let wait = Wait::within(Duration::ZERO);
+        let leases = &self.leasing.leases;
+        let tried = async {
+            if leases.options.peek
+                && let Some(available) = leases.peek(wait, self.available()).await?
+                && available < wanted
+            {
+                return Err(leases.timed_out(wait));
+            }
+            self.take(wanted, wait).await
+        };
+        match tried.await {
+            Err(LockError::TimedOut { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// How many leases nobody has or is about to get.
     ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     pub async fn available(&self) -> Result<u32, LockError> {
         let path = &self.leasing.path;
         let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
@@ -200,30 +214,20 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Ok(max.saturating_sub(taken))
     }
 
-    /// Reads the paths of all leases' znodes, the oldest first. They include those that a contender
-    /// is just acquiring.
+    /// The paths of all leases' znodes, the oldest first; among them are those of a contender who
+    /// is about to get them.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
-    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;
         paths.sort_by(|a, b| key(a).cmp(key(b)));
         Ok(paths)
     }
 
+    /// As the acquire methods do it.
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
-        if let Some(available) = self.leasing.leases.peek(wait, self.available()).await?
-            && available < wanted
-        {
-            return Err(LockError::TimedOut {
-                path: self.leasing.path.to_string(),
-                within: wait.within,
-            });
-        }
         self.leasing.take(wanted, wait).await
     }
 }
@@ -236,9 +240,10 @@ fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C
     leases.map(|mut leases| leases.pop().expect("one was asked for and got"))
 }
 
-/// A lease of a semaphore. Dropping it releases it, in the background.
+/// A lease of a semaphore. Dropping it gives it back without waiting.
 ///
-/// The `acquire` methods of [`InterProcessSemaphoreV2`] return it. It may move to other tasks.
+/// Made by the `acquire` methods of [`InterProcessSemaphoreV2`].
+/// It belongs to nobody: it may move to other tasks, and be given back anywhere.
 ///
 /// # Examples
 /// ```
@@ -253,43 +258,38 @@ fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C
 /// lease.release().await?;
 /// # Ok(()) }
 /// ```
-#[must_use = "a lease that is dropped is released"]
+#[must_use = "a lease that is dropped is given back"]
 pub struct Lease<C: ZooKeeper> {
     pub(crate) guard: Guard<C>,
 }
 
 impl<C: ZooKeeper> Lease<C> {
-    /// Returns the czxid of the lease's znode, which differs from that of every other lease.
-    ///
-    /// It is no fencing token: several leases are valid at once, so a resource must not refuse a
-    /// smaller one.
+    /// The number of this lease, unlike that of any other. Several are valid at once, so it is no
+    /// fencing token: a resource must not refuse a smaller one.
     #[must_use]
     pub fn czxid(&self) -> Zxid {
         Zxid(self.guard.token().czxid)
     }
 
-    /// Returns the path of the lease's znode.
+    /// The path of the lease's znode.
     #[must_use]
     pub fn path(&self) -> &str {
         self.guard.path()
     }
 
-    /// Returns the name of the lease's znode.
+    /// The name of the lease's znode.
     #[must_use]
     pub fn name(&self) -> &str {
         naming::name_of(self.path())
     }
 
-    /// Reads the data of the lease's znode.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// The data of the lease's znode, as a server has it.
     ///
     /// # Errors
     /// [`Error::Refused`] when a server refuses, as it does with
     /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
-    /// closed. It only reads, so it is safe to retry.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
+    /// client is closed: ask again.
     pub async fn data(&self) -> Result<Bytes, Error> {
         let client = &self.guard.held.client;
         let data = in_session(client, client.data(self.path())).await;
@@ -297,41 +297,32 @@ impl<C: ZooKeeper> Lease<C> {
         Ok(data.data.unwrap_or_default())
     }
 
-    /// Returns whether the lease is still held, see [`Guard::status`].
+    /// Whether the lease is still held; see [`Guard::status`].
     #[must_use]
     pub fn status(&self) -> Status {
         self.guard.status()
     }
 
-    /// Waits until the lease is lost.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// Resolves when the lease is lost.
     pub async fn lost(&self) -> Loss {
         self.guard.lost().await
     }
 
-    /// Runs a future while the lease is held, and drops it when the lease is lost.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the work. The lease stays held.
+    /// Runs a future as long as the lease is held; drops it when the lease is lost.
     ///
     /// # Errors
-    /// The [`Loss`] if the lease was lost. The work is dropped, and its last actions may have
-    /// happened without the lease.
+    /// Why the lease was lost: the work is dropped, and what it did last may have happened without
+    /// the lease.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         self.guard.run(work).await
     }
 
-    /// Returns the guard of the lease, for the methods that only [`Guard`] has.
+    /// Whatever else can be asked of what is held.
     pub const fn guard(&self) -> &Guard<C> {
         &self.guard
     }
 
-    /// Releases the lease and waits until a server confirms it, see [`Guard::release`].
-    ///
-    /// # Cancel safety
-    /// As [`Guard::release`].
+    /// Gives the lease back and waits until that is certain; see [`Guard::release`].
     ///
     /// # Errors
     /// Those of [`Guard::release`].
@@ -349,8 +340,7 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
     }
 }
 
-/// The number of leases of a semaphore. All its contenders must use the same number; no one checks
-/// it.
+/// How many leases a semaphore has. All who use it must agree on that, which nobody checks.
 ///
 /// # Examples
 /// ```
@@ -368,10 +358,10 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
 /// ```
 #[non_exhaustive]
 pub enum MaxLeases<C: ZooKeeper> {
-    /// This number, for ever.
+    /// So many, for ever.
     Fixed(u32),
-    /// The value of this count; a negative value counts as 0. It may change at any time: contenders
-    /// that wait see the new value, and no holder loses a lease.
+    /// What this count says; below zero is none. It may change while leases are held and waited
+    /// for: nobody loses a lease by that.
     Shared(SharedCount<C>),
 }
 
@@ -406,7 +396,7 @@ impl<C: ZooKeeper> From<SharedCount<C>> for MaxLeases<C> {
 }
 
 impl<C: ZooKeeper> MaxLeases<C> {
-    /// Reads the maximum.
+    /// The maximum just now.
     pub(crate) async fn get(&self) -> Result<u32, ValueError> {
         match self {
             Self::Fixed(max) => Ok(*max),
@@ -414,7 +404,7 @@ impl<C: ZooKeeper> MaxLeases<C> {
         }
     }
 
-    /// Returns the last known maximum.
+    /// The maximum as far as it is known: the last one, while there is no connection.
     pub(crate) fn current(&self) -> Result<u32, ValueError> {
         match self {
             Self::Fixed(max) => Ok(*max),
@@ -434,12 +424,11 @@ fn leases(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }
 
-/// The changes of a maximum, for a waiting contender. It watches only until it is dropped (hazard
-/// H17).
+/// The changes of a maximum, for one who waits. It watches no longer than that (hazard H17).
 pub(crate) struct MaxChanges<C: ZooKeeper>(Option<CountChanges<C>>);
 
 impl<C: ZooKeeper> MaxChanges<C> {
-    /// Waits for the next change. Dropping the future loses none.
+    /// Resolves when it has changed. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<(), ValueError> {
         match &mut self.0 {
             None => pending().await,

@@ -1,4 +1,4 @@
-//! Creates the directories above a znode.
+//! Directories on the way to a znode.
 //!
 //! Source: `docs/curator-recipes.md` sections 1.7 and 2.4.
 
@@ -6,20 +6,20 @@ use minikeeper_client::{CreateMode, Error, ErrorCode};
 
 use crate::{client::ZooKeeper, queue::naming};
 
-/// Creates a directory and those above it as containers, which the server deletes once they are
-/// empty. Existing directories stay as they are.
+/// Creates a directory and all above it, as containers: they go by themselves once they are
+/// empty. What is there already is left as it is.
 ///
 /// # Errors
-/// When a server refuses or does not reply. The directories created so far remain.
+/// When a server refuses, or does not answer: what was made until then stays.
 pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
-    // Go up until a parent exists, then down again (saving S2).
+    // Up, until there is something to stand on; then down again (saving S2).
     let mut missing = vec![path];
     while let Some(lowest) = missing.last().copied() {
         match create(client, lowest).await {
             Ok(()) => {
                 missing.pop();
             }
-            // Nothing can be created above the client's root.
+            // Above the client's root nothing can be made from here.
             Err(error) if error.is(ErrorCode::NoNode) && lowest != "/" => {
                 missing.push(naming::parent_of(lowest));
             }
@@ -29,11 +29,10 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
     Ok(())
 }
 
-/// As [`make`], in Curator's way: checks each directory from the top, and creates it if it is
-/// missing.
+/// The same as Curator does it: each one is asked for, from above, and created if it is missing.
 ///
 /// # Errors
-/// When a server refuses or does not reply. The directories created so far remain.
+/// When a server refuses, or does not answer: what was made until then stays.
 pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
     for end in ends.chain([path.len()]) {

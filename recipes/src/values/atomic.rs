@@ -1,4 +1,4 @@
-//! The atomic counter: a number that several processes change.
+//! The atomic counter: a number that several processes change, and its znode.
 //!
 //! Source: `docs/curator-recipes.md` sections 14.6 and 17; Curator's `DistributedAtomicLong` and
 //! `DistributedAtomicValue`.
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The result of one change of a counter.
+/// What one change made of a counter.
 ///
 /// # Examples
 /// ```
@@ -30,9 +30,9 @@ use crate::{
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// # use minikeeper_recipes::DistributedAtomicLong;
 /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-/// let change = orders.add(1).await?;
+/// let change = orders.increment().await?;
 /// assert_eq!((change.previous, change.current), (0, 1));
-/// // No other client changed it at the same time.
+/// // Nobody was in the way.
 /// assert_eq!(change.optimistic_attempts, 1);
 /// # Ok(()) }
 /// ```
@@ -43,13 +43,13 @@ pub struct AtomicValue {
     pub previous: i64,
     /// The value after.
     pub current: i64,
-    /// The number of attempts without the mutex; above 1 if other clients changed the counter.
+    /// How often it was tried without the mutex, as others were faster.
     pub optimistic_attempts: u32,
-    /// The number of attempts under the mutex.
+    /// How often it was tried under the mutex.
     pub promoted_attempts: u32,
 }
 
-/// The options of a counter: what it does when other clients change it at the same time.
+/// How a counter goes about changes that others get ahead of.
 ///
 /// # Examples
 /// ```
@@ -61,25 +61,25 @@ pub struct AtomicValue {
 /// let mut options = AtomicOptions::default();
 /// options.attempts_max = 50;
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
-/// busy.add(1).await?;
+/// busy.increment().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AtomicOptions {
-    /// The number of attempts of a change, and as many again under the mutex if there is one. With
-    /// 0 there is no attempt without the mutex, so every change fails if there is no mutex.
+    /// How often a change is tried; under the mutex, if there is one, as often again. 0 is no
+    /// optimistic attempt, which is an error without a mutex.
     ///
     /// Default: 10.
     pub attempts_max: u32,
-    /// The longest wait after the first failed attempt; it doubles with each further one. The wait
-    /// is random up to this limit.
+    /// The wait after the first failed attempt is random up to this; up to twice as long after
+    /// each further one.
     ///
     /// Default: 2 ms.
     pub backoff: Duration,
-    /// The mutex to take when all attempts have failed.
+    /// What is done when all attempts have failed.
     ///
-    /// Default: `None`: the change fails.
+    /// Default: nothing, it is an error.
     pub promotion: Option<Promotion>,
 }
 
@@ -93,7 +93,7 @@ impl Default for AtomicOptions {
     }
 }
 
-/// A mutex for changes that failed too often. Under it they compete with fewer other clients.
+/// A mutex that those take who were unlucky too often, so that they compete with fewer.
 ///
 /// # Examples
 /// ```
@@ -110,24 +110,24 @@ impl Default for AtomicOptions {
 ///     within: Duration::from_secs(5),
 /// });
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
-/// // The mutex was not needed: it is taken only after failed attempts.
-/// assert_eq!(busy.add(1).await?.promoted_attempts, 0);
+/// // It was not needed: the mutex is taken only after failed attempts.
+/// assert_eq!(busy.increment().await?.promoted_attempts, 0);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
-    /// The path of the mutex. It must not be the counter's path, or below it.
+    /// Where: not at the counter or below.
     pub path: String,
-    /// The time limit for acquiring it.
+    /// For how long it is waited for.
     pub within: Duration,
 }
 
-/// A number that processes share, compatible with Curator's class of the same name in Java.
+/// A number that processes share, Java processes with Curator's class of the same name included.
 ///
-/// A change reads the counter and writes the new value if no other client has changed it since;
-/// otherwise it retries. When the reply is lost, the change is made once or not at all: the counter
-/// is read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`].
-/// Sums wrap around, as they do in Java. A missing counter is 0, and the first change creates it.
+/// Changes are made as long as nobody else has changed it since it was read, or tried again. One
+/// whose answer gets lost is made once or not at all: it is looked at afterwards, and where that
+/// does not tell, [`Error::OutcomeUnknown`] is the result. Sums wrap around, as they do in Java.
+/// A missing counter is 0 and is made by the first change.
 ///
 /// # Examples
 /// ```
@@ -160,10 +160,10 @@ impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
 }
 
 impl<C: ZooKeeper> DistributedAtomicLong<C> {
-    /// Creates a counter object for this path. Sends nothing.
+    /// The counter at this path. Nothing is asked of a server yet.
     ///
     /// # Errors
-    /// [`Error::Path`] if the path is invalid.
+    /// [`Error::Path`] when the path breaks a rule: it says which.
     ///
     /// # Examples
     /// ```
@@ -180,10 +180,10 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         Self::with_options(client, path, AtomicOptions::default())
     }
 
-    /// As [`Self::new`], with these options.
+    /// The same, with options.
     ///
     /// # Errors
-    /// [`Error::Path`] if a path is invalid.
+    /// [`Error::Path`] when a path breaks a rule: it says which.
     pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mutex = match &options.promotion {
@@ -205,28 +205,22 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         })
     }
 
-    /// Reads the value; 0 if the counter is missing.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// The value; 0 if there is none.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
     /// a server refuses or the client is closed. A lost connection is no error: it waits for the
-    /// next connection.
+    /// next one.
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
     }
 
-    /// Creates the counter with this value unless it exists, and returns whether it did.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not recall a request: the counter may have been created.
+    /// Makes the counter with this value, unless it is there; says whether it did.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
-    /// unknown whether the counter was created: read it then.
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was made: look at it then.
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
             let seen = self.counter.read().await?;
@@ -239,32 +233,25 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }
     }
 
-    /// Sets the value unconditionally.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not recall a request: the change may have been made. The mutex of a
-    /// [`Promotion`] is released.
+    /// Sets the value, whatever it was.
     ///
     /// # Errors
-    /// [`AtomicError::Contended`] when other clients changed the counter during every attempt:
-    /// retry later, or set a [`Promotion`]. [`AtomicError::Corrupted`] when the znode holds
-    /// something else. [`AtomicError::Failed`] when a server refuses, the client is closed, or,
-    /// with [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may
-    /// make it twice.
+    /// [`AtomicError::Contended`] when others were faster every time: try later, or set a
+    /// [`Promotion`]. [`AtomicError::Corrupted`] when something else is in the znode.
+    /// [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
+    /// [`Error::OutcomeUnknown`], when nobody knows whether it was changed: doing it again may do
+    /// it twice.
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
     }
 
-    /// Sets the value if it is the expected one. `None` if it is another, if the counter is
-    /// missing, or if another client changes it at the same time.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not recall a request: the value may have been set.
+    /// Sets the value if it is the one expected; `None` if it is another, or changes just then. A
+    /// missing counter has none.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
-    /// unknown whether the value was set: read it then.
+    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
+    /// knows whether it was set: look at it then.
     ///
     /// # Examples
     /// ```
@@ -296,10 +283,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }))
     }
 
-    /// Adds a number, which may be negative. The sum wraps around.
-    ///
-    /// # Cancel safety
-    /// As [`DistributedAtomicLong::set`].
+    /// Adds a number.
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
@@ -307,10 +291,31 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         self.update(|value| value.wrapping_add(number)).await
     }
 
-    /// Changes the value with a function, which may be called several times.
+    /// Subtracts a number.
     ///
-    /// # Cancel safety
-    /// As [`DistributedAtomicLong::set`].
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
+        self.update(|value| value.wrapping_sub(number)).await
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
+        self.add(1).await
+    }
+
+    /// Subtracts one.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicLong::set`].
+    pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
+        self.subtract(1).await
+    }
+
+    /// Makes any change; the function may be called several times.
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
@@ -345,7 +350,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         let Some((mutex, within)) = &self.mutex else {
             return Err(self.contended(attempts));
         };
-        // Other clients may still change it without the mutex, which only makes them fewer.
+        // Others may change it without the mutex still: it only makes them fewer.
         let guard = mutex.acquire().within(*within).await?;
         let (done, promoted_attempts) = self.attempt(&change).await?;
         drop(guard);
@@ -367,8 +372,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }
     }
 
-    /// Returns the values before and after, `None` if all attempts failed, and the number of
-    /// attempts.
+    /// The values before and after if it succeeds, and after how many attempts.
     async fn attempt(
         &self,
         change: &(impl Fn(i64) -> i64 + Send + Sync),
@@ -386,8 +390,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         Ok((None, self.options.attempts_max))
     }
 
-    /// Returns a random wait, longer after more attempts, so that clients that failed together
-    /// spread.
+    /// A random wait, longer after more attempts, so that those who failed together part.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
         let id = self.counter.queue.client.new_id();
@@ -401,7 +404,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     }
 }
 
-/// A value that was read, and the stat that identifies it.
+/// What was read: the value, and what it is recognised by.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     pub(crate) value: i64,
@@ -409,7 +412,7 @@ pub(crate) struct Seen {
     pub(crate) stat: Option<Stat>,
 }
 
-/// The znode of a counter.
+/// The znode.
 #[derive(Clone)]
 pub(crate) struct Counter<C: ZooKeeper> {
     pub(crate) queue: Queue<C>,
@@ -449,7 +452,7 @@ impl<C: ZooKeeper> Counter<C> {
         }
     }
 
-    /// Sets the value if the counter is unchanged since it was read; false if it was changed.
+    /// Sets the value if the counter is what was seen; false if it is not any more.
     pub(crate) async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let bytes = value.to_be_bytes();
@@ -457,7 +460,7 @@ impl<C: ZooKeeper> Counter<C> {
         loop {
             let epoch = self.queue.connected(Wait::FOR_EVER).await?;
             let result = match seen.stat {
-                // To a server -1 means any version. It occurs after 2^32 - 1 changes.
+                // As a version it would mean any; it comes after 2^32 changes, if ever.
                 Some(stat) if stat.version == -1 => return Ok(false),
                 Some(stat) => {
                     let set = client.set_data(path, &bytes, Some(stat.version));
@@ -472,7 +475,7 @@ impl<C: ZooKeeper> Counter<C> {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        // A directory was deleted in between.
+                        // One of them was cleared away in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
@@ -497,7 +500,7 @@ impl<C: ZooKeeper> Counter<C> {
         }
     }
 
-    /// Returns whether a change whose reply was lost was not made, and never will be.
+    /// Whether a change that was not answered was not made, and never will be.
     async fn is_certainly_not_made(
         &self,
         epoch: Epoch,
@@ -507,8 +510,8 @@ impl<C: ZooKeeper> Counter<C> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
-            // A server closes a session's connection before it accepts the next one. So after a
-            // sync on the new connection the change is made, or never will be (section 14.6).
+            // The server has ended the connection it came by before it takes the session's next:
+            // after a sync it is made, or never will be (section 14.6).
             if self.queue.connected(Wait::FOR_EVER).await? != epoch {
                 return Ok(false);
             }
@@ -527,7 +530,7 @@ impl<C: ZooKeeper> Counter<C> {
             return Ok(match (seen.stat, now.stat) {
                 (None, None) => true,
                 (None, Some(now_stat)) => now_stat.version == 0 && now.value != value,
-                // Deleted since, perhaps after the change was made.
+                // Deleted since, perhaps with the change.
                 (Some(_), None) => false,
                 (Some(seen_stat), Some(now_stat)) => {
                     let is_same_znode = seen_stat.czxid == now_stat.czxid;

@@ -31,20 +31,18 @@ fn acquire(kind: usize, client: &Client, within: Duration) -> Acquire {
             0 => {
                 let interval = Duration::from_millis(100);
                 let lock = PollingLock::new(client, PATH, interval).unwrap();
-                lock.acquire().within(within).await
+                lock.acquire_within(within).await
             }
             1 => {
                 HerdLock::new(client, PATH)
                     .unwrap()
-                    .acquire()
-                    .within(within)
+                    .acquire_within(within)
                     .await
             }
             _ => {
                 SequentialLock::new(client, PATH)
                     .unwrap()
-                    .acquire()
-                    .within(within)
+                    .acquire_within(within)
                     .await
             }
         }

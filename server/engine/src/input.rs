@@ -4,7 +4,10 @@ use core::{fmt, net::IpAddr, ops::Deref};
 
 use minikeeper_protocol::{ConnectRequest, ErrorCode, Request, SessionId, Xid, Zxid};
 
-use crate::{auth::digest::DigestAlgorithm, effects::Limit};
+use crate::{
+    auth::{digest::DigestAlgorithm, sasl::SaslSettings},
+    effects::Limit,
+};
 
 /// The highest zxid that is believed: beyond it the numbers could run out.
 pub(crate) const ZXID_MAX: i64 = i64::MAX - (1 << 40);
@@ -242,19 +245,6 @@ pub struct Settings {
     /// The bug that tests switched on.
     #[cfg(feature = "planted")]
     pub planted: Option<crate::planted::Planted>,
-}
-
-/// Logins by SASL, with the mechanism DIGEST-MD5.
-#[derive(Clone, Debug, Default)]
-pub struct SaslSettings {
-    /// Names and passwords.
-    pub users: Vec<(String, Secret)>,
-    /// Users that may do everything. Source: `zookeeper.superUser`.
-    pub super_users: Vec<String>,
-    /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.
-    pub nonce_seed: [u8; 32],
-    /// Whether a connection survives a failed exchange. Source: `allowSaslFailedClients`.
-    pub allow_failed: bool,
 }
 
 impl Settings {

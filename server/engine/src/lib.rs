@@ -46,10 +46,13 @@ mod tests;
 mod work;
 
 pub use crate::{
-    auth::digest::{DigestAlgorithm, UnknownDigestAlgorithm},
+    auth::{
+        digest::{DigestAlgorithm, UnknownDigestAlgorithm},
+        sasl::SaslSettings,
+    },
     effects::{CloseReason, Effects, Event, Limit},
     engine::{Counts, Engine, Handover, Keep},
-    input::{ConnId, Input, Now, SaslSettings, Secret, Settings},
+    input::{ConnId, Input, Now, Secret, Settings},
     persist::{
         change::{Change, ChangeHead, Life},
         image::{Image, SessionImage, ZnodeImage, Znodes},

@@ -1,6 +1,6 @@
 //! What the system reports about this process and its host. Read on request, never cached.
 
-use std::{fs, path::Path};
+use std::fs;
 
 fn first_line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -13,15 +13,6 @@ pub(crate) fn host_name() -> Option<String> {
 
 pub(crate) fn os_version() -> Option<String> {
     first_line("/proc/sys/kernel/osrelease")
-}
-
-/// The bytes of the files in a folder; 0 if it cannot be read.
-pub(crate) fn bytes_in(folder: &Path) -> u64 {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    files
-        .filter_map(|file| file.metadata().ok())
-        .map(|file| file.len())
-        .sum()
 }
 
 /// How many files are open; 0 if the system does not say.

@@ -1,16 +1,17 @@
 //! Which settings make no sense, alone or together.
 
+use std::{error::Error, fmt};
+
 use crate::config::{
-    Config, TxnLog,
+    Config,
     settings::{self, Form, Value},
 };
 
 /// A setting that is out of range or does not fit another one.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The session timeouts cross.
-    #[error("session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}")]
     TimeoutsCross {
         /// The shortest timeout, in milliseconds.
         min_ms: u32,
@@ -18,16 +19,11 @@ pub enum ConfigError {
         max_ms: u32,
     },
     /// A scheme that is demanded does not exist here, so that no client could be served.
-    #[error(
-        "enforce_auth_schemes names {scheme:?}; there are ip, sasl, digest while digest_enabled, \
-         key while key_scheme, ensemble with ensemble_names, and x509 with TLS"
-    )]
     UnknownScheme {
         /// What was demanded.
         scheme: String,
     },
     /// A setting does nothing without another one.
-    #[error("{setting} is set without {needs}")]
     Alone {
         /// Its name.
         setting: &'static str,
@@ -35,17 +31,11 @@ pub enum ConfigError {
         needs: &'static str,
     },
     /// What cannot be a digest identity would never make a client a super user.
-    #[error("super_digest has no colon; it must be super:BASE64(SHA1(super:PASSWORD))")]
     NoDigest,
     /// A token that no client can show, or that is none.
     #[cfg(feature = "control")]
-    #[error(
-        "control.token is empty, or has other characters than printable ASCII, or blanks; it must \
-         be at least one character from ! to ~"
-    )]
     Token,
     /// A setting is too small, alone or for another one.
-    #[error("{setting} is {value}; it must be at least {min}{because}")]
     TooSmall {
         /// Its name.
         setting: &'static str,
@@ -57,7 +47,6 @@ pub enum ConfigError {
         because: &'static str,
     },
     /// A setting is too large for the protocol.
-    #[error("{setting} is {value}; it must be at most {max}")]
     TooLarge {
         /// Its name.
         setting: &'static str,
@@ -68,8 +57,28 @@ pub enum ConfigError {
     },
 }
 
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+Self::TimeoutsCross { min_ms, max_ms } => write!(f, "session_timeout_min_ms {min_ms} exceeds session_timeout_max_ms {max_ms}"),
+Self::UnknownScheme { scheme } => write!(f, "enforce_auth_schemes names {scheme:?}; there are ip, sasl with the feature sasl, digest while digest_enabled, \
+         key while key_scheme, ensemble with ensemble_names, and x509 with TLS"),
+Self::Alone { setting, needs } => write!(f, "{setting} is set without {needs}"),
+Self::NoDigest => f.write_str("super_digest has no colon; it must be super:BASE64(SHA1(super:PASSWORD))"),
+#[cfg(feature = "control")]
+Self::Token => f.write_str("control.token is empty, or has other characters than printable ASCII, or blanks; it must \
+         be at least one character from ! to ~"),
+Self::TooSmall { setting, value, min, because } => write!(f, "{setting} is {value}; it must be at least {min}{because}"),
+Self::TooLarge { setting, value, max } => write!(f, "{setting} is {value}; it must be at most {max}"),
+}
+    }
+}
+
+impl Error for ConfigError {}
+
 impl Config {
     /// Settings that make sense for a while: until there are users.
+    #[cfg(feature = "sasl")]
     pub(crate) fn warn_of_locked_out_clients(&self) {
         let is_sasl = |scheme: &String| scheme == "sasl";
         if !self.enforce_auth_schemes.is_empty()
@@ -145,7 +154,8 @@ impl Config {
                 continue;
             }
             let exists = match scheme.as_str() {
-                "ip" | "sasl" => true,
+                "ip" => true,
+                "sasl" => cfg!(feature = "sasl"),
                 "digest" => self.digest_enabled,
                 "key" => self.key_scheme,
                 "ensemble" => self.ensemble_names.is_some(),
@@ -160,20 +170,24 @@ impl Config {
         if min_ms > max_ms {
             return Err(ConfigError::TimeoutsCross { min_ms, max_ms });
         }
-        if !self.save_interval.is_zero() && self.data_dir.is_none() {
-            return Err(ConfigError::Alone {
-                setting: "save_interval",
-                needs: "data_dir",
-            });
-        }
-        if self.txn_log != TxnLog::Off && self.data_dir.is_none() {
-            return Err(ConfigError::Alone {
-                setting: "txn_log",
-                needs: "data_dir",
-            });
-        }
+        #[cfg(feature = "data")]
+        self.validate_data()?;
         #[cfg(feature = "tls")]
         self.validate_tls()?;
+        Ok(())
+    }
+
+    #[cfg(feature = "data")]
+    fn validate_data(&self) -> Result<(), ConfigError> {
+        for (setting, is_set) in [
+            ("save_interval", !self.save_interval.is_zero()),
+            ("txn_log", self.txn_log != crate::TxnLog::Off),
+        ] {
+            if is_set && self.data_dir.is_none() {
+                let needs = "data_dir";
+                return Err(ConfigError::Alone { setting, needs });
+            }
+        }
         Ok(())
     }
 

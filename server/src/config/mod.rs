@@ -4,6 +4,7 @@
 //! same table.
 
 mod checks;
+#[cfg(feature = "sasl")]
 pub(crate) mod jaas;
 pub mod settings;
 
@@ -126,6 +127,7 @@ impl Default for ControlConfig {
 }
 
 /// What a crash keeps of the changes since the last save.
+#[cfg(feature = "data")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum TxnLog {

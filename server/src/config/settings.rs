@@ -5,9 +5,10 @@
 //! that depends on others, is a row without a specification: `cli/args.rs` reads its option,
 //! `cli/zoo_cfg/` its key, and `checks.rs` checks it.
 
+#[cfg(any(feature = "data", feature = "tls"))]
+use std::path::PathBuf;
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
     time::Duration,
 };
 
@@ -19,7 +20,12 @@ use self::{
 };
 #[cfg(feature = "control")]
 use crate::config::ControlConfig;
-use crate::{config::TxnLog, data::DataSource, tree::Tree};
+use crate::tree::Tree;
+#[cfg(feature = "data")]
+use crate::{
+    config::TxnLog,
+    data::{DataSource, SavedState},
+};
 
 /// A row of the table, with the field that it is about.
 #[derive(Clone, Copy, Debug)]
@@ -191,6 +197,7 @@ impl Spec {
         self
     }
 
+    #[cfg(any(feature = "data", feature = "tls"))]
     const fn needs(mut self, option: &'static str) -> Self {
         self.needs = Some(option);
         self
@@ -599,7 +606,8 @@ settings! {
 
     /// The hash of digest identities, in access lists and of the super user.
     ///
-    /// ZooKeeper: `DigestAuthenticationProvider.digestAlg`.
+    /// Others than SHA-1 need the feature `digest-algorithms`. ZooKeeper:
+    /// `DigestAuthenticationProvider.digestAlg`.
     digest_algorithm: DigestAlgorithm = DigestAlgorithm::Sha1;
 
     /// The digest identity that may do everything.
@@ -612,14 +620,17 @@ settings! {
     ///
     /// While there are none, an exchange succeeds at once and proves nothing, as in ZooKeeper.
     /// ZooKeeper: a JAAS `Server` section.
+    #[cfg(feature = "sasl")]
     sasl_users: Vec<(String, Secret)> = Vec::new();
 
     /// SASL users who may do everything.
     ///
     /// ZooKeeper: `zookeeper.superUser`.
+    #[cfg(feature = "sasl")]
     sasl_super_users: Vec<String> = Vec::new();
 
     /// Keep connections whose SASL exchange failed.
+    #[cfg(feature = "sasl")]
     sasl_allow_failed: bool = false,
         Spec::switch(ACCESS, "allow-sasl-failed-clients").key("allowSaslFailedClients", Boolean);
 
@@ -701,17 +712,26 @@ settings! {
     /// log the next change stops the server, and
     /// [`Server::save_failed`](crate::Server::save_failed) returns the reason in any case.
     /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
+    #[cfg(feature = "data")]
     data_dir: Option<PathBuf> = None;
 
     /// A ZooKeeper data directory to start from; it is only read.
     ///
     /// With `data_dir` too, that must be empty.
+    #[cfg(feature = "data")]
     import: Option<DataSource> = None;
+
+    /// The state of another server to start with; without `data_dir` and `import`.
+    ///
+    /// Each session has its whole timeout from the start on to come back.
+    #[cfg(feature = "data")]
+    state: Option<SavedState> = None;
 
     /// Whether to go on with what is readable of `data_dir` where files are damaged or missing.
     ///
     /// The changes that cannot be read are lost, and those behind them. Files that were not read
     /// stay, renamed to `unread.*`. Otherwise such a directory is refused.
+    #[cfg(feature = "data")]
     trust_damaged_data: bool = false;
 
     /// Also save every N milliseconds; 0 saves only on shutdown.
@@ -719,6 +739,7 @@ settings! {
     /// No client is served while the state is copied, some tenths of a second for a million znodes,
     /// and the copy takes as much memory as the file. While the clock is frozen no time passes:
     /// call [`Server::save`](crate::Server::save). Needs `data_dir`.
+    #[cfg(feature = "data")]
     save_interval: Duration = Duration::ZERO,
         Spec::number(None, "save-interval", Ms, 0, ANY).needs("data_dir");
 
@@ -726,11 +747,13 @@ settings! {
     ///
     /// The log is ZooKeeper's, and ZooKeeper starts from the directory of a killed server too. Needs
     /// `data_dir`. Source: `docs/zookeeper-protocol.md` section 22.3.
+    #[cfg(feature = "data")]
     txn_log: TxnLog = TxnLog::Off;
 
     /// Save and start a new transaction log after N changes.
     ///
     /// ZooKeeper: `snapCount`.
+    #[cfg(feature = "data")]
     snap_count: u64 = 100_000,
         Spec::number(None, "snap-count", Count, 1, ANY).needs("data_dir");
 

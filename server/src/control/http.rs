@@ -28,6 +28,7 @@ use crate::{
         routing::Route,
     },
     net::{listener::Slot, stream::Stream},
+    race::first_of,
 };
 
 /// How long a client may take to begin a request, and to send its head.
@@ -62,9 +63,14 @@ pub(crate) async fn serve(
         .auto_date_header(false)
         .serve_connection(Carrier::new(stream, read), service);
     let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = controls.stopped() => {
+    let served = async { Some(connection.as_mut().await) };
+    let stopped = async {
+        controls.stopped().await;
+        None
+    };
+    let ended = match first_of(served, stopped).await {
+        Some(ended) => ended,
+        None => {
             connection.as_mut().graceful_shutdown();
             let ended = tokio::time::timeout(STOP_PATIENCE, connection).await;
             ended.unwrap_or(Ok(()))

@@ -9,16 +9,14 @@ use std::{
 use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::Zxid;
 
-use crate::{
-    data::{
-        FOLDER, UNFINISHED,
-        error::{DataDirError, ExportError},
-        load::{self, Files, Trust, list},
-        lock::Note,
-        state::SavedState,
-        sync_folder,
-    },
-    files,
+use crate::data::{
+    FOLDER, UNFINISHED,
+    error::{DataDirError, ExportError},
+    load::{self, Files, Trust, list},
+    lock::Note,
+    private_files,
+    state::SavedState,
+    sync_folder,
 };
 
 /// A data directory of ZooKeeper 3.4 to 3.9 to start from: its newest snapshot, compressed or not,
@@ -158,7 +156,7 @@ impl<P: Into<PathBuf>> From<P> for DataSource {
 /// Writes a snapshot into a directory that has none. Gives the zxid in its name.
 pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, ExportError> {
     let folder = dir.join(FOLDER);
-    files::create_private_dir(&folder).map_err(refused("create", &folder))?;
+    private_files::create_private_dir(&folder).map_err(refused("create", &folder))?;
     let mut entries = fs::read_dir(&folder).map_err(refused("list", &folder))?;
     if let Some(entry) = entries.next() {
         let path = entry.map_err(refused("list", &folder))?.path();
@@ -173,7 +171,7 @@ pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, Ex
 
 fn write(folder: &Path, path: &Path, snapshot: &[u8]) -> io::Result<()> {
     let unfinished = folder.join(UNFINISHED);
-    let mut file = files::create_private(&unfinished)?;
+    let mut file = private_files::create_private(&unfinished)?;
     file.write_all(snapshot)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;

@@ -278,6 +278,51 @@ pub enum SaveError {
     NoRuntime,
 }
 
+/// Why a server cannot start from a state that it was given, saved or told to import.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The data directory cannot be used, or what is in it not be loaded.
+    #[error("cannot use data_dir {dir:?}")]
+    DataDir {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        source: DataDirError,
+    },
+    /// What is there at the start could not be saved, for a log to go on from.
+    #[error("cannot save the initial state")]
+    Save(#[source] SaveError),
+    /// The state to start with does not fit the settings.
+    #[error("cannot start from the given state: {0}")]
+    State(SnapshotFault),
+    /// The state to start with cannot be taken from where the settings say.
+    #[error("cannot import {dir:?}")]
+    Import {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        source: DataDirError,
+    },
+    /// Two states to start with.
+    #[error(
+        "cannot import {import:?}, since data_dir {dir:?} has a state already; leave the import \
+         out to go on with that, or use an empty data_dir"
+    )]
+    ImportToo {
+        /// What was to be imported.
+        import: PathBuf,
+        /// The directory that is in use.
+        dir: PathBuf,
+    },
+    /// A state to start with was given, and a directory to load one from.
+    #[error("a state to start from and data_dir {dir:?} are both set; set one of them")]
+    TwoStates {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
 /// Why a server cannot go on in a data directory that it has loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BeginError {

@@ -21,7 +21,10 @@ use std::{
 use minikeeper_protocol::Zxid;
 use parking_lot::Mutex;
 
-use crate::{data::error::DataDirError, files};
+use crate::{
+    data::{error::DataDirError, private_files},
+    files,
+};
 
 /// The name of the file, beside ZooKeeper's `version-2`.
 const NAME: &str = "minikeeper.lock";
@@ -139,7 +142,7 @@ pub(crate) struct Lock {
     /// The directory, locked.
     _dir: File,
     /// What `folder` was when the lock was taken.
-    place: Option<files::Identity>,
+    place: Option<private_files::Identity>,
     /// Open, so that no other directory gets its number.
     _folder: File,
     /// What the last server has noted.
@@ -161,7 +164,7 @@ impl Lock {
     pub(crate) fn take(dir: &Path, folder: &Path) -> Result<Self, DataDirError> {
         let opened = File::open(dir).map_err(DataDirError::io("open", dir))?;
         // Not every file system locks directories: then the file alone is locked, at once.
-        let locked = files::try_lock(&opened);
+        let locked = private_files::try_lock(&opened);
         if let Ok(false) = locked {
             let dir = dir.to_owned();
             return Err(DataDirError::Locked { dir });
@@ -171,7 +174,7 @@ impl Lock {
             path: dir.join(NAME),
             folder: folder.to_owned(),
             _dir: opened,
-            place: files::Identity::of(folder).ok(),
+            place: private_files::Identity::of(folder).ok(),
             _folder: File::open(folder).map_err(DataDirError::io("open", folder))?,
             held: Mutex::new(NoteFile {
                 file: None,
@@ -191,10 +194,10 @@ impl Lock {
         let path = &self.path;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = files::private(&mut options)
+        let file = private_files::private(&mut options)
             .open(path)
             .map_err(DataDirError::io("open", path))?;
-        if !files::try_lock(&file).map_err(DataDirError::io("lock", path))? {
+        if !private_files::try_lock(&file).map_err(DataDirError::io("lock", path))? {
             let dir = path.parent().unwrap_or(path).to_owned();
             return Err(DataDirError::Locked { dir });
         }
@@ -250,7 +253,7 @@ impl Lock {
         }
         let zxids = held.note.zxids();
         match &held.file {
-            Some(file) => files::write_at(file, zxids.as_bytes(), ZXIDS_AT),
+            Some(file) => private_files::write_at(file, zxids.as_bytes(), ZXIDS_AT),
             None => Ok(()),
         }
     }
@@ -268,7 +271,7 @@ impl Lock {
 
     /// Looks whether the folder is still where it was; makes the lock file again if that is gone.
     pub(crate) fn is_in_place(&self) -> bool {
-        let is_same = match (files::Identity::of(&self.folder), &self.place) {
+        let is_same = match (private_files::Identity::of(&self.folder), &self.place) {
             (Ok(now), Some(before)) => now == *before,
             (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
             (Ok(_), None) => true,
@@ -280,7 +283,7 @@ impl Lock {
         let Some(file) = &held.file else {
             return true;
         };
-        if files::is_at(file, &self.path) {
+        if private_files::is_at(file, &self.path) {
             return true;
         }
         tracing::warn!(path = %self.path.display(), "the lock file was deleted; made again");
@@ -299,7 +302,7 @@ impl NoteFile {
             return Ok(());
         };
         let line = self.note.line(self.state);
-        files::write_at(file, line.as_bytes(), 0)?;
+        private_files::write_at(file, line.as_bytes(), 0)?;
         file.set_len(line.len() as u64)?;
         file.sync_all()
     }

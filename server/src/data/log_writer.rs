@@ -22,11 +22,12 @@ use crate::{
         error::SaveError,
         load,
         lock::Lock,
+        private_files,
         snapshot_file::{DB_ID, ENTRY_END, LOG_MAGIC, VERSION},
         sync_folder,
         txn::TxnEntry,
     },
-    files,
+    turn::change_log::ChangeLog,
 };
 
 /// More than this of a buffer is given back. Unit: bytes.
@@ -106,24 +107,6 @@ impl LogWriter {
         }
     }
 
-    /// Keeps a change, to be written.
-    pub(crate) fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
-        if self.entry.zxid() != Some(head.zxid) {
-            self.seal();
-            self.fill(head.zxid, head.wall_ms);
-        }
-        self.entry.add(head, change);
-    }
-
-    /// The state has this number now: what was between is of requests that were refused.
-    ///
-    /// ZooKeeper does not start from a log in which a number is missing.
-    pub(crate) fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
-        self.wall_ms = wall_ms;
-        self.seal();
-        self.fill(Zxid(zxid.0 + 1), wall_ms);
-    }
-
     fn fill(&mut self, before: Zxid, wall_ms: i64) {
         while self.last.0 + 1 < before.0 {
             let head = ChangeHead {
@@ -134,49 +117,6 @@ impl LogWriter {
             self.entry.add(head, &Change::Nothing);
             self.seal();
         }
-    }
-
-    /// Gives up the changes of the newest zxid.
-    pub(crate) fn take_back(&mut self, zxid: Zxid) {
-        if self.entry.zxid() == Some(zxid) {
-            self.entry.clear();
-        }
-    }
-
-    /// Writes all that is kept, and makes it durable if that is wanted. False, from then on for
-    /// ever, when that failed: there is no telling what of it is in the file.
-    pub(crate) fn write(&mut self) -> bool {
-        self.seal();
-        if self.has_failed {
-            return false;
-        }
-        #[cfg(feature = "planted")]
-        if self.settings.is_late {
-            return true;
-        }
-        let Some(first) = self.first.take() else {
-            return true;
-        };
-        if let Err(error) = self.write_from(first) {
-            self.has_failed = true;
-            self.failure = Some(error);
-            return false;
-        }
-        self.out.clear();
-        self.out.shrink_to(BUFFER_BYTES_KEPT);
-        true
-    }
-
-    /// Why nothing more can be written.
-    pub(crate) fn take_failure(&mut self) -> Option<SaveError> {
-        self.failure.take()
-    }
-
-    /// What was saved has all that was written, and this number: the next change begins a file.
-    pub(crate) fn go_on_from(&mut self, zxid: Zxid) {
-        self.file = None;
-        self.changes = 0;
-        self.last = zxid;
     }
 
     fn seal(&mut self) {
@@ -242,7 +182,7 @@ impl LogWriter {
         }
         (self.looked_ms, self.written) = (self.wall_ms, 0);
         let is_in_place = self.lock.upgrade().is_none_or(|lock| lock.is_in_place());
-        let is_there = |(file, path): &(File, PathBuf)| files::is_at(file, path);
+        let is_there = |(file, path): &(File, PathBuf)| private_files::is_at(file, path);
         if is_in_place && self.file.as_ref().is_none_or(is_there) {
             return Ok(());
         }
@@ -251,11 +191,65 @@ impl LogWriter {
     }
 }
 
+impl ChangeLog for LogWriter {
+    fn keep(&mut self, head: ChangeHead, change: &Change<'_>) {
+        if self.entry.zxid() != Some(head.zxid) {
+            self.seal();
+            self.fill(head.zxid, head.wall_ms);
+        }
+        self.entry.add(head, change);
+    }
+
+    fn take_back(&mut self, zxid: Zxid) {
+        if self.entry.zxid() == Some(zxid) {
+            self.entry.clear();
+        }
+    }
+
+    fn keep_up(&mut self, zxid: Zxid, wall_ms: i64) {
+        self.wall_ms = wall_ms;
+        self.seal();
+        self.fill(Zxid(zxid.0 + 1), wall_ms);
+    }
+
+    fn write(&mut self) -> bool {
+        self.seal();
+        if self.has_failed {
+            return false;
+        }
+        #[cfg(feature = "planted")]
+        if self.settings.is_late {
+            return true;
+        }
+        let Some(first) = self.first.take() else {
+            return true;
+        };
+        if let Err(error) = self.write_from(first) {
+            self.has_failed = true;
+            self.failure = Some(error);
+            return false;
+        }
+        self.out.clear();
+        self.out.shrink_to(BUFFER_BYTES_KEPT);
+        true
+    }
+
+    fn go_on_from(&mut self, zxid: Zxid) {
+        self.file = None;
+        self.changes = 0;
+        self.last = zxid;
+    }
+
+    fn take_failure(&mut self) -> Option<SaveError> {
+        self.failure.take()
+    }
+}
+
 /// A log that is there is never written over: it may have what no snapshot has.
 fn create(path: &PathBuf, sync: Option<&PathBuf>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    let mut file = files::private(&mut options).open(path)?;
+    let mut file = private_files::private(&mut options).open(path)?;
     let mut header = LOG_MAGIC.to_be_bytes().to_vec();
     jute::put_int(&mut header, VERSION);
     header.extend_from_slice(&DB_ID);

@@ -9,20 +9,24 @@
 //! save. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
 //! transaction logs, `txn` for one entry, `source` for checked reading. [`DataSource`] reads the
 //! directory of another server, [`SavedState`] passes a state on in memory, `error` says what can be
-//! wrong.
+//! wrong. `start` gives a server the state to start with. Builds without the feature `data` have
+//! `no_data.rs` in the place of this folder.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog`.
 
 mod data_source;
 mod error;
+mod import_export;
 mod load;
 mod lock;
 mod log;
 mod log_writer;
-pub(crate) mod saves;
+mod private_files;
+mod saves;
 mod snappy;
 mod snapshot_file;
 mod source;
+mod start;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -40,19 +44,20 @@ use minikeeper_protocol::Zxid;
 use tokio::sync::Notify;
 
 pub use self::data_source::DataSource;
-pub(crate) use self::data_source::export;
-pub(crate) use self::error::BeginError;
-pub use self::error::{DataDirError, ExportError, SaveError, SnapshotFault};
-pub(crate) use self::log_writer::{LogSettings, LogWriter};
+pub use self::error::{DataDirError, ExportError, LoadError, SaveError, SnapshotFault};
+pub(crate) use self::saves::Saving;
+pub(crate) use self::start::load;
 pub use self::state::SavedState;
 use self::{
+    error::BeginError,
     load::{FileKind, Files, Trust, list},
     lock::Lock,
+    log_writer::{LogSettings, LogWriter},
 };
-use crate::files;
+use crate::config::Config;
 
 /// The folder of the format's version, in the data directory.
-pub(crate) const FOLDER: &str = "version-2";
+const FOLDER: &str = "version-2";
 
 /// What a save is written to before it has its name. No name ZooKeeper would look at.
 const UNFINISHED: &str = "minikeeper.unfinished";
@@ -89,7 +94,7 @@ impl DataDir {
     /// Takes a directory, makes it if there is none, and finds what to load.
     pub(crate) fn open(dir: &Path) -> Result<Self, DataDirError> {
         let folder = dir.join(FOLDER);
-        files::create_private_dir(&folder).map_err(DataDirError::io("create", &folder))?;
+        private_files::create_private_dir(&folder).map_err(DataDirError::io("create", &folder))?;
         let lock = Arc::new(Lock::take(dir, &folder)?);
         let files = Files::find(&folder, &folder)?;
         Ok(Self {
@@ -221,7 +226,8 @@ impl DataDir {
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> io::Result<u64> {
         let unfinished = self.folder.join(UNFINISHED);
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, files::create_private(&unfinished)?);
+        let mut out =
+            BufWriter::with_capacity(BUFFER_BYTES, private_files::create_private(&unfinished)?);
         write(&mut out)?;
         out.flush()?;
         let file = out.get_ref();
@@ -276,6 +282,21 @@ impl DataDir {
             }
         }
     }
+}
+
+/// Where the snapshots of a server are, in full, and how many bytes they and the logs take.
+pub(crate) fn place(config: &Config) -> (String, u64) {
+    let Some(dir) = &config.data_dir else {
+        return (String::new(), 0);
+    };
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let folder = dir.join(FOLDER);
+    let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let bytes = files
+        .filter_map(|file| file.metadata().ok())
+        .map(|file| file.len())
+        .sum();
+    (folder.display().to_string(), bytes)
 }
 
 /// All of a state, ready to be saved without looking at it again.

@@ -6,11 +6,12 @@ use std::{io::Write as _, sync::Arc};
 use minikeeper_engine::Engine;
 use minikeeper_protocol::Zxid;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{
     config::{Config, TxnLog},
-    data::{self, DataDir, LogSettings, LogWriter, SaveError},
+    data::{self, DataDir, LoadError, LogSettings, LogWriter, SaveError},
+    race::first_of,
     turn::turns::Turns,
     universe::state::UniverseState,
 };
@@ -37,6 +38,37 @@ impl Anew<'_> {
 }
 
 impl UniverseState {
+    /// Saves to this directory from here on, and begins the log if one is wanted.
+    pub(crate) async fn begin_saving(
+        self: &Arc<Self>,
+        dir: Option<DataDir>,
+    ) -> Result<(), LoadError> {
+        *self.server.saving.dir.lock() = dir;
+        if self.config.txn_log != TxnLog::Off {
+            // A log goes on from what is saved.
+            self.save().await.map_err(LoadError::Save)?;
+        }
+        let zxid = self.turns.inspect(Engine::zxid);
+        if let Some(log) = self.server.saving.log(zxid, &self.config) {
+            self.turns.log_to(log);
+        }
+        Ok(())
+    }
+
+    /// Starts what saves by itself, and what looks after the directory.
+    pub(crate) fn saving_tasks(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let mut tasks = Vec::new();
+        let saves_by_itself = !self.config.save_interval.is_zero();
+        if saves_by_itself || self.config.txn_log != TxnLog::Off {
+            tasks.push(tokio::spawn(Arc::clone(self).save_by_itself()));
+        }
+        // Saves from time to time look for themselves.
+        if self.config.data_dir.is_some() && !saves_by_itself {
+            tasks.push(tokio::spawn(Arc::clone(self).look_after_dir()));
+        }
+        tasks
+    }
+
     /// Saves on request.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(Self::save_now).await
@@ -56,7 +88,7 @@ impl UniverseState {
 
     /// Makes a change that no log can hold, and lets `change` save the result before any client sees it.
     pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
-        let is_logged = self.is_root() && self.config.txn_log != TxnLog::Off;
+        let is_logged = self.turns.prefix().is_empty() && self.config.txn_log != TxnLog::Off;
         let mut anew = Anew {
             dir: is_logged.then(|| self.server.saving.dir.lock()),
             failure: None,
@@ -70,13 +102,11 @@ impl UniverseState {
 
     /// Saves from time to time, by the server's clock, and whenever the log is long, until
     /// dropped.
-    pub(crate) async fn save_by_itself(self: Arc<Self>) {
+    async fn save_by_itself(self: Arc<Self>) {
         let mut has_failed = false;
         loop {
-            tokio::select! {
-                () = self.interval() => {}
-                () = self.server.saving.is_log_long.notified() => {}
-            }
+            let is_log_long = self.server.saving.is_log_long.notified();
+            first_of(is_log_long, self.interval()).await;
             match self.save().await {
                 Ok(()) => has_failed = false,
                 Err(error) => {
@@ -93,7 +123,7 @@ impl UniverseState {
 
     /// Says when the directory is no longer where it was, once, so that the operator can act while the
     /// state is still in memory. By the server's clock, until dropped.
-    pub(crate) async fn look_after_dir(self: Arc<Self>) {
+    async fn look_after_dir(self: Arc<Self>) {
         let mut is_told = false;
         loop {
             let clock = self.turns.clock();
@@ -197,13 +227,8 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    /// Into this directory from here on.
-    pub(crate) fn save_to(&self, dir: DataDir) {
-        *self.dir.lock() = Some(dir);
-    }
-
     /// A log of what changes behind the state that has been saved; `None` if none is wanted.
-    pub(crate) fn log(&self, from: Zxid, config: &Config) -> Option<LogWriter> {
+    fn log(&self, from: Zxid, config: &Config) -> Option<LogWriter> {
         let settings = LogSettings {
             syncs: config.txn_log == TxnLog::Sync,
             changes_max: config.snap_count,

@@ -6,7 +6,7 @@ use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::Zxid;
 
 use crate::data::{
-    self,
+    self, data_source,
     error::{ExportError, SnapshotFault},
     snapshot_file,
 };
@@ -56,7 +56,7 @@ impl SavedState {
     /// # Errors
     /// When there is something in the directory, or the system refuses.
     pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
-        data::export(dir.as_ref(), self.zxid, &self.snapshot)
+        data_source::export(dir.as_ref(), self.zxid, &self.snapshot)
     }
 
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, SnapshotFault> {

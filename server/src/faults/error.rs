@@ -1,6 +1,6 @@
 //! Why a fault cannot be injected, or has not acted.
 
-use std::time::Duration;
+use std::{error::Error, fmt, time::Duration};
 
 use minikeeper_protocol::{ErrorCode, OpCode};
 
@@ -20,14 +20,12 @@ use crate::universe::session_selector::NoSession;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FaultError {
     /// There is no operation of this name.
-    #[error("operation \"{0}\": unknown; one of any, connect, close, {names}", names = op_names())]
     UnknownOp(String),
     /// There is no such action.
-    #[error("action \"{name}\": unknown; one of {names}", names = known.join(", "))]
     UnknownAction {
         /// The name that was given.
         name: String,
@@ -35,10 +33,8 @@ pub enum FaultError {
         known: &'static [&'static str],
     },
     /// There is no error of this name.
-    #[error("error \"{0}\": unknown; one of {names}", names = error_names())]
     UnknownError(String),
     /// An action needs to be told more.
-    #[error("action \"{action}\": needs {needs}")]
     Incomplete {
         /// The action's name.
         action: &'static str,
@@ -46,10 +42,8 @@ pub enum FaultError {
         needs: &'static str,
     },
     /// This is neither a session nor an address.
-    #[error("\"{0}\": neither \"anyone\" nor a session id (0x... or decimal) nor an address")]
     UnknownWho(String),
     /// The pattern for paths can match no path.
-    #[error("path pattern {pattern:?}: {why}")]
     Path {
         /// The pattern.
         pattern: String,
@@ -57,13 +51,10 @@ pub enum FaultError {
         why: &'static str,
     },
     /// The probability is none.
-    #[error("probability {0}: outside of 0 to 1")]
     Probability(f64),
     /// The fault may act not even once.
-    #[error("count 0: the fault would never act; leave count out for any number of times")]
     NeverActs,
     /// Where this action is taken there is nothing of what the fault asks for.
-    #[error("action \"{action}\": cannot be told apart by {by}")]
     Pointless {
         /// The action's name.
         action: &'static str,
@@ -71,7 +62,6 @@ pub enum FaultError {
         by: &'static str,
     },
     /// More operations are named than there are.
-    #[error("{count} operations: there are only {max}")]
     TooManyOps {
         /// How many were named.
         count: usize,
@@ -79,14 +69,70 @@ pub enum FaultError {
         max: usize,
     },
     /// There is no session to be silenced.
-    #[error(transparent)]
-    NoSession(#[from] NoSession),
+    NoSession(NoSession),
     /// There are too many faults already.
-    #[error("faults: limit of {max} reached; remove some, or reset them")]
     TooMany {
         /// The limit.
         max: usize,
     },
+}
+
+impl fmt::Display for FaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownOp(it) => write!(
+                f,
+                "operation \"{it}\": unknown; one of any, connect, close, {names}",
+                names = op_names()
+            ),
+            Self::UnknownAction { name, known } => write!(
+                f,
+                "action \"{name}\": unknown; one of {names}",
+                names = known.join(", ")
+            ),
+            Self::UnknownError(it) => write!(
+                f,
+                "error \"{it}\": unknown; one of {names}",
+                names = error_names()
+            ),
+            Self::Incomplete { action, needs } => write!(f, "action \"{action}\": needs {needs}"),
+            Self::UnknownWho(it) => write!(
+                f,
+                "\"{it}\": neither \"anyone\" nor a session id (0x... or decimal) nor an address"
+            ),
+            Self::Path { pattern, why } => write!(f, "path pattern {pattern:?}: {why}"),
+            Self::Probability(it) => write!(f, "probability {it}: outside of 0 to 1"),
+            Self::NeverActs => f.write_str(
+                "count 0: the fault would never act; leave count out for any number of times",
+            ),
+            Self::Pointless { action, by } => {
+                write!(f, "action \"{action}\": cannot be told apart by {by}")
+            }
+            Self::TooManyOps { count, max } => {
+                write!(f, "{count} operations: there are only {max}")
+            }
+            Self::NoSession(error) => error.fmt(f),
+            Self::TooMany { max } => write!(
+                f,
+                "faults: limit of {max} reached; remove some, or reset them"
+            ),
+        }
+    }
+}
+
+impl Error for FaultError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoSession(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<NoSession> for FaultError {
+    fn from(error: NoSession) -> Self {
+        Self::NoSession(error)
+    }
 }
 
 fn op_names() -> String {
@@ -115,17 +161,15 @@ fn error_names() -> String {
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NotHit {
     /// There is no fault of this number, or no longer.
-    #[error("fault {id}: unknown, or removed; \"faults\" lists those there are")]
     Unknown {
         /// The number.
         id: u64,
     },
     /// It was removed before it had acted as often as that.
-    #[error("fault {id}: removed after it had acted {hits} of {wanted} times")]
     Removed {
         /// The fault's number.
         id: u64,
@@ -135,10 +179,6 @@ pub enum NotHit {
         wanted: u64,
     },
     /// It has ended without having acted once. It is removed.
-    #[error(
-        "fault {id} ({fault}): has ended and never acted; {matches} messages matched it; what it \
-         meets may be written otherwise (op, path, session), or inject it as optional"
-    )]
     Never {
         /// The fault's number.
         id: u64,
@@ -149,9 +189,6 @@ pub enum NotHit {
         matches: u64,
     },
     /// It has not acted as often in time.
-    #[error(
-        "fault {id}: acted {hits} of {wanted} times within {within:?}; {matches} messages matched it"
-    )]
     TimedOut {
         /// The fault's number.
         id: u64,
@@ -166,3 +203,35 @@ pub enum NotHit {
         within: Duration,
     },
 }
+
+impl fmt::Display for NotHit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { id } => write!(
+                f,
+                "fault {id}: unknown, or removed; \"faults\" lists those there are"
+            ),
+            Self::Removed { id, hits, wanted } => write!(
+                f,
+                "fault {id}: removed after it had acted {hits} of {wanted} times"
+            ),
+            Self::Never { id, fault, matches } => write!(
+                f,
+                "fault {id} ({fault}): has ended and never acted; {matches} messages matched it; what it \
+         meets may be written otherwise (op, path, session), or inject it as optional"
+            ),
+            Self::TimedOut {
+                id,
+                hits,
+                wanted,
+                matches,
+                within,
+            } => write!(
+                f,
+                "fault {id}: acted {hits} of {wanted} times within {within:?}; {matches} messages matched it"
+            ),
+        }
+    }
+}
+
+impl Error for NotHit {}

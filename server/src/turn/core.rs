@@ -4,10 +4,7 @@ use minikeeper_engine::{ConnId, Engine, Now};
 use minikeeper_protocol::SessionId;
 use slab::Slab;
 
-use crate::{
-    data::LogWriter,
-    turn::{effects::Member, stats::Counters},
-};
+use crate::turn::{change_log::ChangeLog, effects::Member, stats::Counters};
 
 /// The engine, and everything else that only the holder of its lock may touch.
 #[derive(Debug)]
@@ -17,7 +14,7 @@ pub(crate) struct Core {
     pub(crate) members: Slab<Member>,
     pub(crate) counters: Counters,
     /// Keeps changes until they are saved, if that is wanted.
-    pub(crate) log: Option<Box<LogWriter>>,
+    pub(crate) log: Option<Box<dyn ChangeLog>>,
 }
 
 /// A session and its connection, if it has one.

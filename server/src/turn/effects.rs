@@ -9,9 +9,9 @@ use minikeeper_protocol::{
 use slab::Slab;
 
 use crate::{
-    data::LogWriter,
     faults::{EventFate, Faults},
     turn::{
+        change_log::ChangeLog,
         outbox::{Close, Outbox, UnsentTotal},
         prefix_replies,
         stats::{ConnStats, Counters},
@@ -45,7 +45,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) close: Option<Close>,
     pub(crate) counters: &'a mut Counters,
     /// Keeps changes, if that is wanted.
-    pub(crate) log: Option<&'a mut LogWriter>,
+    pub(crate) log: Option<&'a mut dyn ChangeLog>,
     /// Replies to the own connection, to handshakes too.
     pub(crate) replies: u64,
     /// Events for the own connection.

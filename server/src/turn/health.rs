@@ -1,8 +1,12 @@
 //! Whether the server serves, has stopped or has failed; a panic in a turn makes it fail.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    error::Error,
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::Notify;
@@ -10,15 +14,31 @@ use tokio::sync::Notify;
 use crate::data::SaveError;
 
 /// Why a server has stopped by itself.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failure {
     /// A bug in it: half a change may have been made.
-    #[error("stopped by an internal error; please report it")]
     Bug,
     /// A change could not be kept as [`Config::txn_log`](crate::Config::txn_log) promises.
-    #[error("stopped because a change could not be logged")]
-    Log(#[source] Arc<SaveError>),
+    Log(Arc<SaveError>),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bug => f.write_str("stopped by an internal error; please report it"),
+            Self::Log(_) => f.write_str("stopped because a change could not be logged"),
+        }
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Log(error) => Some(error),
+            Self::Bug => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

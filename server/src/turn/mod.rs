@@ -2,7 +2,8 @@
 //!
 //! [`turns`] owns the lock and is the only file that takes it: a connection hands in a batch of
 //! requests, and a turn applies them all. During the turn, [`effects`] carries out what the engine
-//! says: it encodes replies into the connection's own output and events into the [`outbox`] of others.
+//! says: it encodes replies into the connection's own output, events into the [`outbox`] of others, and
+//! changes into the [`change_log`].
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
 //! [`prefix_replies`] adds a universe's name to reply paths. [`fault_turn`] serves requests that an
 //! injected fault applies to.
@@ -12,6 +13,7 @@
 //! stopped or failed.
 
 pub(crate) mod activity;
+pub(crate) mod change_log;
 pub(crate) mod core;
 pub(crate) mod effects;
 pub(crate) mod fault_turn;

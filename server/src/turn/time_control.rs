@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
-use crate::{turn::timers, universe::state::UniverseState};
+use crate::{race::first_of, turn::timers, universe::state::UniverseState};
 
 #[derive(Debug, Default)]
 pub(crate) struct TimeControl {
@@ -43,7 +43,8 @@ const GREETING: Duration = Duration::from_secs(1);
 
 /// Runs until dropped.
 pub(crate) async fn run(shared: Arc<UniverseState>) {
-    tokio::join!(timers::run(&shared), auto_advance(&shared));
+    // Neither ends.
+    first_of(timers::run(&shared), auto_advance(&shared)).await;
 }
 
 async fn auto_advance(shared: &UniverseState) {
@@ -51,13 +52,7 @@ async fn auto_advance(shared: &UniverseState) {
     loop {
         match movers.quiet() {
             None => movers.changed().await,
-            Some(quiet) => {
-                tokio::select! {
-                    biased;
-                    () = movers.changed() => {}
-                    () = advance_when_idle(shared, quiet) => {}
-                }
-            }
+            Some(quiet) => first_of(movers.changed(), advance_when_idle(shared, quiet)).await,
         }
     }
 }
@@ -68,15 +63,13 @@ async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
     let waiting = shared.turns.activity.wait();
     loop {
         let turned = waiting.turned();
-        tokio::select! {
-            biased;
-            () = turned => continue,
-            () = tokio::time::sleep(quiet) => {}
+        if timeout(quiet, turned).await.is_ok() {
+            continue;
         }
         // Who has just connected is about to ask for something.
         if shared.handshakes.is_any() {
             let turned = waiting.turned();
-            if tokio::time::timeout(GREETING, turned).await.is_ok() {
+            if timeout(GREETING, turned).await.is_ok() {
                 continue;
             }
         }
@@ -89,9 +82,6 @@ async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
             }
         }
         // Nothing to move on to, until something happens.
-        tokio::select! {
-            () = turned => {}
-            () = changed => {}
-        }
+        first_of(turned, changed).await;
     }
 }

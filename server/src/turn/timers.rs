@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 use crate::{
+    race::first_of,
     turn::{fault_turn, turns::Jump},
     universe::state::UniverseState,
 };
@@ -85,11 +86,11 @@ pub(crate) async fn run(shared: &UniverseState) {
             rearm.notified().await;
             continue;
         }
-        tokio::select! {
-            biased;
-            () = rearm.notified() => {}
-            () = shared.turns.clock().wait_until(deadline_ms) => tick(shared),
-        }
+        let due = async {
+            shared.turns.clock().wait_until(deadline_ms).await;
+            tick(shared);
+        };
+        first_of(rearm.notified(), due).await;
     }
 }
 

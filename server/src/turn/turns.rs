@@ -15,10 +15,11 @@ use slab::Slab;
 use crate::{
     clock::Clock,
     config::Config,
-    data::{LogWriter, SaveError},
+    data::SaveError,
     faults::{Faults, aftermath::Aftermath},
     turn::{
         activity::Activity,
+        change_log::ChangeLog,
         core::{Core, Found, Look},
         effects::{Member, Timed, TurnEffects},
         health::{FailStop, Failure, Health},
@@ -392,7 +393,7 @@ impl Turns {
         &'a self,
         members: &'a Slab<Member>,
         counters: &'a mut Counters,
-        log: &'a mut Option<Box<LogWriter>>,
+        log: &'a mut Option<Box<dyn ChangeLog>>,
         own: Option<ConnId>,
         out: &'a mut Vec<u8>,
     ) -> TurnEffects<'a> {
@@ -408,7 +409,7 @@ impl Turns {
             wakes: Vec::new(),
             close: None,
             counters,
-            log: log.as_deref_mut(),
+            log: log.as_deref_mut().map(|log| log as &mut dyn ChangeLog),
             replies: 0,
             own_events: 0,
             own_event_bytes: 0,
@@ -491,6 +492,7 @@ impl Turns {
     }
 
     /// Copies the state between two turns, to save it: what the log has so far is in there.
+    #[cfg(feature = "data")]
     pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
         let mut core = self.core.lock();
         core.note_anew();
@@ -498,14 +500,15 @@ impl Turns {
     }
 
     /// Keeps every change from here on in a log.
-    pub(crate) fn log_to(&self, log: LogWriter) {
+    #[cfg(feature = "data")]
+    pub(crate) fn log_to(&self, log: impl ChangeLog + 'static) {
         self.core.lock().log = Some(Box::new(log));
     }
 
     /// Why nothing more can be logged.
     fn take_log_failure(&self) -> Option<SaveError> {
         let log = &mut self.core.lock().log;
-        log.as_deref_mut().and_then(LogWriter::take_failure)
+        log.as_deref_mut().and_then(ChangeLog::take_failure)
     }
 
     /// Looks at everything between two turns.

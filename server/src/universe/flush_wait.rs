@@ -1,8 +1,11 @@
 //! Waits until events have reached the sockets of their clients.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
 
 use crate::{
+    race::first_of,
     turn::{outbox::Outbox, stats::Peer},
     universe::state::UniverseState,
 };
@@ -37,25 +40,22 @@ pub(crate) async fn told(shared: &UniverseState, within: Duration) -> bool {
             })
             .collect()
     });
-    let mut end = pin!(tokio::time::sleep(within));
-    loop {
-        // Before the look: what happens after it is not missed.
-        let (written, turned) = (waiting.written(), waiting.turned());
-        shared.turns.look(|look| {
-            owing.retain(|owing| {
-                let member = look.members.get(owing.conn);
-                let is_there = member.is_some_and(|it| Arc::ptr_eq(&it.outbox, &owing.outbox));
-                is_there && owing.outbox.owes(owing.pushed)
+    let all_written = async {
+        loop {
+            // Before the look: what happens after it is not missed.
+            let (written, turned) = (waiting.written(), waiting.turned());
+            shared.turns.look(|look| {
+                owing.retain(|owing| {
+                    let member = look.members.get(owing.conn);
+                    let is_there = member.is_some_and(|it| Arc::ptr_eq(&it.outbox, &owing.outbox));
+                    is_there && owing.outbox.owes(owing.pushed)
+                });
             });
-        });
-        if owing.is_empty() {
-            return true;
+            if owing.is_empty() {
+                return;
+            }
+            first_of(written, turned).await;
         }
-        tokio::select! {
-            biased;
-            () = written => {}
-            () = turned => {}
-            () = &mut end => return false,
-        }
-    }
+    };
+    timeout(within, all_written).await.is_ok()
 }

@@ -3,7 +3,7 @@
 use minikeeper_engine::{Broken, Engine};
 use minikeeper_protocol::Stat;
 
-use crate::{data::SavedState, tree::dump, universe::Universe};
+use crate::{tree::dump, universe::Universe};
 
 impl Universe {
     /// Reads the data and stat of a znode; null data reads as `None`.
@@ -60,12 +60,6 @@ impl Universe {
     #[must_use]
     pub fn dump_exact(&self) -> String {
         self.shared.turns.inspect(Engine::dump)
-    }
-
-    /// Copies the state, for another server to start with: [`crate::Builder::state`].
-    #[must_use]
-    pub fn state(&self) -> SavedState {
-        self.shared.turns.inspect(SavedState::of)
     }
 
     /// Verifies every invariant of the whole state.

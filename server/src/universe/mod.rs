@@ -9,7 +9,6 @@
 
 pub(crate) mod faults;
 mod flush_wait;
-mod import_export;
 mod inspect;
 mod registry;
 mod restarting;

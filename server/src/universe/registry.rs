@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    error::Error,
+    fmt,
     ops::Deref,
     sync::{
         Arc, Weak,
@@ -68,25 +70,40 @@ impl Drop for UniverseGuard {
 }
 
 /// Why a universe cannot be created.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UniverseError {
     /// The name cannot be the first part of a path.
-    #[error("{name:?} cannot name a universe; it must be one part of a path, such as \"test-1\"")]
     InvalidName {
         /// The name.
         name: String,
     },
     /// There is one of that name, or a znode whose clients would be led there.
-    #[error("the name {name:?} is taken by a universe or a znode; drop it or take another")]
     Taken {
         /// The name.
         name: String,
     },
     /// The server has stopped.
-    #[error("the server has stopped")]
     Stopped,
 }
+
+impl fmt::Display for UniverseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidName { name } => write!(
+                f,
+                "{name:?} cannot name a universe; it must be one part of a path, such as \"test-1\""
+            ),
+            Self::Taken { name } => write!(
+                f,
+                "the name {name:?} is taken by a universe or a znode; drop it or take another"
+            ),
+            Self::Stopped => f.write_str("the server has stopped"),
+        }
+    }
+}
+
+impl Error for UniverseError {}
 
 impl Universe {
     /// The universe's name; empty for the server's own.

@@ -1,6 +1,6 @@
 //! Takes the server down and brings it up again, on the same port.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use minikeeper_engine::Keep;
 
@@ -14,18 +14,42 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a server does not come up.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum RestartError {
     /// It was shut down for good.
-    #[error("the server was shut down; start another one")]
     Stopped,
     /// A bug has stopped it, and half a change may have been made.
-    #[error("the server was stopped by an internal error; start another one")]
     Broken,
     /// It cannot be reached again. It stays down, and coming up may be tried again.
-    #[error("the server stays down")]
-    Start(#[from] StartError),
+    Start(StartError),
+}
+
+impl fmt::Display for RestartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("the server was shut down; start another one"),
+            Self::Broken => {
+                f.write_str("the server was stopped by an internal error; start another one")
+            }
+            Self::Start(_) => f.write_str("the server stays down"),
+        }
+    }
+}
+
+impl Error for RestartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Start(error) => Some(error),
+            Self::Stopped | Self::Broken => None,
+        }
+    }
+}
+
+impl From<StartError> for RestartError {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
 }
 
 impl Universe {

@@ -1,5 +1,7 @@
 //! Puts a tree into a universe, exports it, compares it.
 
+use std::{error::Error, fmt};
+
 use minikeeper_engine::{Engine, Image, Life, ZnodeImage};
 use minikeeper_protocol::{
     AclList, Create, CreateMode, CreateOp, ErrorCode, PathError, Request, ZnodePath,
@@ -143,29 +145,22 @@ const SYSTEM: &str = "/zookeeper";
 const ZNODE_BYTES: usize = 128;
 
 /// Why a tree cannot be seeded.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SeedError {
     /// A path breaks a rule.
-    #[error(transparent)]
-    Path(#[from] PathError),
+    Path(PathError),
     /// A path is the server's own.
-    #[error("path {path:?}: /zookeeper and what is below it is the server's own")]
     System {
         /// Which.
         path: String,
     },
     /// Only a client's session makes ephemerals.
-    #[error("path {path:?}: an ephemeral belongs to a session; let a client create it")]
     Ephemeral {
         /// Which.
         path: String,
     },
     /// An entry of an access list cannot be read, or there is none.
-    #[error(
-        "path {path:?}: access list entry {entry:?} is not SCHEME:ID:PERMISSIONS, as in \
-         world:anyone:cdrwa"
-    )]
     Access {
         /// Of which znode.
         path: String,
@@ -173,7 +168,6 @@ pub enum SeedError {
         entry: String,
     },
     /// A time to live cannot be kept.
-    #[error("path {path:?}: time to live of {ttl_ms} ms; it must be 1 ms to {TTL_MS_MAX} ms")]
     TimeToLive {
         /// Of which znode.
         path: String,
@@ -181,9 +175,6 @@ pub enum SeedError {
         ttl_ms: u128,
     },
     /// Data is longer than any client could have sent.
-    #[error(
-        "path {path:?}: data of {bytes} bytes exceeds the limit of {max} bytes (frame_bytes_max)"
-    )]
     DataTooLong {
         /// Of which znode.
         path: String,
@@ -193,7 +184,6 @@ pub enum SeedError {
         max: usize,
     },
     /// A znode that is there lives in another way, which cannot be changed.
-    #[error("path {path:?}: exists as {found}; delete it first to create it as {wanted}")]
     Lifetime {
         /// Which.
         path: String,
@@ -203,15 +193,11 @@ pub enum SeedError {
         found: Lifetime,
     },
     /// Ephemerals have no children.
-    #[error("path {path:?}: its parent is an ephemeral, which has no children")]
     ParentIsEphemeral {
         /// Which.
         path: String,
     },
     /// The tree would take too much memory.
-    #[error(
-        "the tree would take {bytes} bytes and exceed the limit of {max} bytes (tree_bytes_max)"
-    )]
     TreeTooLarge {
         /// How much, with what is there.
         bytes: usize,
@@ -219,7 +205,6 @@ pub enum SeedError {
         max: usize,
     },
     /// The server refuses a change; those before it have been made.
-    #[error("path {path:?}: {error}")]
     Refused {
         /// Which znode's.
         path: String,
@@ -227,10 +212,41 @@ pub enum SeedError {
         error: ErrorCode,
     },
     /// The server has stopped by itself: [`Server::closed`](crate::Server::closed) says why.
-    #[error(
-        "the server has stopped: by an internal error, or because a change could not be logged"
-    )]
     Stopped,
+}
+
+impl fmt::Display for SeedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+Self::Path(error) => error.fmt(f),
+Self::System { path } => write!(f, "path {path:?}: /zookeeper and what is below it is the server's own"),
+Self::Ephemeral { path } => write!(f, "path {path:?}: an ephemeral belongs to a session; let a client create it"),
+Self::Access { path, entry } => write!(f, "path {path:?}: access list entry {entry:?} is not SCHEME:ID:PERMISSIONS, as in \
+         world:anyone:cdrwa"),
+Self::TimeToLive { path, ttl_ms } => write!(f, "path {path:?}: time to live of {ttl_ms} ms; it must be 1 ms to {TTL_MS_MAX} ms"),
+Self::DataTooLong { path, bytes, max } => write!(f, "path {path:?}: data of {bytes} bytes exceeds the limit of {max} bytes (frame_bytes_max)"),
+Self::Lifetime { path, wanted, found } => write!(f, "path {path:?}: exists as {found}; delete it first to create it as {wanted}"),
+Self::ParentIsEphemeral { path } => write!(f, "path {path:?}: its parent is an ephemeral, which has no children"),
+Self::TreeTooLarge { bytes, max } => write!(f, "the tree would take {bytes} bytes and exceed the limit of {max} bytes (tree_bytes_max)"),
+Self::Refused { path, error } => write!(f, "path {path:?}: {error}"),
+Self::Stopped => f.write_str("the server has stopped: by an internal error, or because a change could not be logged"),
+}
+    }
+}
+
+impl Error for SeedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Path(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<PathError> for SeedError {
+    fn from(error: PathError) -> Self {
+        Self::Path(error)
+    }
 }
 
 /// How long a time to live may be at most.

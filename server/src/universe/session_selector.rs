@@ -1,6 +1,7 @@
 //! Selects sessions by id, address, identity or owned path.
 
 use std::{
+    error::Error,
     fmt,
     net::{IpAddr, SocketAddr},
     str::FromStr,
@@ -41,12 +42,21 @@ pub enum SessionSelector {
 }
 
 /// A text that names no sessions.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "session {0:?}: not an id (0x100000000000000), an address (127.0.0.1:4711), an identity \
-     (digest:alice) or the path of an ephemeral (/locks/x)"
-)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionSelectorError(String);
+
+impl fmt::Display for SessionSelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "session {:?}: not an id (0x100000000000000), an address (127.0.0.1:4711), an identity \
+             (digest:alice) or the path of an ephemeral (/locks/x)",
+            self.0
+        )
+    }
+}
+
+impl Error for SessionSelectorError {}
 
 /// No session matched. Nothing has changed.
 ///
@@ -66,8 +76,7 @@ pub struct SessionSelectorError(String);
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{verb}: no {wanted} matches {who}; {seen}; set allow_none if that is no error")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NoSession {
     /// The verb, by its name.
@@ -79,6 +88,23 @@ pub struct NoSession {
     /// Which sessions there are.
     pub seen: String,
 }
+
+impl fmt::Display for NoSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            verb,
+            who,
+            wanted,
+            seen,
+        } = self;
+        write!(
+            f,
+            "{verb}: no {wanted} matches {who}; {seen}; set allow_none if that is no error"
+        )
+    }
+}
+
+impl Error for NoSession {}
 
 /// As in a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
 impl fmt::Display for SessionSelector {

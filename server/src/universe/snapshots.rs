@@ -1,6 +1,6 @@
 //! Takes snapshots of a universe and goes back to them.
 
-use std::{fmt, sync::Arc};
+use std::{error::Error, fmt, sync::Arc};
 
 use minikeeper_engine::Mark;
 
@@ -13,20 +13,27 @@ pub struct Snapshot {
 }
 
 /// Why a snapshot cannot be restored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RestoreError {
     /// It belongs to another universe.
-    #[error("the snapshot is of another universe")]
     OtherUniverse,
     /// It went with a later one that was gone back from, or with the state it was made of, or
     /// more has changed since than is kept.
-    #[error(
-        "the snapshot is gone: an older one was restored, the server was restarted, or more than \
-         256 MiB of changes have been made since"
-    )]
     Gone,
 }
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+Self::OtherUniverse => f.write_str("the snapshot is of another universe"),
+Self::Gone => f.write_str("the snapshot is gone: an older one was restored, the server was restarted, or more than \
+         256 MiB of changes have been made since"),
+}
+    }
+}
+
+impl Error for RestoreError {}
 
 #[cfg(feature = "control")]
 impl Snapshot {

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::Config,
-    data::saves::Saving,
+    data::Saving,
     net::{
         handshake_deadlines::HandshakeDeadlines, limits::Limits, listener::OpenConnections,
         reachability::Reachability, scratch::ScratchPool,
@@ -77,10 +77,5 @@ impl UniverseState {
             time_control: TimeControl::default(),
             server,
         }
-    }
-
-    /// Whether this is the server's own universe.
-    pub(crate) fn is_root(&self) -> bool {
-        self.turns.prefix().is_empty()
     }
 }

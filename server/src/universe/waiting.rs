@@ -1,12 +1,12 @@
 //! Waits for conditions on the server, so that no test has to sleep.
 
-use std::{pin::pin, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use minikeeper_engine::Engine;
-
 use minikeeper_protocol::path;
+use tokio::time::timeout;
 
-use crate::universe::Universe;
+use crate::{race::first_of, universe::Universe};
 
 /// How much of what was seen an error lists.
 const LISTED_MAX: usize = 10;
@@ -25,8 +25,7 @@ const CONTENDER_NAMES: [&str; 9] = [
 ];
 
 /// A condition was not met in time.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{wanted}: not within {within:?}; {seen}")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WaitError {
     /// What was waited for.
@@ -36,6 +35,19 @@ pub struct WaitError {
     /// What was seen instead, at the end.
     pub seen: String,
 }
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            wanted,
+            within,
+            seen,
+        } = self;
+        write!(f, "{wanted}: not within {within:?}; {seen}")
+    }
+}
+
+impl Error for WaitError {}
 
 /// Bounds are in real time, whatever the server's clock does; or in the time of a paused runtime.
 impl Universe {
@@ -159,28 +171,26 @@ impl Universe {
     pub async fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
         let (here, root) = (&self.shared.turns.activity, &self.root.turns.activity);
         let (here, root) = (here.wait(), root.wait());
-        let mut end = pin!(tokio::time::sleep(within));
-        loop {
-            // Before the look: what happens after it is not missed.
-            let turned = (here.turned(), root.turned());
-            let sessions = self.sessions();
-            if sessions.len() == count {
-                return Ok(());
-            }
-            tokio::select! {
-                biased;
-                () = turned.0 => {}
-                () = turned.1 => {}
-                () = &mut end => {
-                    let wanted = match count {
-                        1 => "1 session is there".to_owned(),
-                        _ => format!("{count} sessions are there"),
-                    };
-                    let seen = self.seen(&sessions);
-                    return Err(WaitError { wanted, within, seen });
+        let is_met = async {
+            loop {
+                // Before the look: what happens after it is not missed.
+                let turned = first_of(here.turned(), root.turned());
+                if self.sessions().len() == count {
+                    return;
                 }
+                turned.await;
             }
-        }
+        };
+        let wanted = || match count {
+            1 => "1 session is there".to_owned(),
+            _ => format!("{count} sessions are there"),
+        };
+        let timed_out = |_| WaitError {
+            wanted: wanted(),
+            within,
+            seen: self.seen(&self.sessions()),
+        };
+        timeout(within, is_met).await.map_err(timed_out)
     }
 
     /// Waits until no client has sent anything but pings for `quiet`, no connection has opened or closed,
@@ -201,23 +211,17 @@ impl Universe {
     /// ```
     pub async fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
         let waiting = self.shared.turns.activity.wait();
-        let mut end = pin!(tokio::time::sleep(within));
         let mut turns: u64 = 0;
-        loop {
-            let turned = waiting.turned();
-            tokio::select! {
-                biased;
-                () = turned => turns += 1,
-                () = tokio::time::sleep(quiet) => return Ok(()),
-                () = &mut end => {
-                    return Err(WaitError {
-                        wanted: format!("no request for {quiet:?}"),
-                        within,
-                        seen: format!("{turns} batches of requests came, or connections changed"),
-                    });
-                }
+        let is_idle = async {
+            while timeout(quiet, waiting.turned()).await.is_ok() {
+                turns += 1;
             }
-        }
+        };
+        timeout(within, is_idle).await.map_err(|_| WaitError {
+            wanted: format!("no request for {quiet:?}"),
+            within,
+            seen: format!("{turns} batches of requests came, or connections changed"),
+        })
     }
 
     /// Waits until a look at the state says so; looks again after each turn.
@@ -230,25 +234,21 @@ impl Universe {
     ) -> Result<(), WaitError> {
         let turns = &self.shared.turns;
         let waiting = turns.activity.wait();
-        let mut end = pin!(tokio::time::sleep(within));
-        loop {
-            // Before the look: what happens after it is not missed.
-            let turned = waiting.turned();
-            if turns.inspect(&is_met) {
-                return Ok(());
-            }
-            tokio::select! {
-                biased;
-                () = turned => {}
-                () = &mut end => {
-                    return Err(WaitError {
-                        wanted: wanted(),
-                        within,
-                        seen: turns.inspect(&seen),
-                    });
+        let met = async {
+            loop {
+                // Before the look: what happens after it is not missed.
+                let turned = waiting.turned();
+                if turns.inspect(&is_met) {
+                    return;
                 }
+                turned.await;
             }
-        }
+        };
+        timeout(within, met).await.map_err(|_| WaitError {
+            wanted: wanted(),
+            within,
+            seen: turns.inspect(&seen),
+        })
     }
 }
 

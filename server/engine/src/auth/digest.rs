@@ -5,71 +5,70 @@
 use core::{fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use md5::Md5;
 use sha1::{Digest, Sha1};
-use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
-use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
 use crate::auth::java_text::decode_utf8;
 
-/// The hash of a `digest` identity: those that Java 17 knows, but MD2.
-///
-/// It is read from the names that Java takes, in upper or lower case: `SHA-256`, `SHA256`,
-/// `SHA-512/224`, `SHA3-256`; for SHA-1 `SHA` too.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[expect(missing_docs, reason = "each is named by its algorithm")]
-pub enum DigestAlgorithm {
-    Md5,
-    #[default]
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-    Sha512Of224,
-    Sha512Of256,
-    Sha3Of224,
-    Sha3Of256,
-    Sha3Of384,
-    Sha3Of512,
+macro_rules! algorithms {
+    ($($(#[cfg($cfg:meta)])? $name:ident($hash:ty): $($java_name:literal),+;)*) => {
+        /// The hash of a `digest` identity: those that Java 17 knows, but MD2. Others than SHA-1 need
+        /// the feature `digest-algorithms`.
+        ///
+        /// It is read from the names that Java takes, in upper or lower case: `SHA-256`, `SHA256`,
+        /// `SHA-512/224`, `SHA3-256`; for SHA-1 `SHA` too.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[expect(missing_docs, reason = "each is named by its algorithm")]
+        #[non_exhaustive]
+        pub enum DigestAlgorithm {
+            $($(#[cfg($cfg)])? $name,)*
+        }
+
+        impl DigestAlgorithm {
+            /// Each with the names that Java has for it, the standard one first.
+            const NAMES: &[(Self, &[&str])] = &[
+                $($(#[cfg($cfg)])? (Self::$name, &[$($java_name),+]),)*
+            ];
+
+            /// The hash, in Base64.
+            fn hash(self, text: &str) -> String {
+                match self {
+                    $($(#[cfg($cfg)])? Self::$name => STANDARD.encode(<$hash>::digest(text)),)*
+                }
+            }
+        }
+    };
 }
 
-impl DigestAlgorithm {
-    /// Each with the names that Java has for it, the standard one first.
-    const NAMES: [(Self, &[&str]); 12] = [
-        (Self::Md5, &["MD5"]),
-        (Self::Sha1, &["SHA-1", "SHA1", "SHA"]),
-        (Self::Sha224, &["SHA-224", "SHA224"]),
-        (Self::Sha256, &["SHA-256", "SHA256"]),
-        (Self::Sha384, &["SHA-384", "SHA384"]),
-        (Self::Sha512, &["SHA-512", "SHA512"]),
-        (Self::Sha512Of224, &["SHA-512/224", "SHA512/224"]),
-        (Self::Sha512Of256, &["SHA-512/256", "SHA512/256"]),
-        (Self::Sha3Of224, &["SHA3-224"]),
-        (Self::Sha3Of256, &["SHA3-256"]),
-        (Self::Sha3Of384, &["SHA3-384"]),
-        (Self::Sha3Of512, &["SHA3-512"]),
-    ];
+algorithms! {
+    #[cfg(feature = "digest-algorithms")]
+    Md5(md5::Md5): "MD5";
+    Sha1(Sha1): "SHA-1", "SHA1", "SHA";
+    #[cfg(feature = "digest-algorithms")]
+    Sha224(sha2::Sha224): "SHA-224", "SHA224";
+    #[cfg(feature = "digest-algorithms")]
+    Sha256(sha2::Sha256): "SHA-256", "SHA256";
+    #[cfg(feature = "digest-algorithms")]
+    Sha384(sha2::Sha384): "SHA-384", "SHA384";
+    #[cfg(feature = "digest-algorithms")]
+    Sha512(sha2::Sha512): "SHA-512", "SHA512";
+    #[cfg(feature = "digest-algorithms")]
+    Sha512Of224(sha2::Sha512_224): "SHA-512/224", "SHA512/224";
+    #[cfg(feature = "digest-algorithms")]
+    Sha512Of256(sha2::Sha512_256): "SHA-512/256", "SHA512/256";
+    #[cfg(feature = "digest-algorithms")]
+    Sha3Of224(sha3::Sha3_224): "SHA3-224";
+    #[cfg(feature = "digest-algorithms")]
+    Sha3Of256(sha3::Sha3_256): "SHA3-256";
+    #[cfg(feature = "digest-algorithms")]
+    Sha3Of384(sha3::Sha3_384): "SHA3-384";
+    #[cfg(feature = "digest-algorithms")]
+    Sha3Of512(sha3::Sha3_512): "SHA3-512";
+}
 
-    /// The hash, in Base64.
-    fn hash(self, text: &str) -> String {
-        fn encoded<D: Digest>(text: &str) -> String {
-            STANDARD.encode(D::digest(text.as_bytes()))
-        }
-        match self {
-            Self::Md5 => encoded::<Md5>(text),
-            Self::Sha1 => encoded::<Sha1>(text),
-            Self::Sha224 => encoded::<Sha224>(text),
-            Self::Sha256 => encoded::<Sha256>(text),
-            Self::Sha384 => encoded::<Sha384>(text),
-            Self::Sha512 => encoded::<Sha512>(text),
-            Self::Sha512Of224 => encoded::<Sha512_224>(text),
-            Self::Sha512Of256 => encoded::<Sha512_256>(text),
-            Self::Sha3Of224 => encoded::<Sha3_224>(text),
-            Self::Sha3Of256 => encoded::<Sha3_256>(text),
-            Self::Sha3Of384 => encoded::<Sha3_384>(text),
-            Self::Sha3Of512 => encoded::<Sha3_512>(text),
-        }
+#[expect(clippy::derivable_impls, reason = "the rows take no attribute but cfg")]
+impl Default for DigestAlgorithm {
+    fn default() -> Self {
+        Self::Sha1
     }
 }
 
@@ -81,7 +80,11 @@ impl core::error::Error for UnknownDigestAlgorithm {}
 
 impl fmt::Display for UnknownDigestAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = DigestAlgorithm::NAMES.map(|(_, names)| names[0]).join(", ");
+        let names: Vec<_> = DigestAlgorithm::NAMES
+            .iter()
+            .map(|(_, names)| names[0])
+            .collect();
+        let names = names.join(", ");
         write!(
             f,
             "digest algorithm {:?} is unknown; there are {names}",

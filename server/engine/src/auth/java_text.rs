@@ -52,10 +52,12 @@ pub(crate) fn parse_int(text: &str, radix: u32) -> Option<i32> {
 
 /// As Java's `equalsIgnoreCase`, to which four letters beyond ASCII are equal to ASCII ones.
 /// `ascii` has to be that, and in lower case.
+#[cfg(feature = "sasl")]
 pub(crate) fn eq_ignore_case(text: &str, ascii: &str) -> bool {
     text.chars().map(fold).eq(ascii.chars())
 }
 
+#[cfg(feature = "sasl")]
 const fn fold(c: char) -> char {
     match c {
         '\u{130}' | '\u{131}' => 'i',
@@ -115,6 +117,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "sasl")]
     #[test]
     fn case_is_ignored_as_java_ignores_it() {
         for (text, ascii, is_equal) in [

@@ -9,15 +9,21 @@
 //! | [`x509`] | `x509`: subject names of certificates |
 //! | [`java_text`] | how Java decodes text and reads numbers, which clients can observe |
 //!
-//! The schemes `ensemble` and `key` are one function each, in this file. All functions here are
+//! The schemes `ensemble` and `key` are one function each, in this file. `no_sasl.rs` takes the place of
+//! [`sasl`] in builds without that feature. All functions here are
 //! pure: which connection has which identities is in `state/identities.rs`, and `ops/auth.rs`
 //! serves the requests.
 
 pub(crate) mod digest;
 pub(crate) mod ip;
 pub(crate) mod java_text;
+#[cfg(feature = "sasl")]
 pub(crate) mod sasl;
-pub(crate) mod sasl_directives;
+#[cfg(not(feature = "sasl"))]
+#[path = "no_sasl.rs"]
+pub(crate) mod sasl;
+#[cfg(feature = "sasl")]
+mod sasl_directives;
 pub(crate) mod x509;
 
 use crate::auth::java_text::{decode_utf8, parse_int};
@@ -39,6 +45,15 @@ pub(crate) fn is_multiple_of_key(key: &[u8], data: &[u8]) -> bool {
         return false;
     };
     key == 0 || data.wrapping_rem(key) == 0
+}
+
+/// Names with an `@` have to look like `service/host@realm`, the host being optional.
+///
+/// ZooKeeper reads every user's name as Kerberos would, and ids of `sasl` entries in access
+/// lists too; names without an `@` are simple.
+pub(crate) fn is_malformed_principal(name: &str) -> bool {
+    name.split_once('@')
+        .is_some_and(|(front, realm)| realm.contains(['/', '@']) || front.matches('/').count() > 1)
 }
 
 #[cfg(test)]

@@ -16,9 +16,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use md5::Md5;
 use sha1::{Digest as _, Sha1};
 
-use crate::auth::{
-    java_text::{decode_utf8, eq_ignore_case, parse_int},
-    sasl_directives::{DirectiveKey, Directives},
+use crate::{
+    auth::{
+        is_malformed_principal,
+        java_text::{decode_utf8, eq_ignore_case, parse_int},
+        sasl_directives::{DirectiveKey, Directives},
+    },
+    input::Secret,
 };
 
 /// Realm, and the host in the uri, whatever the server's address is.
@@ -27,6 +31,19 @@ const REALM: &str = "zk-sasl-md5";
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
 /// A longer token is refused unread. Source: `MAX_RESPONSE_LENGTH`.
 const TOKEN_BYTES_MAX: usize = 4096;
+
+/// Logins by SASL, with the mechanism DIGEST-MD5.
+#[derive(Clone, Debug, Default)]
+pub struct SaslSettings {
+    /// Names and passwords.
+    pub users: Vec<(String, Secret)>,
+    /// Users that may do everything. Source: `zookeeper.superUser`.
+    pub super_users: Vec<String>,
+    /// What nonces follow from: drawn by chance where it matters, fixed where a run must repeat.
+    pub nonce_seed: [u8; 32],
+    /// Whether a connection survives a failed exchange. Source: `allowSaslFailedClients`.
+    pub allow_failed: bool,
+}
 
 /// The state of a connection's exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -213,16 +230,6 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && std::hint::black_box(differences) == 0
 }
 
-/// Names with an `@` have to look like `service/host@realm`, the host being optional.
-///
-/// ZooKeeper reads every user's name as Kerberos would, and ids of `sasl` entries in access
-/// lists too; names without an `@` are simple.
-pub(crate) fn is_malformed_principal(name: &str) -> bool {
-    name.split_once('@')
-        .is_some_and(|(front, realm)| realm.contains(['/', '@']) || front.matches('/').count() > 1)
-}
-
-#[cfg(test)]
 #[cfg(test)]
 mod tests {
     use super::*;

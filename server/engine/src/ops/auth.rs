@@ -6,10 +6,7 @@ use bytes::Bytes;
 use minikeeper_protocol::{ClientInfo, ErrorCode, ReplyRef, Request, Ustring, Xid, Zxid};
 
 use crate::{
-    auth::{
-        self, digest, ip,
-        sasl::{self, SaslError, Step},
-    },
+    auth::{self, digest, ip},
     effects::{CloseReason, Effects, Limit},
     input::ConnId,
     ops::pending_reply::PendingReply,
@@ -20,22 +17,26 @@ use crate::{
 };
 
 /// Where ZooKeeper answers at once, beside its queue: in the header instead of a zxid.
-const BESIDE_THE_QUEUE: Zxid = Zxid(0);
+pub(super) const BESIDE_THE_QUEUE: Zxid = Zxid(0);
 
 /// Serves what bypasses the queue in ZooKeeper: auth and sasl. It does not touch the session.
 pub(crate) fn serve(
     state: &mut State,
     caller: Caller,
     request: &Request,
-    reply: PendingReply<'_, impl Effects>,
+    mut reply: PendingReply<'_, impl Effects>,
 ) {
     match request {
         Request::Auth { scheme, data, .. } => {
             auth(state, caller, scheme.as_ref(), data.as_ref(), reply);
         }
-        Request::Sasl { token } => {
-            sasl(state, caller, token.as_deref().unwrap_or_default(), reply);
+        #[cfg(feature = "sasl")]
+        Request::Sasl { token } if state.settings.sasl.is_some() => {
+            let token = token.as_deref().unwrap_or_default();
+            crate::ops::sasl::step(state, caller, token, reply);
         }
+        // As ZooKeeper answers without a SASL login: success that proves nothing.
+        Request::Sasl { .. } => reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None)),
         _ => {}
     }
 }
@@ -125,75 +126,20 @@ pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str, effects: 
 }
 
 /// Whether identities were added; if not, reports the limit.
-fn is_within_limits(state: &State, added: Result<(), Limit>, effects: &mut impl Effects) -> bool {
+pub(super) fn is_within_limits(
+    state: &State,
+    added: Result<(), Limit>,
+    effects: &mut impl Effects,
+) -> bool {
     added
         .inspect_err(|limit| effects.limit_hit(*limit, state.settings.max_of(*limit)))
         .is_ok()
 }
 
-fn identity(scheme: Scheme, id: &str) -> Identity {
+pub(super) fn identity(scheme: Scheme, id: &str) -> Identity {
     let id = Ustring::from(id);
     let id = Bytes::copy_from_slice(&id.as_echoed()).into();
     Identity { scheme, id }
-}
-
-/// One step of a SASL exchange.
-fn sasl(
-    state: &mut State,
-    caller: Caller,
-    token: &[u8],
-    mut reply: PendingReply<'_, impl Effects>,
-) {
-    let Some(settings) = &state.settings.sasl else {
-        // As ZooKeeper answers without a SASL login: success that proves nothing.
-        return reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
-    };
-    let counter = &mut state.nonces;
-    let nonce = || {
-        *counter += 1;
-        sasl::nonce(&settings.nonce_seed, *counter)
-    };
-    let password = |name: &str| {
-        let mut users = settings.users.iter();
-        users
-            .find(|(user, _)| user == name)
-            .map(|(_, password)| &**password)
-    };
-    let exchange = state.exchanges.entry(caller.conn).or_default();
-    let step = exchange.step(token, nonce, password);
-    match step {
-        Ok(Step::Challenge(token)) => {
-            reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&token)));
-        }
-        Ok(Step::Done { user, proof }) => {
-            let mut proven = vec![identity(Scheme::Sasl, &user)];
-            if settings.super_users.contains(&user) {
-                proven.push(identity(Scheme::Super, ""));
-            }
-            let added = state.prove(caller.conn, proven);
-            if !is_within_limits(state, added, reply.effects) {
-                let error = ErrorCode::AuthFailed;
-                reply.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
-                return reply.close(state, CloseReason::AuthFailed);
-            }
-            reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(Some(&proof)));
-        }
-        Err(SaslError::Unanswered(_)) => reply.close(state, CloseReason::SaslUnanswered),
-        Err(SaslError::Refused(_)) => {
-            let required = &state.settings.enforce_auth_schemes;
-            let is_required = required.iter().any(|scheme| scheme == Scheme::Sasl.name());
-            if settings.allow_failed && !is_required {
-                return reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None));
-            }
-            let error = if is_required {
-                ErrorCode::SessionClosedRequireSaslAuth
-            } else {
-                ErrorCode::AuthFailed
-            };
-            reply.refuse_with(BESIDE_THE_QUEUE, error, ReplyRef::Token(None));
-            reply.close(state, CloseReason::AuthFailed);
-        }
-    }
 }
 
 /// Whether a request may pass: the connection has an identity that the server demands. Otherwise

@@ -9,7 +9,7 @@
 //! | [`multi`] | multi, multiRead |
 //! | [`watch`] | setWatches, addWatch, checkWatches, removeWatches |
 //! | [`session`] | the handshake, closeSession, expiry |
-//! | [`auth`] | auth, sasl, whoAmI |
+//! | [`auth`], `sasl` | auth, sasl, whoAmI |
 //! | [`cleanup`] | deletion of containers and of znodes whose TTL has passed |
 //! | [`administer`] | changes made by the administrator instead of a client |
 //!
@@ -26,6 +26,8 @@ pub(crate) mod events;
 pub(crate) mod multi;
 pub(crate) mod pending_reply;
 pub(crate) mod read;
+#[cfg(feature = "sasl")]
+mod sasl;
 pub(crate) mod session;
 pub(crate) mod set;
 pub(crate) mod watch;

@@ -11,7 +11,7 @@ use minikeeper_protocol::{Acl, AclList, AclRef, ErrorCode, Perms, Ustring};
 use slab::Slab;
 
 use crate::{
-    auth::{ip, sasl, x509},
+    auth::{self, ip, x509},
     hashing::TableHasher,
     input::Settings,
     state::{
@@ -337,7 +337,7 @@ fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, 
     Ok(match scheme {
         b"world" => id()? == "anyone",
         b"digest" if schemes.digest => is_digest_id(&id()?),
-        b"sasl" if schemes.sasl => !sasl::is_malformed_principal(&id()?),
+        b"sasl" if schemes.sasl => !auth::is_malformed_principal(&id()?),
         b"x509" if schemes.x509 => x509::is_name(&id()?),
         b"ip" => ip::is_ip_id(&id()?),
         b"key" => schemes.key,

@@ -48,7 +48,7 @@ pub(crate) fn srvr(shared: &UniverseState) -> String {
 /// The keys of ZooKeeper in its order. Without a data directory its name is empty.
 pub(crate) fn conf(shared: &UniverseState) -> String {
     let config = &shared.config;
-    let (dir, bytes) = data_dir(config);
+    let (dir, bytes) = data::place(config);
     format!(
         "clientPort={}\nsecureClientPort={}\ndataDir={dir}\ndataDirSize={bytes}\n\
          dataLogDir={dir}\ndataLogSize={bytes}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\n\
@@ -75,19 +75,8 @@ fn backlog(config: &Config) -> i64 {
 
 /// Snapshots and logs are in one folder, which counts twice, as in ZooKeeper.
 pub(crate) fn dirs(shared: &UniverseState) -> String {
-    let (_, bytes) = data_dir(&shared.config);
+    let (_, bytes) = data::place(&shared.config);
     format!("datadir_size: {bytes}\nlogdir_size: {bytes}\n")
-}
-
-/// Where snapshots are, in full, and how many bytes they take.
-fn data_dir(config: &Config) -> (String, u64) {
-    let Some(dir) = &config.data_dir else {
-        return (String::new(), 0);
-    };
-    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-    let dir = dir.join(data::FOLDER);
-    let bytes = process::bytes_in(&dir);
-    (dir.display().to_string(), bytes)
 }
 
 /// Nothing while digests are not noted.

@@ -23,9 +23,12 @@ use minikeeper_protocol::{
 use tokio::sync::Notify;
 
 use super::dir::Scratch;
-use crate::data::{
-    DataDir, DataSource, LogSettings, LogWriter, SavedState, copy,
-    log::{is_ours, is_whole},
+use crate::{
+    data::{
+        DataDir, DataSource, LogSettings, LogWriter, SavedState, copy,
+        log::{is_ours, is_whole},
+    },
+    turn::change_log::ChangeLog as _,
 };
 
 /// How many variants are tried without the environment variable.

@@ -1,11 +1,11 @@
-//! Imports a ZooKeeper data directory and exports one.
+//! Imports a ZooKeeper data directory and exports one; copies the state.
 
 use std::path::Path;
 
 use minikeeper_protocol::Zxid;
 
 use crate::{
-    data::{self, DataDirError, DataSource, ExportError},
+    data::{self, DataDirError, DataSource, ExportError, SavedState, data_source},
     start,
     universe::Universe,
 };
@@ -62,6 +62,12 @@ impl Universe {
             return Err(ExportError::Broken);
         }
         let (zxid, copy) = turns.inspect(|engine| (engine.zxid(), data::copy(engine)));
-        data::export(dir.as_ref(), zxid, &copy)
+        data_source::export(dir.as_ref(), zxid, &copy)
+    }
+
+    /// Copies the state, for another server to start with: [`crate::Builder::state`].
+    #[must_use]
+    pub fn state(&self) -> SavedState {
+        self.shared.turns.inspect(SavedState::of)
     }
 }

@@ -1,0 +1,9 @@
+//! Takes the place of `sasl.rs` in builds without the feature `sasl`: there are no users, so nothing is
+//! exchanged.
+
+/// Logins by SASL. Needs the feature `sasl`.
+#[derive(Clone, Debug)]
+pub enum SaslSettings {}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Exchange {}

@@ -1,0 +1,81 @@
+//! Takes the place of `data/` in builds without the feature `data`: every server starts with an empty
+//! tree, and nothing is saved or logged.
+
+use std::{fmt, sync::Arc};
+
+use minikeeper_engine::{Engine, Settings};
+use tokio::task::JoinHandle;
+
+use crate::{
+    config::Config, start::StartError, turn::turns::Turns, universe::state::UniverseState,
+};
+
+/// Why a server could not be stopped in order. With the feature `data`: why its state could not be
+/// saved.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// A bug has stopped the server.
+    Broken,
+}
+
+impl fmt::Display for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken => f.write_str("the server was stopped by an internal error"),
+        }
+    }
+}
+
+impl std::error::Error for SaveError {}
+
+/// The state to start with.
+#[expect(clippy::unused_async, reason = "loading a state waits for the disk")]
+pub(crate) async fn load(_: &mut Config, settings: Settings) -> Result<(Engine, ()), StartError> {
+    Ok((Engine::new(settings), ()))
+}
+
+/// Where the state is saved, and its size in bytes.
+pub(crate) const fn place(_: &Config) -> (String, u64) {
+    (String::new(), 0)
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Saving {}
+
+impl Saving {
+    #[expect(clippy::unused_self, reason = "a data directory would be let go of")]
+    pub(crate) const fn abandon(&self) {}
+}
+
+/// Saves a state of which no log can tell.
+pub(crate) struct Anew;
+
+impl Anew {
+    #[expect(clippy::unused_self, reason = "a log would go on from what is saved")]
+    pub(crate) const fn save(&mut self, _: &Engine) {}
+}
+
+impl UniverseState {
+    #[expect(clippy::unused_async, reason = "saving waits for the disk")]
+    pub(crate) async fn begin_saving(self: &Arc<Self>, (): ()) -> Result<(), StartError> {
+        Ok(())
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "with a data directory it would be saved"
+    )]
+    pub(crate) const fn saving_tasks(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        Vec::new()
+    }
+
+    #[expect(clippy::unused_async, reason = "saving waits for the disk")]
+    pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
+        Ok(())
+    }
+
+    pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew) -> T) -> T {
+        change(&self.turns, &mut Anew)
+    }
+}
