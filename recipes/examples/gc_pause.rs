@@ -1,5 +1,5 @@
-//! A holder is paused until its session is over; a second one gets the lock; the first wakes up and
-//! goes on as if nothing had happened. Without a fencing token that does damage, with one it does
+//! A holder is paused until its session is over, and a second one gets the lock. Then the first
+//! wakes up and continues to write. Without a fencing token that damages the data; with one it does
 //! not.
 //!
 //! ```sh

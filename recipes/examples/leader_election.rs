@@ -1,5 +1,5 @@
-//! Three candidates, and three ways for a leader to go: its session expires, it is killed, it
-//! leaves. Each time the next one takes over, with a larger token than all before it.
+//! Three candidates, and three ways in which a leader ends: its session expires, it is killed, it
+//! leaves. Each time the next candidate leads, with a larger token than all before it.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example leader_election
@@ -71,14 +71,14 @@ async fn main() -> Result<(), Failure> {
     }
 
     let mut terms: Vec<(usize, FencingToken)> = Vec::new();
-    // Whoever went without the server breaking its word knows of that before the next one leads.
+    // A leader that loses its session knows it before the next candidate leads.
     let mut knows: Option<usize> = None;
     loop {
         let next = timeout(Duration::from_secs(10), news.recv()).await?;
         let (number, change) = next.ok_or("the candidates tell for as long as they are there")?;
         let candidate = &candidates[number];
         let Leadership::Leader { token } = change else {
-            println!("{} is told that it leads no more", candidate.name);
+            println!("{} no longer leads", candidate.name);
             continue;
         };
         println!("{} leads with token {token}", candidate.name);

@@ -1,5 +1,5 @@
-//! Eight workers, three of whom may work at a time; then five may, because somebody says so while
-//! they work.
+//! Eight workers, of which at most three work at a time. Then an operator raises the limit to five
+//! while they work.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example limited_workers
@@ -75,7 +75,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Works until it is over. How many jobs were done, and the most that were at work meanwhile.
+/// Works until the end. Returns how many jobs were done, and the most workers at the same time.
 async fn work(client: Client, site: Arc<Site>) -> Result<(u32, u32), Failure> {
     let limit = SharedCount::start(client.clone(), "/limits/workers", 3).await?;
     let semaphore = InterProcessSemaphoreV2::new(client, "/semaphores/workers", limit)?;

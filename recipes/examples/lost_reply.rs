@@ -1,5 +1,6 @@
-//! The server carries a create out, and its reply is lost with the connection. A naive client tries
-//! again and leaves an orphan, which everybody then waits for; the mutex finds its znode again.
+//! The server carries out a create, and its reply is lost with the connection. A naive client
+//! retries and leaves an orphan, for which all contenders then wait. The mutex finds its znode
+//! again.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example lost_reply
@@ -36,13 +37,13 @@ async fn naive(server: &Server) -> Result<(), Failure> {
     let Err(error) = join().await else {
         return Err("the reply came".into());
     };
-    println!("the naive client is told: {error}");
+    println!("the naive client gets: {error}");
     let joined = join().await?;
     println!("it tries again and is {}", joined.path);
     assert_eq!(lost.hits(), 1);
 
     let queue = server.children("/naive").unwrap_or_default();
-    println!("in the queue: {queue:?}; the first is nobody's, and lasts as long as the session");
+    println!("in the queue: {queue:?}; the first is an orphan, and lasts as long as the session");
     assert_eq!(queue.len(), 2);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A cache that many read and two refresh: readers read side by side, nobody reads a half of a
-//! refresh, and whoever has refreshed goes on as a reader before anybody else refreshes.
+//! A cache with many readers and two writers. Readers read at the same time, never see half of a
+//! refresh, and a writer becomes a reader before the other one writes.
 //!
 //! ```sh
 //! cargo run -p minikeeper-recipes --example shared_cache
@@ -114,10 +114,10 @@ async fn write(lock: InterProcessReadWriteLock<Client>, cache: Arc<Cache>) -> Re
     for _ in 0..REFRESHES {
         let guard = lock.acquire_write().await?;
         let written = cache.refresh().await;
-        // Readers that wait come in now; the other writer does not before this is given back.
+        // Waiting readers read now; the other writer waits until this reader releases.
         let guard = guard.downgrade().await?;
         let version = cache.read().await;
-        assert_eq!(version, written, "somebody has refreshed in between");
+        assert_eq!(version, written, "another writer has refreshed in between");
         guard.release().await?;
     }
     Ok(())

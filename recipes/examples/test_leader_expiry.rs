@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
     // When this returns its znode is gone.
     server.expire(session)?;
 
-    // It is told, and the next one leads, with a larger token.
+    // It notices the loss, and the next one leads, with a larger token.
     assert_eq!(next(&mut first_changes).await?, Leadership::Follower);
     let second_token = timeout(WITHIN, second.wait()).await??;
     assert!(second_token > first_token);

@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
     reconnected(&mut states).await?;
     assert_eq!(client.session_id(), Some(session));
 
-    // It comes up without sessions: the client is told that its own is gone, and starts over.
+    // It comes up without sessions: the client learns that its own is gone, and starts again.
     server.restart(Keep::Data).await?;
     server.until_children("/services", 1, WITHIN).await?;
     assert_ne!(client.session_id(), Some(session));

@@ -1,14 +1,15 @@
-//! Why a lock was not got, or not given back.
+//! Why a lock was not acquired, a value not read or changed; and the result of a release.
 
 use std::time::Duration;
 
 use minikeeper_client::Error;
 
-/// Why a lock was not got. Each says what to do.
+/// Why a lock was not acquired. Each variant says what to do.
 ///
-/// Nothing is left behind: a znode that was created goes again, also if that takes longer than the
-/// call. A lost connection is no error: locks wait for the next one, in the same session at the same
-/// place in the queue. Whoever must not wait uses the `_within` methods.
+/// A failed call leaves no znode behind, although the deletion may take longer than the call. A
+/// lost connection is no error: the lock waits for the next connection, and keeps its place in the
+/// queue while the session lives. Use [`Acquire::within`](crate::Acquire::within) to limit the
+/// wait.
 ///
 /// # Examples
 /// ```
@@ -22,8 +23,8 @@ use minikeeper_client::Error;
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
 /// let _guard = lock.acquire().await?;
 /// match lock.acquire().within(Duration::from_millis(10)).await {
-///     Ok(guard) => println!("got it, with token {}", guard.token()),
-///     Err(LockError::TimedOut { within, .. }) => println!("not within {within:?}: later, then"),
+///     Ok(guard) => println!("acquired, with token {}", guard.token()),
+///     Err(LockError::TimedOut { within, .. }) => println!("not free within {within:?}"),
 ///     Err(error) => return Err(error.into()),
 /// }
 /// # Ok(()) }
@@ -31,94 +32,97 @@ use minikeeper_client::Error;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Others held it for the whole time. The place in the queue is given up: try again later, with
-    /// more time, or do without.
+    /// The lock was not free within the time limit. The place in the queue is given up. Retry later
+    /// or with a longer limit.
     #[error("lock {path:?}: not free within {} ms", within.as_millis())]
     TimedOut {
         /// The lock.
         path: String,
-        /// The time it was waited for.
+        /// The time limit.
         within: Duration,
     },
-    /// The session ended while the lock was waited for, as often as is put up with
-    /// ([`LockOptions::attempts_max`](crate::LockOptions::attempts_max)). Something is wrong with
-    /// the network or the servers, or the session timeout is too short for the pauses of this
-    /// process. Trying again does no harm.
+    /// The session ended, or the znode was deleted, during
+    /// [`LockOptions::attempts_max`](crate::LockOptions::attempts_max) waits in a row. The network
+    /// or the servers have a problem, or the session timeout is too short for the pauses of this
+    /// process. Retrying does no harm.
     #[error("lock {path:?}: session or znode lost {attempts} times while waiting")]
     Lost {
         /// The lock.
         path: String,
-        /// How often.
+        /// The number of waits.
         attempts: u32,
     },
-    /// The lock is held by the same owner, whose session is over: there is nothing to enter again.
-    /// Drop all guards of this owner first.
-    #[error("lock {path:?}: held by this owner, but lost")]
+    /// The owner has guards of this lock, but the lock is lost. Drop all guards of the owner, then
+    /// acquire again.
+    #[error("lock {path:?}: the owner's hold is lost; drop its guards and acquire again")]
     HoldLost {
         /// The lock.
         path: String,
     },
-    /// A reader wants to write. He would wait for himself for ever: give the read lock back first,
-    /// and look again at what was read once the write lock is there.
+    /// An owner that reads wants to write. It would wait for itself for ever. Release the read lock
+    /// first, and read the data again under the write lock.
     #[error("lock {path:?}: a reader cannot become a writer; release the read lock first")]
     UpgradeWouldDeadlock {
         /// The lock.
         path: String,
     },
-    /// More was asked for than there is: ask for less, or raise the maximum everywhere.
+    /// The semaphore has fewer leases than wanted. Acquire fewer, or raise the maximum in all
+    /// processes.
     #[error("semaphore {path:?}: {wanted} leases wanted, {max} exist")]
     TooMany {
         /// The semaphore.
         path: String,
-        /// What was asked for.
+        /// The number of leases wanted.
         wanted: u32,
-        /// What there is.
+        /// The number of leases of the semaphore.
         max: u32,
     },
-    /// Nothing was asked for: ask for one or more.
-    #[error("semaphore {path:?}: no leases wanted; ask for 1 or more")]
+    /// The caller wanted 0 leases. Acquire 1 or more.
+    #[error("semaphore {path:?}: 0 leases wanted; acquire 1 or more")]
     NothingWanted {
         /// The semaphore.
         path: String,
     },
-    /// The maximum of a semaphore cannot be read. What is said of the cause holds.
-    #[error("semaphore {path:?}: its maximum is not known")]
+    /// The maximum of a semaphore cannot be read. The cause says what to do.
+    #[error("semaphore {path:?}: cannot read its maximum")]
     NoMaximum {
         /// The semaphore.
         path: String,
-        /// Why.
+        /// The cause.
         source: ValueError,
     },
-    /// The counter of the directory is close to its end, where contenders may get equal numbers.
+    /// The sequence counter of the directory is close to its end, where contenders may get equal
+    /// numbers. Delete the directory while no contender uses it: the counter then starts again.
     #[error(
-        "lock {path:?}: sequence {sequence} is beyond {max}; let the directory be deleted when \
-         nobody waits, its counter starts anew then"
+        "lock {path:?}: sequence number {sequence} exceeds the limit of {max}; delete the directory \
+         while no contender uses it, to restart its counter"
     )]
     SequenceExhausted {
         /// The lock.
         path: String,
-        /// The number that was given.
+        /// The number that the server assigned.
         sequence: i64,
-        /// The last one that is used.
+        /// The largest number that is used.
         max: u32,
     },
-    /// The client could not do what it was asked for: a server refused, which trying again does not
-    /// change, or the client is closed, and another one is needed.
+    /// A request failed. Either a server refused it for a reason that a retry does not change, or
+    /// the client is closed and the caller needs another one.
     #[error(transparent)]
     Client(#[from] Error),
-    /// The work of a leader selector has panicked. It leads no more; whether it queues again is
-    /// [`SelectorOptions::is_requeued`](crate::SelectorOptions::is_requeued).
+    /// The work of a leader selector has panicked, which ended its turn.
+    /// [`SelectorOptions::is_requeued`](crate::SelectorOptions::is_requeued) decides whether it
+    /// queues again.
     #[error("leader selector {path:?}: its work has panicked: {message}")]
     WorkPanicked {
         /// The selector.
         path: String,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
 }
 
 impl LockError {
-    /// Whether the same request may be answered otherwise in a while.
+    /// Returns whether a retry may succeed.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Client(error)
@@ -131,7 +135,7 @@ impl LockError {
     }
 }
 
-/// What became of a lock that was given back.
+/// The result of releasing a lock.
 ///
 /// # Examples
 /// ```
@@ -142,29 +146,29 @@ impl LockError {
 ///
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
 /// let guard = lock.acquire().await?;
-/// // Somebody deletes its znode by hand.
+/// // An operator deletes its znode.
 /// client.delete(guard.path(), None).await?;
 /// match guard.release().await? {
-///     Released::AlreadyGone => println!("the end of the work was not protected"),
-///     other => panic!("it was gone, so not {other:?}"),
+///     Released::AlreadyGone => println!("the last part of the work was not protected"),
+///     other => panic!("the znode was gone, so not {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
-    /// The next one has it.
+    /// The lock was released: the next contender can have it.
     Done,
-    /// Another task of this process has it, by the same znode; see
+    /// The lock was passed on to another task of this process, with the same znode; see
     /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over).
     PassedOn,
-    /// It is still held: another guard of the same owner is there.
+    /// The lock is still held: the owner has another guard.
     StillHeld,
-    /// It had been lost before: its znode was gone. The end of the work was not protected; if that
-    /// matters, look at what was done.
+    /// The lock had been lost before: its znode was gone. The last part of the work was not
+    /// protected; check its result if that matters.
     AlreadyGone,
 }
 
-/// Why a shared value was not got or not set.
+/// Why a shared value was not read or set.
 ///
 /// # Examples
 /// ```
@@ -185,22 +189,24 @@ pub enum Released {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// What is there is no count: it is shorter than four bytes. Setting it makes it one.
-    #[error("shared count {path:?}: {bytes} bytes are no count; 4 are")]
+    /// The znode holds fewer than 4 bytes, which is no count. Setting the count repairs it.
+    #[error(
+        "shared count {path:?}: {bytes} bytes found, but a count has 4; set the count to repair it"
+    )]
     NotACount {
-        /// The count.
+        /// The path of the count.
         path: String,
-        /// How long it is.
+        /// The length found.
         bytes: usize,
     },
-    /// The znode has been set 2^32 times less one, and its version means "any" to a server.
-    #[error("shared value {path:?}: version -1 cannot be asked for; set it whatever its version")]
+    /// The version of the znode has run over to -1, which means "any version" to a server. Set the
+    /// value unconditionally once.
+    #[error("shared value {path:?}: version -1 cannot be compared; set the value unconditionally")]
     Unversioned {
         /// The value.
         path: String,
     },
-    /// The client could not do what it was asked for. [`Error::is_outcome_unknown`] tells whether
-    /// the value may have been set.
+    /// A request failed. [`Error::is_outcome_unknown`] says whether the value may have been set.
     #[error(transparent)]
     Client(#[from] Error),
 }
@@ -217,7 +223,7 @@ pub enum ValueError {
 ///
 /// client.create("/orders", b"250", CreateMode::Persistent).await?;
 /// let orders = DistributedAtomicLong::new(client, "/orders")?;
-/// match orders.increment().await {
+/// match orders.add(1).await {
 ///     Err(AtomicError::Corrupted { bytes, .. }) => assert_eq!(bytes, 3),
 ///     other => panic!("it is a text, so not {other:?}"),
 /// }
@@ -226,24 +232,26 @@ pub enum ValueError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicError {
-    /// Others were faster every time. It was not changed.
+    /// Other clients changed the counter during every attempt. It was not changed by this call.
     #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
     Contended {
         /// The counter.
         path: String,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The znode holds something else. Delete it, or use another path.
-    #[error("counter {path:?}: holds {bytes} bytes, but a counter has 8")]
+    /// The znode holds something other than a counter. Delete it, or use another path.
+    #[error(
+        "counter {path:?}: {bytes} bytes found, but a counter has 8; delete it or use another path"
+    )]
     Corrupted {
         /// The counter.
         path: String,
-        /// What it holds.
+        /// The length found.
         bytes: usize,
     },
-    /// The client could not do what it was asked for, or the mutex was not got. If the error below
-    /// is [`Error::OutcomeUnknown`], the counter may or may not have been changed.
+    /// A request failed, or the mutex of a [`Promotion`](crate::Promotion) was not acquired. If the
+    /// inner error is [`Error::OutcomeUnknown`], the counter may have been changed.
     #[error(transparent)]
     Failed(#[from] LockError),
 }

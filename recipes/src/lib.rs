@@ -1,25 +1,24 @@
 //! Apache Curator's lock recipes for async Rust.
 //!
-//! A lock taken here queues beside locks taken with Curator in Java on the same path, in the same
-//! order. Beyond Curator, every guard carries a [`FencingToken`], tells its [`Status`], and says
-//! when it is [`lost`](Guard::lost); and dropping a future that waits gives its place in the queue
-//! back, for certain.
+//! Locks queue beside Curator's in Java on the same path, in the same order. Beyond Curator, every
+//! guard carries a [`FencingToken`], reports its [`Status`] and the moment when it is
+//! [`lost`](Guard::lost). Dropping a waiting future always deletes its znode from the queue.
 //!
 //! # Which recipe for what
 //!
 //! | wanted | recipe |
 //! | --- | --- |
-//! | one at a time | [`InterProcessMutex`] |
+//! | one holder at a time | [`InterProcessMutex`] |
 //! | many readers or one writer | [`InterProcessReadWriteLock`] |
-//! | at most so many at a time | [`InterProcessSemaphoreV2`]; the number may be a [`SharedCount`] |
+//! | at most N holders at a time | [`InterProcessSemaphoreV2`]; N may be a [`SharedCount`] |
 //! | several locks, all or none | [`InterProcessMultiLock`] |
-//! | one process that leads, asked from time to time | [`LeaderLatch`] |
-//! | a piece of work that one process at a time does, in turn | [`LeaderSelector`] |
-//! | a number that many change | [`DistributedAtomicLong`] |
-//! | a setting that many read, and are told when it changes | [`SharedValue`], [`SharedCount`] |
-//! | everybody waits until somebody says go | [`DistributedBarrier`] |
-//! | so many begin together and end together | [`DistributedDoubleBarrier`] |
-//! | a znode that says "I am here" and survives lost sessions | [`PersistentNode`] |
+//! | one process that leads until it ends | [`LeaderLatch`] |
+//! | work that one process at a time does, in turn | [`LeaderSelector`] |
+//! | a number that many processes change | [`DistributedAtomicLong`] |
+//! | a setting that many processes read and watch | [`SharedValue`], [`SharedCount`] |
+//! | processes that wait until another one gives the signal | [`DistributedBarrier`] |
+//! | N processes that begin and end together | [`DistributedDoubleBarrier`] |
+//! | a znode that announces a process and survives lost sessions | [`PersistentNode`] |
 //! | a path that Java processes lock with `InterProcessSemaphoreMutex` | [`InterProcessSemaphoreMutex`] |
 //!
 //! # How to start
@@ -44,22 +43,23 @@
 //! # Ok(()) }
 //! ```
 //!
-//! One client serves as many recipes as there are; all of them live and die with its session. Lock
-//! objects are cheap, and nothing is asked of a server before they are used.
+//! One client serves any number of recipes, and they share its session. Creating a lock object is
+//! cheap and sends nothing.
 //!
 //! # When a lock is lost
 //!
-//! A lock is held as long as the client's session lives. When no server hears from the client for
-//! the session timeout (60 s unless [set](minikeeper_client::ClientBuilder::session_timeout)), the
-//! session ends and the next contender gets the lock, whatever the holder does at that time: it
-//! may be paused, or cut off. So, from weak to strong:
+//! A lock is held as long as the client's session lives. When no server receives anything from the
+//! client for the session timeout (60 s unless
+//! [set](minikeeper_client::ClientBuilder::session_timeout)), the session ends and the next
+//! contender gets the lock, even if the holder is only paused or disconnected. Four protections,
+//! from weak to strong:
 //!
-//! - [`Guard::status`] tells at any time, without asking anybody: held, suspended (no connection,
-//!   and until when nobody else can have it), or lost.
-//! - [`Guard::run`] drops the work when the lock is lost; [`Guard::lost`] waits for that.
+//! - [`Guard::status`] says, without a request, whether the lock is held, suspended (no connection,
+//!   and until when no other contender can hold the lock) or lost.
+//! - [`Guard::run`] drops the work when the lock is lost; [`Guard::lost`] waits for the loss.
 //! - [`Guard::multi`] changes znodes of the same ZooKeeper only while the lock is held.
-//! - [`Guard::token`] is for everything else: a resource that refuses tokens smaller than the
-//!   largest it has seen is safe even from a holder that does not know yet.
+//! - [`Guard::token`] protects everything else: a resource that refuses tokens smaller than the
+//!   largest it has seen is safe even from a holder that has not noticed the loss yet.
 //!
 //! ```
 //! # use minikeeper_client::Client;
@@ -71,24 +71,24 @@
 //! # let lock = InterProcessMutex::new(client, "/locks/printer")?;
 //! let guard = lock.acquire().await?;
 //! # let print_all = async {
-//! #     server.expire(session).expect("it is there");
+//! #     server.expire(session).expect("the session exists");
 //! #     std::future::pending::<()>().await;
 //! # };
 //! match guard.run(print_all).await {
-//!     Ok(()) => println!("all is printed"),
+//!     Ok(()) => println!("printed everything"),
 //!     Err(loss) => println!("stopped in the middle: {loss:?}"),
 //! }
 //! # assert!(matches!(guard.status(), Status::Lost(_)));
 //! # Ok(()) }
 //! ```
 //!
-//! Getting a lock rides out lost connections: it goes on waiting at its place in the queue. After
-//! a lost session it queues again, at the end. [`LockError`] is what is left.
+//! A waiting `acquire` survives lost connections and keeps its place in the queue. After a lost
+//! session it queues again, at the end. [`LockError`] covers the rest.
 //!
 //! # How to test
 //!
-//! With a server inside the test, which ends sessions and cuts connections when told to; the
-//! crate `minikeeper` has that:
+//! Run a server of the crate `minikeeper` inside the test. It ends sessions and closes connections
+//! on command:
 //!
 //! ```
 //! use minikeeper_client::Client;
@@ -100,14 +100,14 @@
 //! let lock = InterProcessMutex::new(client.clone(), "/locks/printer")?;
 //! let guard = lock.acquire().await?;
 //! server.expire(client.session_id().ok_or("it is connected")?)?;
-//! // The end of the session, or that of the lock's znode with it: whichever is heard of first.
+//! // The session ends, and its znodes with it. The client may hear of either first.
 //! let loss = guard.lost().await;
 //! assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
 //! # Ok(()) }
 //! ```
 //!
-//! All time here is tokio's. On a paused runtime, with connections that are not sockets, an hour
-//! passes at once:
+//! All time is tokio's. On a paused runtime, with connections that are not sockets, an hour passes
+//! at once:
 //!
 //! ```
 //! use std::time::Duration;
@@ -136,45 +136,43 @@
 //! Name the servers of an Apache ZooKeeper ensemble, and a root if it is shared:
 //! `Client::connect("zk1:2181,zk2:2181,zk3:2181/app")`. Nothing else changes. Before that:
 //!
-//! - Choose the session timeout: longer than the pauses of your processes and networks, no longer
-//!   than others may wait for the lock of one that died.
-//! - Give waits an end ([`within`](Acquire::within)) where somebody waits
-//!   for them.
-//! - Send the token along with whatever must not be done twice.
-//! - Use one recipe at a path, the same everywhere, and put nothing else into its directory: every
-//!   child takes part in the queue, as it does in Java.
-//! - Access lists: znodes are made open to everybody, so shield them by network or by root.
+//! - Choose the session timeout: longer than the pauses of your processes and networks, but no
+//!   longer than contenders may wait for the lock of a process that died.
+//! - Set a limit ([`within`](Acquire::within)) where a user waits for the lock.
+//! - Send the token with every change that must not be made twice.
+//! - Use one recipe per path, the same in all processes, and put nothing else into its directory:
+//!   every child takes part in the queue, as it does in Java.
+//! - Znodes are created open to all clients. Restrict access by network or by chroot.
 //!
 //! # What is not as in Curator
 //!
-//! - **No thread holds a lock.** A task that acquires twice waits for itself. What may be entered
-//!   again is entered as an [`Owner`]: [`as_owner`](Acquire::as_owner).
-//! - **Guards.** `acquire` gives a [`Guard`], and that is released, not the lock. It may move to
-//!   other tasks. Dropping it gives the lock back.
+//! - **No thread holds a lock.** A task that acquires twice waits for itself. To acquire again,
+//!   name an [`Owner`] with [`as_owner`](Acquire::as_owner).
+//! - **Guards.** `acquire` returns a [`Guard`], and the guard is released, not the lock. It may
+//!   move to other tasks. Dropping it releases the lock.
 //! - **Time.** `acquire(time, unit)` is [`within`](Acquire::within) with
 //!   [`LockError::TimedOut`], or [`try_acquire`](InterProcessMutex::try_acquire) with `None`.
-//! - **Interrupting** is dropping the future, at any point.
-//! - **Loss** is told by the guard; there is no listener to register and to forget, and no retry
-//!   policy: see above.
+//! - **Interrupting** is dropping the future, at any point. Each method documents what that does.
+//! - **Loss** is reported by the guard. There is no listener to register, and no retry policy.
 //! - **Revoking**: a holder waits for [`Guard::revocation_requested`].
-//! - **Several leases** are got at once, a [multi-lock](InterProcessMultiLock) has one deadline, a
-//!   reader who wants to write is refused. These, and savings of requests, are
-//!   [`LockOptions`]; [`LockOptions::curator_exact`] is Curator, request by request.
+//! - **Several leases** are acquired at once, a [multi-lock](InterProcessMultiLock) has one
+//!   deadline, and a reader that wants to write is refused. [`LockOptions`] switches these, and
+//!   savings of requests; [`LockOptions::curator_exact`] is Curator, request by request.
 //! - **Not here**: Curator's caches, queues, group membership and service discovery.
 //!
-//! Java processes that use the same paths do not notice any of that.
+//! Java processes on the same paths notice none of these differences.
 //!
-//! # For those who read the source
+//! # The source
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`naming`], [`order`] | names of znodes, and who holds a lock by a list of them: pure |
-//! | [`client`] | what is needed of a client, as a trait; [`minikeeper_client::Client`] has it |
-//! | `queue/` | getting in, waiting, getting out |
-//! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and what they give |
+//! | [`naming`], [`order`] | names of znodes, and which contender holds the lock: pure functions |
+//! | [`client`] | what the recipes need of a client, as a trait |
+//! | `queue/` | entering a queue, waiting in it, leaving it |
+//! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and their guards |
 //! | `leaders/` | latch, selector |
 //! | `barriers/`, `values/` | barriers; values that processes share |
-//! | [`simple`] | locks written by hand, for comparison: weak |
+//! | [`simple`] | hand-written locks for comparison, with known weaknesses |
 
 #![warn(clippy::missing_panics_doc)]
 

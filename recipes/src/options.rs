@@ -1,10 +1,11 @@
-//! How locks go about their work.
+//! The options of locks.
 
 use crate::locks::local::LocalHandOver;
 
-/// Which savings a lock makes. None of them shows to others in the queue.
+/// The options of a lock, most of which switch savings of requests. Other contenders in the queue
+/// notice none of them.
 ///
-/// Source: `docs/curator-recipes.md` section 14.5, which has the proofs.
+/// Source: `docs/curator-recipes.md` section 14.5, which proves the savings S1 to S11.
 ///
 /// # Examples
 /// ```
@@ -16,72 +17,75 @@ use crate::locks::local::LocalHandOver;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// What the own znode holds: whoever it belongs to, for those who look. A successor downloads
-    /// it, so it is to be short.
+    /// The data of the lock's znode, which tells operators whose it is. The next contender
+    /// downloads it, so keep it short.
     ///
-    /// Default: empty. Curator's is the IP address of the host.
+    /// Default: empty. Curator: the IP address of the host.
     pub data: Vec<u8>,
-    /// S1: creating and listing leave together. Requests of a session are served in order, so the
-    /// list shows the own znode.
+    /// S1: sends the creation and the listing together. The server serves requests of a session in
+    /// order, so the list shows the own znode.
     ///
     /// Default: true.
     pub create_and_list_together: bool,
-    /// S4 and S5: how many of those ahead are watched. When the last one ahead is seen to go and
-    /// the own znode is watched, the lock is granted without another list: contenders never come
-    /// in ahead, so those ahead only become fewer. 0: the one that Curator watches, and a list
-    /// after each event.
+    /// S4 and S5: the number of contenders ahead that are watched. The lock is granted without
+    /// another list when the watch of the last contender ahead fires and the own znode is watched:
+    /// new contenders never queue ahead, so those ahead only become fewer. With 0 it watches the
+    /// contender that Curator watches, and lists after each event.
     ///
-    /// Default: 2: when the one before the nearest goes, a list shows, while the nearest holds
-    /// the lock, that it is the last.
+    /// Default: 2. When the second contender ahead is gone, a list is read while the nearest one
+    /// holds the lock, and shows that it is the last.
     pub look_ahead: usize,
-    /// S6: a reader watches the nearest writer ahead instead of the first, which wakes it once.
+    /// S6: a reader watches the nearest writer ahead instead of the first, so that it wakes only
+    /// once.
     ///
     /// Default: true.
     pub nearest_writer: bool,
-    /// S2: missing directories are made from below, as far up as it takes. Curator asks for each
-    /// of them first whether it is there.
+    /// S2: creates missing directories starting with the lowest one, and goes up only as far as
+    /// needed. Curator first checks whether each of them exists.
     ///
     /// Default: true.
     pub parents_from_below: bool,
-    /// S3: whoever has waited long enough leaves at once, and his znode goes behind him: until it
-    /// has, others merely wait. Curator looks a last time, and stays until the znode has gone.
+    /// S3: a call whose time limit has passed returns at once, and its znode is deleted in the
+    /// background; until then other contenders only wait. Curator lists once more, and waits until
+    /// the znode is deleted.
     ///
     /// Default: true.
     pub leave_at_once: bool,
-    /// S8: lists come without the directory's stat, which nobody needs: 68 bytes less.
+    /// S8: reads lists without the directory's stat, which is not used: 68 bytes less.
     ///
     /// Default: true.
     pub names_only: bool,
     /// S9: tasks that want the same lock object share one place in the queue, and pass the lock on
-    /// among themselves for a while. Shortens the queue from tasks to processes, and spares them
-    /// the server; others wait longer, within the bounds given.
+    /// to each other for a while, without requests. The queue has one entry per process instead of
+    /// one per task. Other processes wait longer, within these bounds. Mutexes only.
     ///
-    /// Default: `None`: each stands in the queue for itself. Mutexes only.
+    /// Default: `None`: each task has its own place in the queue.
     pub local_hand_over: Option<LocalHandOver>,
-    /// S11: a try looks before it writes. It never says yes wrongly; it may say no although the
-    /// last holder has just left.
+    /// S11: an acquire whose limit is zero, such as `try_acquire`, reads before it writes. It may
+    /// fail although the last holder has just released; it never acquires wrongly.
     ///
     /// Default: false.
     pub peek: bool,
     /// Whether the own znode is watched from the start, so that [`status`](crate::Guard::status)
-    /// knows of its deletion by others. A lock that had to be waited for is watched anyway;
-    /// [`lost`](crate::Guard::lost) watches for itself.
+    /// notices if another client deletes it. After a wait in the queue it is watched anyway, and
+    /// [`lost`](crate::Guard::lost) watches it in any case.
     ///
     /// Default: false.
     pub watch_own: bool,
-    /// Whether a reader who wants to write is told at once that he would wait for himself;
-    /// otherwise he does, until his time is over.
+    /// Whether an owner that reads and wants to write gets
+    /// [`LockError::UpgradeWouldDeadlock`](crate::LockError::UpgradeWouldDeadlock) at once.
+    /// Otherwise it waits for itself until its time limit.
     ///
-    /// Default: true. Curator's: false.
+    /// Default: true. Curator: false.
     pub refuse_upgrade: bool,
-    /// Whether several leases of a semaphore are got at once, under one hold of its inner lock;
-    /// otherwise one after the other, so that two who each want several can end with a part each
-    /// and wait for one another (hazard H16).
+    /// Whether several leases of a semaphore are acquired at once, under one hold of its inner
+    /// lock. Otherwise they are acquired one after the other, and two contenders that each want
+    /// several can end with a part each and wait for each other (hazard H16).
     ///
-    /// Default: true. Curator's: false.
+    /// Default: true. Curator: false.
     pub leases_together: bool,
-    /// How often a lost session or znode is put up with while waiting; each time the wait begins
-    /// anew, at the end of the queue.
+    /// How often a call queues, at least once. After a lost session or znode it queues again, at
+    /// the end; after this many times it fails with [`LockError::Lost`](crate::LockError::Lost).
     ///
     /// Default: 10.
     pub attempts_max: u32,
@@ -113,8 +117,8 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// Every request as Curator makes it, one after the other. Only watches that are left over go
-    /// by a request of their own; Curator forgets them (hazard H45).
+    /// Returns options that make every request as Curator does, one after the other. Only unused
+    /// watches are removed by an additional request; Curator leaves them behind (hazard H45).
     #[must_use]
     pub fn curator_exact() -> Self {
         Self {
@@ -136,7 +140,7 @@ impl LockOptions {
         usize::from(self.planted == Some(crate::planted::Planted::OwnLeaseNotCounted))
     }
 
-    /// What the own znode holds.
+    /// Sets [`LockOptions::data`].
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.data = data.into();

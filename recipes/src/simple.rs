@@ -1,9 +1,9 @@
-//! Locks as they are written by hand on a plain client, for comparison and for measuring.
+//! Hand-written locks on a plain client, for comparison and benchmarks.
 //!
-//! They exclude, but have the weaknesses their authors live with; each says which. Use
-//! [`InterProcessMutex`](crate::InterProcessMutex) for anything else. What they do not have is
-//! defects that can be avoided without becoming another algorithm: a wake-up that is lost between
-//! looking and waiting, or a znode left behind by a future that is dropped.
+//! They exclude other holders, but each has the weaknesses of its algorithm, which its
+//! documentation names. Use [`InterProcessMutex`](crate::InterProcessMutex) for anything else. They
+//! avoid the defects that the algorithm does not force on them: no wake-up is lost between looking
+//! and waiting, and a dropped future leaves no znode behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 13.1 to 13.3.
 
@@ -19,7 +19,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    locks::{guard::Guard, held::Held},
+    locks::{acquire::Acquire, guard::Guard, held::Held},
     options::LockOptions,
     queue::{
         contending::{PARENTS_MAX, Queue, Wait},
@@ -33,20 +33,25 @@ use crate::{
     status::FencingToken,
 };
 
-/// What one who finds the lock taken does.
+/// What a contender does that finds the lock taken.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Sleep(Duration),
     Watch,
 }
 
-/// The lock is one ephemeral znode: who can create it has it, and the others try again after a
-/// while.
+/// A lock that is one ephemeral znode. The contender that creates it holds the lock; the others
+/// retry after an interval.
 ///
-/// Weak: it is got up to the interval after it was free; everybody who waits makes a failed write
-/// per interval; whoever asks at the right moment gets it, and some may never; the path cannot
-/// have children; and who gives it back after losing the session may delete the znode of the next
-/// holder, whose path is the same. Good: one write if nobody else wants it.
+/// Strength: one write if there is no other contender.
+///
+/// Weaknesses:
+/// - The lock may stay free for up to one interval.
+/// - Every waiting contender makes one failed write per interval.
+/// - There is no order: a contender may never get the lock.
+/// - The path cannot have children.
+/// - A holder that releases after losing its session may delete the znode of the next holder, which
+///   has the same path.
 ///
 /// # Examples
 /// ```
@@ -66,11 +71,12 @@ enum Then {
 #[derive(Clone)]
 pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
 
-/// As [`PollingLock`], but those who find it taken watch it.
+/// As [`PollingLock`], but waiting contenders watch the znode instead of polling.
 ///
-/// Weak: everybody who waits is woken each time it is given back, tries, and watches again, all
-/// but one in vain; the order is any. Otherwise as [`PollingLock`]. Good: with few who wait the
-/// next one has it soon.
+/// Strength: with few contenders the next one gets the lock soon.
+///
+/// Weaknesses: every release wakes all waiting contenders, and all but one try in vain and watch
+/// again. Otherwise those of [`PollingLock`].
 ///
 /// # Examples
 /// ```
@@ -88,10 +94,10 @@ pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
 #[derive(Clone)]
 pub struct HerdLock<C: ZooKeeper>(OneNode<C>);
 
-/// A queue of ephemeral sequential znodes whose names are nothing but their numbers.
+/// A queue of ephemeral sequential znodes whose names are only their numbers.
 ///
-/// Weak: a znode whose creation is not answered cannot be told from others', so it stays in the
-/// queue until the session ends, and the call fails.
+/// Weakness: when the reply to a creation is lost, the contender cannot recognise its znode. The
+/// call fails, and the znode stays in the queue until the session ends.
 ///
 /// # Examples
 /// ```
@@ -118,13 +124,15 @@ macro_rules! shown {
         }
 
         impl<C: ZooKeeper> $lock<C> {
-            /// Waits for the lock for as long as it takes. Dropping the future leaves nothing
-            /// behind.
+            /// Acquires the lock, waiting without a time limit unless [`Acquire::within`] sets one.
+            ///
+            /// # Cancel safety
+            /// Dropping the future deletes the znode if it was created, in the background.
             ///
             /// # Errors
             /// [`LockError::Client`] when a server refuses or the client is closed. With
             /// [`SequentialLock`] also when the outcome of the creation is unknown, and
-            /// [`LockError::Lost`] when the session is.
+            /// [`LockError::Lost`] when the session is lost.
             ///
             /// # Examples
             /// ```
@@ -136,30 +144,8 @@ macro_rules! shown {
             /// let guard = lock.acquire().await?;
             /// # Ok(()) }
             /// ```
-            pub async fn acquire(&self) -> Result<Guard<C>, LockError> {
-                self.take(Wait::FOR_EVER).await
-            }
-
-            /// The same, for so long at most. Zero is one attempt.
-            ///
-            /// # Errors
-            /// [`LockError::TimedOut`], and those of `acquire`.
-            ///
-            /// # Examples
-            /// ```
-            /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-            /// # let server = minikeeper::Server::builder().start().await?;
-            /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-            /// # use std::time::Duration;
-            /// # use minikeeper_recipes::{LockError, simple::HerdLock};
-            /// let lock = HerdLock::new(client, "/locks/printer")?;
-            /// let guard = lock.acquire().await?;
-            /// let late = lock.acquire_within(Duration::from_millis(10)).await;
-            /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
-            /// # Ok(()) }
-            /// ```
-            pub async fn acquire_within(&self, within: Duration) -> Result<Guard<C>, LockError> {
-                self.take(Wait::within(within)).await
+            pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
+                Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
             }
         }
     )+};
@@ -190,10 +176,11 @@ fn guard<C: ZooKeeper>(client: C, place: QueueNode<C>) -> Guard<C> {
 }
 
 impl<C: ZooKeeper> PollingLock<C> {
-    /// The lock at this path, which is tried so often. Nothing is asked of a server yet.
+    /// Creates a lock at this path, which contenders try to acquire once per interval. Sends
+    /// nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -220,10 +207,10 @@ impl<C: ZooKeeper> PollingLock<C> {
 }
 
 impl<C: ZooKeeper> HerdLock<C> {
-    /// The lock at this path. Nothing is asked of a server yet.
+    /// Creates a lock at this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -248,10 +235,10 @@ impl<C: ZooKeeper> HerdLock<C> {
 }
 
 impl<C: ZooKeeper> SequentialLock<C> {
-    /// The lock at this path. Nothing is asked of a server yet.
+    /// Creates a lock at this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -298,7 +285,7 @@ impl<C: ZooKeeper> SequentialLock<C> {
     }
 }
 
-/// One znode for everybody.
+/// One znode for all contenders.
 #[derive(Clone)]
 struct OneNode<C: ZooKeeper> {
     queue: Queue<C>,
@@ -334,7 +321,8 @@ impl<C: ZooKeeper> OneNode<C> {
                             let _ = wait.event(watch).await;
                             pace.reset();
                         }
-                        // Gone in between, which others may be again and again; or refused for now.
+                        // Gone in between, which may happen again and again; or refused for a
+                        // passing reason.
                         Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {
                             queue.pause(wait, &mut pace).await?;
                         }
@@ -346,23 +334,25 @@ impl<C: ZooKeeper> OneNode<C> {
     }
 }
 
-/// Held by a caller as long as it waits.
+/// Alive while the caller waits.
 type Caller = Weak<()>;
 
-/// Goes on when its caller does not: a place that nobody takes is given up.
+/// Creates a znode in a task of its own, which finishes even if the caller stops waiting: then the
+/// znode is deleted.
 async fn detached<C, F>(work: impl FnOnce(Caller) -> F) -> Result<Option<QueueNode<C>>, LockError>
 where
     C: ZooKeeper,
     F: Future<Output = Result<Option<QueueNode<C>>, LockError>> + Send + 'static,
 {
     let waiting = Arc::new(());
-    // It does not panic; its runtime may be shutting down.
+    // The task does not panic; its runtime may be shutting down.
     let created = tokio::spawn(work(Arc::downgrade(&waiting))).await;
     drop(waiting);
     created.unwrap_or(Ok(None))
 }
 
-/// Creates an ephemeral znode; `None` if another has created it, or nobody waits for it any more.
+/// Creates an ephemeral znode; `None` if another contender has created it, or the caller waits no
+/// more.
 async fn create<C: ZooKeeper>(
     queue: Queue<C>,
     path: String,
@@ -375,7 +365,7 @@ async fn create<C: ZooKeeper>(
     let mut parents_made = 0;
     loop {
         let epoch = queue.connected(Wait::FOR_EVER).await?;
-        // What may have been created is looked for even then.
+        // After a lost reply the znode may exist: then look for it even without a caller.
         if caller.strong_count() == 0 && !is_unanswered {
             return Ok(None);
         }
@@ -391,7 +381,7 @@ async fn create<C: ZooKeeper>(
                 )));
             }
             Err(error) if error.is(ErrorCode::NodeExists) && is_unanswered => {
-                // It may be the own one.
+                // It may be the own znode.
                 match client.exists(&path).await {
                     Ok(Stamped {
                         value: Some(stat),
@@ -427,7 +417,7 @@ async fn create<C: ZooKeeper>(
         if !error.is_retryable() {
             return Err(error.into());
         }
-        // A connection that was lost has cost a pause already.
+        // The reconnect after a lost connection has paused already.
         if error.code().is_some() {
             pace.pause().await;
         }

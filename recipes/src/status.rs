@@ -1,4 +1,4 @@
-//! What can be said of a lock that is or was held.
+//! The token and the status of a lock.
 //!
 //! Source: `docs/curator-recipes.md` sections 9 and 10.
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 /// A number that grows with every grant of a lock.
 ///
-/// Send it along with everything that is done under the lock: a resource that refuses a token
-/// smaller than the largest it has seen is safe from a holder that was paused, lost the lock, and
-/// woke up too late. Equal tokens are the same grant and must be accepted.
+/// Send it with everything that is done under the lock. A resource that refuses tokens smaller than
+/// the largest it has seen is safe from a holder that was paused, lost the lock, and woke up too
+/// late. Equal tokens belong to the same grant and must be accepted.
 ///
-/// It is the czxid of the lock's znode: it grows over all changes of the ensemble, and a Java
-/// contender finds the same number in the stat of its lock path.
+/// It is the czxid of the lock's znode. The czxid grows over all changes of the ensemble, and a
+/// Java contender finds it in the stat of its lock path.
 ///
 /// # Examples
 /// ```
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// use minikeeper_recipes::{FencingToken, InterProcessMutex};
 ///
-/// /// Something that is not in ZooKeeper.
+/// /// A resource outside ZooKeeper.
 /// struct Register {
 ///     largest: FencingToken,
 /// }
@@ -48,7 +48,7 @@ use tokio::time::Instant;
 /// first.release().await?;
 /// let second = lock.acquire().await?;
 /// assert!(register.write(second.token()));
-/// // The first, who was paused meanwhile:
+/// // The first holder, after a pause:
 /// assert!(!register.write(token));
 /// # Ok(()) }
 /// ```
@@ -56,7 +56,7 @@ use tokio::time::Instant;
 pub struct FencingToken {
     /// The czxid.
     pub czxid: i64,
-    /// How often the lock was passed on since, from task to task of one process; 0 unless
+    /// How often the lock was passed on between tasks of one process since the grant; 0 unless
     /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over) is set.
     pub pass: u32,
 }
@@ -92,7 +92,7 @@ impl fmt::Display for FencingToken {
 /// let guard = lock.acquire().await?;
 /// let session = client.session_id().ok_or("it is connected")?;
 /// server.expire(session);
-/// // Whichever is heard of first.
+/// // The client may hear of either first.
 /// let loss = guard.lost().await;
 /// assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
 /// # Ok(()) }
@@ -102,10 +102,10 @@ impl fmt::Display for FencingToken {
 pub enum Loss {
     /// The session is over.
     SessionOver,
-    /// No server was heard for so long that one may have ended the session.
+    /// No server has replied for so long that one may have ended the session.
     Presumed,
-    /// The lock's znode was deleted: by somebody else, or with the session, of whose end the client
-    /// has not heard yet.
+    /// The lock's znode was deleted: by another client, or with the session, whose end the client
+    /// has not heard of yet.
     NodeDeleted,
     /// The client is closed.
     Closed,
@@ -124,21 +124,20 @@ pub enum Loss {
 /// let guard = lock.acquire().await?;
 /// match guard.status() {
 ///     Status::Held => println!("go on"),
-///     Status::Suspended { until } => println!("finish what was begun, before {until:?}"),
+///     Status::Suspended { until } => println!("begin nothing new; lost at {until:?}"),
 ///     Status::Lost(loss) => println!("stop: {loss:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// It is, as far as this client can know.
+    /// The lock is held, as far as the client can know.
     Held,
-    /// It is, but there is no connection: it will be presumed lost then. Nothing new should be
-    /// begun under it.
+    /// The lock is held, but the connection is down. Begin nothing new under the lock.
     Suspended {
-        /// When.
+        /// When the lock will be presumed lost.
         until: Instant,
     },
-    /// It is not, and will not be again.
+    /// The lock is lost, for good.
     Lost(Loss),
 }

@@ -118,10 +118,10 @@ impl ClientBuilder {
 
     /// Sets whether the client may use a read-only server. Locks need one that accepts changes.
     ///
-    /// Such a server keeps no session alive. [`Client::safe_until`] stays where the last server
-    /// that takes changes has put it, and the session is presumed lost when that has passed. A
-    /// session that such a server has given itself holds nothing and ends with its connection:
-    /// `safe_until` is `None` in it. The state is [`ConnectionState::ReadOnly`] in both cases.
+    /// A read-only server keeps no session alive. On it [`Client::safe_until`] does not advance,
+    /// and the session is presumed lost when that time has passed. A session that a read-only
+    /// server itself has created holds no locks and ends with its connection: its `safe_until` is
+    /// `None`. The state is [`ConnectionState::ReadOnly`] in both cases.
     ///
     /// Default: false.
     ///
@@ -139,7 +139,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how much memory pending requests may take: paths, data and 256 bytes each. Beyond that a call fails at once with [`Cause::TooManyPending`](crate::Cause).
+    /// Sets how much memory pending requests may take: paths, data and 256 bytes each. Beyond that
+    /// a call fails at once with [`Cause::TooManyPending`](crate::Cause).
     ///
     /// Unit: bytes. Default: 67,108,864.
     pub const fn pending_bytes_max(mut self, bytes: usize) -> Self {
@@ -147,11 +148,11 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how many clean-ups may be pending, see [`Client::clean_up`]. If there are more, the client
-    /// gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)): a clean-up that is
-    /// forgotten would leave a znode in the way of others for as long as the session lives. As many
-    /// removals of watches may be pending that the server has refused; if there are more, the client
-    /// reconnects, and the server forgets the watches with the connection.
+    /// Sets how many clean-ups may be pending, see [`Client::clean_up`]. If there are more, the
+    /// client gives up its session ([`LostReason::TooManyCleanUps`](crate::LostReason)): a
+    /// forgotten clean-up would leave a znode that blocks other contenders while the session lives.
+    /// The same number of watch removals that the server has refused may be pending; if there are
+    /// more, the client reconnects, which removes the watches on the server.
     ///
     /// Default: 65,536.
     pub const fn clean_ups_max(mut self, count: usize) -> Self {
@@ -200,7 +201,7 @@ impl ClientBuilder {
     /// Starts the client on the current runtime and waits for its first session.
     ///
     /// # Errors
-    /// [`Error::NotConnected`] when no server has answered in time; the client is closed then.
+    /// [`Error::NotConnected`] when no server has replied in time; the client is closed then.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -239,7 +240,14 @@ impl Client {
     /// Connects with the default settings, see [`ClientBuilder::connect`].
     ///
     /// # Errors
-    /// If the connect string is invalid, or no server answers.
+    /// [`ConnectError::ConnectString`] if the connect string is invalid, [`ConnectError::Connect`]
+    /// if no server replies.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the client.
     ///
     /// # Examples
     /// ```
@@ -259,7 +267,7 @@ impl Client {
     /// Starts to set up a client for `host:port,host:port/chroot`.
     ///
     /// # Errors
-    /// If the connect string is invalid.
+    /// [`ConnectStringError`] if the connect string is invalid.
     ///
     /// # Examples
     /// ```
@@ -287,8 +295,8 @@ impl Client {
 /// use minikeeper_client::{Client, ConnectError};
 ///
 /// match Client::connect("zk1:port").await {
-///     Err(ConnectError::ConnectString(error)) => println!("mend the setting: {error}"),
-///     Err(error) => println!("try later: {error}"),
+///     Err(ConnectError::ConnectString(error)) => println!("correct the setting: {error}"),
+///     Err(error) => println!("retry later: {error}"),
 ///     Ok(_) => println!("connected"),
 /// }
 /// # Ok(()) }
@@ -299,7 +307,7 @@ pub enum ConnectError {
     /// The connect string is invalid. Retrying does not help.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
-    /// No server has answered. A later attempt may succeed.
+    /// No server has replied. A later attempt may succeed.
     #[error(transparent)]
     Connect(#[from] Error),
 }

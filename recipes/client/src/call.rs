@@ -36,14 +36,17 @@ use crate::{
 /// after the other are sent together.
 ///
 /// # Cancel safety
-/// Dropping the future does not recall the request; only its result is lost.
+/// Dropping the future does not recall the request; only its result is lost. A watch that the
+/// request registers is removed. [`Client::create`](crate::Client::create) and
+/// [`Client::delete_for_certain`](crate::Client::delete_for_certain) can do more.
 ///
 /// # Errors
 /// [`Error::Path`] and [`Error::TooLarge`] before anything is sent. [`Error::Refused`] when a
-/// server refuses: nothing was changed. [`Error::NotSent`] when it was certainly not carried out:
-/// make it again. [`Error::OutcomeUnknown`] when the connection, the session or the time ended
-/// first: look whether it was carried out before it is made again. Calls wait for a connection as
-/// long as it takes, see [`Client::with_timeout`](crate::Client::with_timeout).
+/// server refuses: nothing was changed. [`Error::NotSent`] when the request was certainly not
+/// carried out: retry. [`Error::OutcomeUnknown`] when the connection, the session or the timeout
+/// ended before the reply: check whether the request was carried out before a retry. A call waits
+/// for a connection without a time limit, see
+/// [`Client::with_timeout`](crate::Client::with_timeout).
 ///
 /// # Examples
 /// ```
@@ -59,7 +62,7 @@ use crate::{
 /// assert_eq!(read.await?.as_bytes(), b"hello");
 /// # Ok(()) }
 /// ```
-#[must_use = "the request is made, but its outcome is not known before this is awaited"]
+#[must_use = "the outcome of the request is unknown until this is awaited"]
 pub struct Call<T> {
     shared: Arc<Shared>,
     state: CallState,
@@ -73,7 +76,7 @@ pub struct Call<T> {
 enum CallState {
     /// It failed before it was sent.
     Failed(Option<Error>),
-    /// In this slot the answer will be.
+    /// The reply will be in this slot.
     Made {
         slot: usize,
         is_flushed: bool,
@@ -253,7 +256,7 @@ impl<T> Drop for Call<T> {
                     let caller = u32::try_from(slot).unwrap_or(u32::MAX);
                     inner.core.abandon(now, caller);
                 }
-                // It came between the last look and now: to its caller it is as if it never had.
+                // The reply came after the last poll, so the caller has not seen it.
                 Slot::Done(outcome) if self.is_seen_to => {
                     let path = &self.about.path;
                     let if_abandoned = match self.about.op {
@@ -279,19 +282,19 @@ impl<T> fmt::Debug for Call<T> {
     }
 }
 
-/// What a reply is turned into for the caller.
+/// Converts a reply into the result of a call.
 pub(crate) trait FromReply: Sized {
     fn from_reply(answer: Answer) -> Result<Self, Error>;
 }
 
-/// A reply with everything that helps to make sense of it.
+/// A reply, with its request and its watch.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) result: Result<Reply, ErrorCode>,
     pub(crate) zxid: Zxid,
     pub(crate) epoch: Epoch,
     pub(crate) about: About,
-    /// The watch that the request has left, if it was to leave one.
+    /// The watch that the request has registered.
     pub(crate) watch: Option<OneShot>,
 }
 
@@ -313,13 +316,14 @@ impl Answer {
         )
     }
 
-    /// A reply that does not fit the request cannot come: its kind follows from the request's.
+    /// The error for a reply of the wrong kind. It cannot occur: the request determines how the
+    /// reply is decoded.
     pub(crate) fn unfit(self) -> Error {
         self.refused(ErrorCode::MarshallingError)
     }
 }
 
-/// What a request is about, for messages.
+/// The operation and the paths of a request, for messages.
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) op: OpCode,
@@ -336,8 +340,8 @@ impl About {
         paths::shown(path, self.chroot_bytes)
     }
 
-    /// The client's root, if a missing znode can only be that: the one that was asked for is, or its
-    /// parent in which something was to be created.
+    /// The chroot, if it must be the znode that is missing: the path of the request is the chroot,
+    /// or the request creates a child of it.
     fn missing_chroot(&self) -> Option<String> {
         let (chroot, below) = self.path.as_bytes().split_at_checked(self.chroot_bytes)?;
         let is_create = matches!(
@@ -459,7 +463,8 @@ impl Children {
     }
 }
 
-/// The names of a znode's children, in no particular order. They are slices of the reply, not copies.
+/// The names of a znode's children, in no particular order. They are slices of the reply, not
+/// copies.
 ///
 /// # Examples
 /// ```
@@ -570,7 +575,7 @@ impl FromReply for Persistent {
     }
 }
 
-/// With the watch that was left.
+/// Adds the watch that the request has registered.
 macro_rules! watched {
     ($($type:ty),+) => {$(
         impl FromReply for ($type, OneShot) {

@@ -91,13 +91,13 @@ impl Client {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// let mut states = client.states();
-    /// let told = tokio::spawn(async move {
+    /// let printing = tokio::spawn(async move {
     ///     while let Some(state) = states.next().await {
     ///         println!("{state:?}");
     ///     }
     /// });
     /// client.close().await;
-    /// told.await?;
+    /// printing.await?;
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -111,8 +111,8 @@ impl Client {
         self.shared.look(|inner| inner.core.epoch())
     }
 
-    /// Returns how many connections there were, in all sessions. What events say together with an
-    /// earlier reply holds only if this has not changed since the request was made.
+    /// Returns how many connections there were, in all sessions. Conclusions from a reply and later
+    /// events hold only if this has not changed since the request was made.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.shared.look(|inner| inner.core.connections())
@@ -133,12 +133,12 @@ impl Client {
     }
 
     /// Returns the time until which no server can have ended the session, even if the connection is
-    /// down. `None` if there is no session that can hold anything: before the first, after a loss, in a
-    /// session that a read-only server has given, and from the beginning of [`Client::close`] on.
+    /// down. `None` if there is no session that can hold anything: before the first, after a loss,
+    /// in a session that a read-only server has given, and from the beginning of [`Client::close`]
+    /// on.
     ///
-    /// It is the time at which the newest request was sent that a server which accepts changes has
-    /// answered, plus the session timeout, less an allowance for clocks that do not
-    /// run alike (2 %, at least 20 ms).
+    /// It is the send time of the newest request that a server (not a read-only one) has answered,
+    /// plus the session timeout, minus an allowance for clock drift (2 %, at least 20 ms).
     ///
     /// Use [`Client::status`] for this and the state at the same moment.
     #[must_use]
@@ -146,8 +146,8 @@ impl Client {
         self.status().safe_until
     }
 
-    /// Returns the state and [`Client::safe_until`] of the same moment. Two calls might be about two
-    /// sessions.
+    /// Returns the state and [`Client::safe_until`] of the same moment. Two calls might be about
+    /// two sessions.
     #[must_use]
     pub fn status(&self) -> ClientStatus {
         let (state, safe_until) = self
@@ -159,7 +159,8 @@ impl Client {
         }
     }
 
-    /// Returns a random number. With a [seed](crate::ClientBuilder::seed) it is the same in each run.
+    /// Returns a random number. With a [seed](crate::ClientBuilder::seed) it is the same in each
+    /// run.
     #[must_use]
     pub fn random(&self) -> u128 {
         self.shared.look(|inner| inner.core.random())
@@ -188,16 +189,16 @@ impl Client {
         timeout(within, wait).await.ok().flatten().ok_or_else(error)
     }
 
-    /// Ends the session, after pending clean-up, and waits for that; at most the close wait.
+    /// Ends the session after pending clean-up and waits until it has ended, at most for
+    /// [`ClientBuilder::close_wait`](crate::ClientBuilder::close_wait).
     ///
-    /// From the beginning of this call the state is [`ConnectionState::Closed`] and there is no
-    /// [`Client::safe_until`] on any clone: nothing is held any more, although the server learns of
-    /// it a little later. When it returns, ephemeral znodes and watches of the session are gone.
-    /// Calls that are not answered yet fail.
+    /// From the start of this call the state of every clone is [`ConnectionState::Closed`], and
+    /// [`Client::safe_until`] is `None`: locks count as released, although the server hears of it a
+    /// little later. When this returns within the wait, the session's ephemeral znodes and watches
+    /// are gone. Calls without a reply fail.
     ///
     /// # Cancel safety
-    /// # Cancel safety
-    /// Closing continues when the future is dropped.
+    /// Once polled, closing continues when the future is dropped.
     pub async fn close(&self) {
         self.shared
             .with_rearm(|inner, now| inner.core.close(now, &mut inner.notifications));

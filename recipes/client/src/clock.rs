@@ -13,8 +13,8 @@ use crate::core::outcome::Time;
 /// What a client counts time from. Tokio's instant rather than the system's, so that a paused or
 /// simulated runtime governs it.
 ///
-/// Tokio's time stands still while the system is suspended, and a server's does not: the session may
-/// be over when the system wakes up. So that time is added, where the system tells it (Linux).
+/// Tokio's time stands still while the system is suspended, and a server's does not: the session
+/// may be over when the system wakes up. So that time is added, where the system tells it (Linux).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,

@@ -72,6 +72,10 @@ impl Driver {
 
     /// Drives the client until it is closed.
     ///
+    /// # Cancel safety
+    /// Dropping the future ends the client: calls without a reply fail, and the session ends with
+    /// its timeout.
+    ///
     /// # Examples
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -139,7 +143,7 @@ impl Driver {
         });
     }
 
-    /// Reads until the connection ends; says why it did.
+    /// Reads until the connection ends; returns the reason.
     async fn stay(&mut self, mut reader: Reader, alarm: &mut Alarm<'_>) -> String {
         let shared = alarm.shared;
         self.buffer.clear();
@@ -178,7 +182,7 @@ impl Driver {
         pin!(reader.read_buf(&mut self.buffer)).poll(cx)
     }
 
-    /// Hands what was read to the machine, and writes what it says to it.
+    /// Passes the bytes that were read to the machine, and writes its output.
     fn digest(&mut self) -> Result<(), String> {
         let batch = self.buffer.split().freeze();
         let (done, look) = self
@@ -229,7 +233,7 @@ impl<'a> Alarm<'a> {
         Self { shared, sleep }
     }
 
-    /// Lets the machine look at the time, and sets the alarm for the next.
+    /// Lets the machine handle timeouts, and sets the alarm for the next one.
     fn tick(&mut self) {
         let next = self.shared.with(|inner, now| {
             inner.core.handle_timeout(now, &mut inner.notifications);
@@ -241,10 +245,10 @@ impl<'a> Alarm<'a> {
         }
     }
 
-    /// Ready when the machine has looked at the time, and when it is stopped.
+    /// Ready when the machine has handled a timeout, and when it is stopped.
     ///
-    /// Sets the alarm earlier if something is due before it. What is due later than it was is left
-    /// to its ringing: every reply moves deadlines back.
+    /// Sets the alarm earlier if a deadline is before it. A deadline that moved back leaves the
+    /// alarm as it is, because every reply moves deadlines back.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (armed, is_earlier, is_stopped) = self.shared.look(|inner| {
             inner.set_driver(cx.waker());

@@ -1,4 +1,4 @@
-//! Errors of calls.
+//! The errors of calls.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::core::outcome::{Cause, Verdict};
 /// certainly not carried out ([`Error::NotSent`], and all errors before sending), or it is unknown
 /// whether it was ([`Error::OutcomeUnknown`]). [`Error::class`] says what to do next.
 ///
-/// Some error codes of a reply are no refusal of the request. They become
+/// Some error codes of a reply are no refusal of the request. They become:
 ///
 /// | code | error |
 /// | --- | --- |
@@ -29,8 +29,8 @@ use crate::core::outcome::{Cause, Verdict};
 ///
 /// match client.get_data("/missing").await {
 ///     Ok(data) => println!("{:?}", data.as_bytes()),
-///     Err(error) if error.is(ErrorCode::NoNode) => println!("there is none"),
-///     Err(error) if error.is_retryable() => println!("again: {error}"),
+///     Err(error) if error.is(ErrorCode::NoNode) => println!("missing"),
+///     Err(error) if error.is_retryable() => println!("retry later: {error}"),
 ///     Err(error) => return Err(error.into()),
 /// }
 /// # Ok(()) }
@@ -38,7 +38,7 @@ use crate::core::outcome::{Cause, Verdict};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A server has answered with an error. Nothing was changed.
+    /// A server has replied with an error. Nothing was changed.
     #[error("{op} {path:?}: {code}")]
     Refused {
         /// The operation.
@@ -48,8 +48,8 @@ pub enum Error {
         /// The server's reason.
         code: ErrorCode,
     },
-    /// The znode that the connect string names as the client's root is not there. Nothing was
-    /// changed. Its [`Error::code`] is NONODE.
+    /// The chroot of the connect string does not exist. Nothing was changed. Its [`Error::code`] is
+    /// NONODE.
     #[error(
         "{op} {path:?}: the chroot {chroot:?} of the connect string does not exist; create it with \
          a client that has no chroot"
@@ -79,11 +79,11 @@ pub enum Error {
         op: &'static str,
         /// The path, as the caller knows it.
         path: String,
-        /// Why there is no answer.
+        /// Why there is no reply.
         cause: Cause,
     },
-    /// The request was certainly not carried out: it was not sent, or the server has turned it away
-    /// before looking at it.
+    /// The request was certainly not carried out: it was not sent, or the server has refused it
+    /// before processing it.
     #[error("{op} {path:?}: not carried out: {cause}")]
     NotSent {
         /// The operation.
@@ -93,10 +93,10 @@ pub enum Error {
         /// Why not.
         cause: Cause,
     },
-    /// The path breaks a rule; nothing was sent.
+    /// The path is invalid. Nothing was sent.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The request is larger than servers take; nothing was sent.
+    /// The request is larger than servers accept. Nothing was sent.
     #[error("{op} {path:?}: request of {bytes} bytes exceeds the limit of {bytes_max} bytes")]
     TooLarge {
         /// The operation.
@@ -105,21 +105,21 @@ pub enum Error {
         path: String,
         /// Its size.
         bytes: usize,
-        /// What is allowed, see [`crate::ClientBuilder::frame_bytes_max`].
+        /// The limit, see [`crate::ClientBuilder::frame_bytes_max`].
         bytes_max: usize,
     },
-    /// There is no tokio runtime here. Call it from within one, or enter one first.
+    /// The call needs a tokio runtime, and there is none.
     #[error("{what}: no tokio runtime; call this within one")]
     NoRuntime {
-        /// What was to be started.
+        /// What the call starts.
         what: &'static str,
     },
     /// There was no connection within this time.
     #[error("no connection within {} ms; is a server running at {hosts}?", within.as_millis())]
     NotConnected {
-        /// Where one was looked for.
+        /// The servers that were tried.
         hosts: String,
-        /// For how long.
+        /// The time limit.
         within: Duration,
     },
 }
@@ -143,26 +143,26 @@ pub enum Error {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// The answer to this request, which will be the same until something else changes. Nothing was
-    /// changed, unless [`Error::is_outcome_unknown`].
+    /// A retry gets the same result until something else changes. Nothing was changed, unless
+    /// [`Error::is_outcome_unknown`].
     Refused,
-    /// The connection was lost, or the server was busy: the session may live on. Make the request
-    /// again after a pause (see [`Backoff`](crate::Backoff)); if [`Error::is_outcome_unknown`], look
-    /// first whether it was carried out.
+    /// The connection was lost, or the server was busy. The session may live. Retry after a pause
+    /// (see [`Backoff`](crate::Backoff)); if [`Error::is_outcome_unknown`], first check whether the
+    /// request was carried out.
     Again,
-    /// The session is over, and every ephemeral znode of it with it. Begin anew in the next one.
-    /// Lasting changes may have been made if [`Error::is_outcome_unknown`].
+    /// The session is over, and its ephemeral znodes are gone. Start again in the next session.
+    /// Persistent changes may have been made if [`Error::is_outcome_unknown`].
     SessionOver,
     /// The client is closed: no further request will be sent.
     Closed,
-    /// The time that the caller has set has passed, see
+    /// The timeout that the caller has set has passed, see
     /// [`Client::with_timeout`](crate::Client::with_timeout).
     DeadlinePassed,
 }
 
 impl Error {
-    /// The error for an answer with this code: for adapters of other clients, which then classify
-    /// as this one does.
+    /// Returns the error for a reply with this code. For adapters of other clients, so that they
+    /// classify errors as this client does.
     #[must_use]
     pub fn answered(op: &'static str, path: String, code: ErrorCode) -> Self {
         match Verdict::of(code) {
@@ -182,7 +182,7 @@ impl Error {
         }
     }
 
-    /// What to do next. The one method to ask about every error of every call.
+    /// Returns what the error means for the next step.
     #[must_use]
     pub const fn class(&self) -> ErrorClass {
         match self {
@@ -205,7 +205,7 @@ impl Error {
         }
     }
 
-    /// The server's reason, if a server has answered with an error.
+    /// Returns the server's error code, if a server has replied with an error.
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -224,13 +224,13 @@ impl Error {
         }
     }
 
-    /// Whether a server has answered with this error.
+    /// Returns whether a server has replied with this error code.
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code() == Some(code)
     }
 
-    /// Whether the request may or may not have been carried out.
+    /// Returns whether it is unknown if the request was carried out.
     #[must_use]
     pub const fn is_outcome_unknown(&self) -> bool {
         match self {
@@ -242,16 +242,16 @@ impl Error {
         }
     }
 
-    /// Whether trying again may help, after a pause (see [`Backoff`](crate::Backoff)): the class is
-    /// [`ErrorClass::Again`] or [`ErrorClass::SessionOver`].
+    /// Returns whether a retry may help, after a pause (see [`Backoff`](crate::Backoff)): the class
+    /// is [`ErrorClass::Again`] or [`ErrorClass::SessionOver`].
     ///
-    /// A request whose outcome is unknown may be carried out twice then.
+    /// If the outcome is unknown, a retry may carry out the request twice.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.class(), ErrorClass::Again | ErrorClass::SessionOver)
     }
 
-    /// Why there is no answer, if there is none.
+    /// Returns why there is no reply, if there is none.
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         match self {

@@ -1,10 +1,10 @@
 //! An async ZooKeeper client, built for lock recipes.
 //!
-//! It reports what locks need to know: the session in which something was learned ([`Epoch`]), whether
-//! a failed request may have been carried out ([`Error`]), until when the session is certainly alive
-//! ([`Client::safe_until`]), and every change of the connection in order ([`States`]). It deletes
-//! znodes whose creator has stopped waiting ([`CreateOptions::withdrawn_if_dropped`],
-//! [`Client::clean_up`]).
+//! It reports what locks need to know: the session in which something was learned ([`Epoch`]),
+//! whether a failed request may have been carried out ([`Error`]), until when the session is
+//! certainly alive ([`Client::safe_until`]), and every change of the connection in order
+//! ([`States`]). It deletes znodes whose creator has stopped waiting
+//! ([`CreateOptions::withdrawn_if_dropped`], [`Client::clean_up`]).
 //!
 //! | module | what is there |
 //! | --- | --- |

@@ -52,16 +52,16 @@ pub enum MultiStep<'a> {
     Create {
         /// The znode.
         path: &'a str,
-        /// What it holds.
+        /// Its data.
         data: &'a [u8],
-        /// What it is.
+        /// Its mode.
         mode: CreateMode,
     },
     /// See [`Multi::set_data`].
     SetData {
         /// The znode.
         path: &'a str,
-        /// What it is to hold.
+        /// Its new data.
         data: &'a [u8],
         /// The version it must have; any for `None`.
         version: Option<i32>,
@@ -76,7 +76,7 @@ pub enum MultiStep<'a> {
 }
 
 impl<'a> MultiStep<'a> {
-    /// The znode.
+    /// Returns the path of the znode.
     #[must_use]
     pub const fn path(&self) -> &'a str {
         match self {
@@ -132,7 +132,7 @@ impl Multi {
         self.with(path.into(), What::Delete(version.unwrap_or(-1)))
     }
 
-    /// The operations, in order: for adapters of other clients.
+    /// Returns the operations in order, for adapters of other clients.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = MultiStep<'_>> {
         self.ops.iter().map(Op::step)
     }
@@ -210,9 +210,9 @@ pub(crate) const fn create_op(mode: CreateMode) -> CreateOp {
     }
 }
 
-/// The operation that failed a multi, and why.
+/// Returns the operation that failed a multi, and its error code.
 ///
-/// The others carry "not tried", or nothing if they stand before it.
+/// The operations behind it carry "not tried", those before it no error.
 pub(crate) fn failure(results: &[MultiResult]) -> Option<(usize, minikeeper_protocol::ErrorCode)> {
     use minikeeper_protocol::ErrorCode::RuntimeInconsistency;
     let errors = || {
@@ -243,7 +243,7 @@ pub(crate) fn paths(request: &Request) -> Vec<Ustring> {
     ops.iter().map(path).collect()
 }
 
-/// How large a request is, by what can make it large. Unit: bytes.
+/// Returns the size of the parts of a request that can be large: paths and data. Unit: bytes.
 pub(crate) fn payload_bytes(request: &Request) -> usize {
     let text = |path: &Option<Ustring>| path.as_ref().map_or(0, |path| path.as_bytes().len());
     let data = |data: &Option<Bytes>| data.as_ref().map_or(0, Bytes::len);

@@ -32,6 +32,10 @@ impl Client {
     /// missing, [`ErrorCode::NoChildrenForEphemerals`] if it is ephemeral; otherwise as [`Call`]
     /// says.
     ///
+    /// # Cancel safety
+    /// Dropping the call does not recall the request: the znode may exist. With
+    /// [`CreateOptions::withdrawn_if_dropped`] it is deleted again.
+    ///
     /// # Examples
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -82,7 +86,10 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with [`ErrorCode::NoNode`] or [`ErrorCode::NotEmpty`]; otherwise as
-    /// [`Call`] says, and it is tried again all the same.
+    /// [`Call`] says, while the client retries in the background.
+    ///
+    /// # Cancel safety
+    /// Dropping the call does not stop the deletion: the client retries in the background.
     pub fn delete_for_certain(&self, path: &str) -> Call<()> {
         self.call(path, false, None, |path| {
             let if_abandoned = Some(IfAbandoned::DeleteStill(path.clone()));
@@ -183,7 +190,8 @@ impl Client {
         })
     }
 
-    /// Sends an identity now and on every later connection. A server that rejects it ends the client.
+    /// Sends an identity now and on every later connection. A server that rejects it ends the
+    /// client.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] with [`Cause::SessionLost`](crate::Cause::SessionLost) or
@@ -300,8 +308,8 @@ impl Client {
         self.plain(path, |path| Request::GetAcl { path })
     }
 
-    /// Waits until this server has applied every change that the service had made at the time of the
-    /// request.
+    /// Waits until this server has applied every change that the service had made at the time of
+    /// the request.
     ///
     /// # Errors
     /// As [`Call`] says.
@@ -309,8 +317,8 @@ impl Client {
         self.plain(path, |path| Request::Sync { path })
     }
 
-    /// Reads several znodes in one request, each with its own result: the data of the paths in `data`,
-    /// the names of the children of the paths in `children`.
+    /// Reads several znodes in one request, each with its own result: the data of the paths in
+    /// `data`, the names of the children of the paths in `children`.
     ///
     /// # Errors
     /// As [`Call`] says.
@@ -413,9 +421,9 @@ impl CreateOptions {
         self
     }
 
-    /// Sets whether dropping the call deletes the znode again, even if it is just being created or the
-    /// reply is lost. The client finds it by its name, so the name must be unique: locks put a UUID
-    /// in front. Default: false.
+    /// Sets whether dropping the call deletes the znode again, even if it is just being created or
+    /// the reply is lost. The client finds it by its name, so the name must be unique: locks put a
+    /// UUID in front. Default: false.
     #[must_use]
     pub const fn withdrawn_if_dropped(mut self, is_withdrawn: bool) -> Self {
         self.is_withdrawn = is_withdrawn;
@@ -429,7 +437,7 @@ impl From<CreateMode> for CreateOptions {
     }
 }
 
-/// What deletes the znode that a dropped call may have created under this name.
+/// Returns the clean-up that deletes the znode which a dropped call may have created.
 pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
     let bytes = path.clone().into_bytes();
     let slash = bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
@@ -440,8 +448,9 @@ pub(crate) fn withdrawn(path: &Ustring) -> IfAbandoned {
 }
 
 impl Client {
-    /// Deletes a znode that was created in this epoch, in the background: in its session until it is
-    /// gone, in the next session once. Does nothing on a closed client, whose session is over anyway.
+    /// Deletes a znode that was created in this epoch, in the background: in its session until it
+    /// is gone, in the next session once. Does nothing on a closed client, whose session is over
+    /// anyway.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -452,7 +461,8 @@ impl Client {
     }
 
     /// As [`Client::clean_up`], for a znode whose creation was not answered: any child of `parent`
-    /// whose name begins with `prefix`. The client looks for it in the same session only, after a sync.
+    /// whose name begins with `prefix`. The client looks for it in the same session only, after a
+    /// sync.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.

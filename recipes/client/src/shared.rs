@@ -1,4 +1,5 @@
-//! What the calls and the driver of a client share: the machine, the waiting callers, and the output.
+//! What the calls and the driver of a client share: the machine, the waiting callers, and the
+//! output.
 //!
 //! A call writes its request itself, so that no other task has to wake up for it. While one call
 //! writes, others leave their requests to it: it continues until the output is empty.

@@ -51,7 +51,8 @@ pub enum ConnectionState {
         /// When it will be presumed lost.
         until: Instant,
     },
-    /// There is a connection again. The session is the same if the epoch is, and a new one otherwise.
+    /// There is a connection again. The session is the same if the epoch is, and a new one
+    /// otherwise.
     Reconnected {
         /// The number of the session.
         epoch: Epoch,

@@ -1,4 +1,4 @@
-//! How the client reaches a server.
+//! How the client connects to a server.
 
 use std::{future::Future, io, pin::Pin};
 
@@ -7,13 +7,13 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What replies come from.
+/// The stream of replies.
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
-/// What requests go to.
+/// The stream of requests.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A connection in the making.
+/// A future that connects.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
 
 /// Makes connections to servers: over TCP, inside a process, through a simulated network.
@@ -53,7 +53,7 @@ impl<F: FnMut(&str) -> Connecting + Send + 'static> Transport for F {
 /// # let address = server.connect_string();
 /// use minikeeper_client::{Client, Tcp};
 ///
-/// // What is done without saying so.
+/// // The default, set explicitly.
 /// let client = Client::builder(&address)?.transport(Tcp).connect().await?;
 /// # Ok(()) }
 /// ```

@@ -93,7 +93,7 @@ impl fmt::Debug for Registration {
 
 /// A watch that fires once.
 ///
-/// It survives reconnects of its session: it then fires for what happened meanwhile. Dropping it
+/// It survives reconnects of its session, and then fires for changes in between. Dropping it
 /// removes the watch, from the server too if it is the client's last on the same znode.
 ///
 /// # Cancel safety
@@ -171,7 +171,7 @@ impl Future for OneShot {
 /// client.create("/a", b"", CreateMode::Persistent).await?;
 /// match changes.next().await {
 ///     WatchEvent::Event { kind, path, .. } => println!("{path}: {kind:?}"),
-///     WatchEvent::Overflowed => println!("look at everything anew"),
+///     WatchEvent::Overflowed => println!("read everything again"),
 ///     other => println!("no event will come: {other:?}"),
 /// }
 /// # Ok(()) }
@@ -214,7 +214,7 @@ pub struct Persistent {
 }
 
 impl From<OneShot> for Persistent {
-    /// What was registered decides how often a watch fires; this is its other face.
+    /// The registration decides how often a watch fires, so this only changes the type.
     fn from(watch: OneShot) -> Self {
         Self { place: watch.place }
     }

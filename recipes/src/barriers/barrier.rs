@@ -1,7 +1,7 @@
-//! The barrier: nobody passes until it is removed.
+//! The barrier: processes wait until it is removed.
 //!
-//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedBarrier`, whose watches on
-//! a barrier that is gone leak (CURATOR-654): here a missing znode leaves none.
+//! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedBarrier`, which leaves a
+//! watch behind when the barrier does not exist (CURATOR-654). This one does not.
 
 use std::{fmt, sync::Arc};
 
@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// A barrier that processes share, Java processes with Curator's class of the same name included:
-/// while it is set, everybody waits who waits for it.
+/// A barrier between processes, compatible with Curator's class of the same name in Java. While it
+/// is set, [`wait`](Self::wait) waits.
 ///
-/// It belongs to nobody: it stays when whoever has set it goes.
+/// The barrier is a persistent znode: it outlives the process that set it.
 ///
 /// # Examples
 /// ```
@@ -55,10 +55,10 @@ impl<C: ZooKeeper> fmt::Debug for DistributedBarrier<C> {
 }
 
 impl<C: ZooKeeper> DistributedBarrier<C> {
-    /// The barrier at this path. Nothing is asked of a server yet.
+    /// Creates a barrier object for this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -83,12 +83,15 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         })
     }
 
-    /// Sets the barrier; says whether it was not set before. Waits for a connection, and tries
-    /// again when the answer gets lost: then it may say no although it was this call.
+    /// Sets the barrier and returns whether it was not set before. It waits for a connection, and
+    /// retries when the reply is lost. After a retry it may return false although this call set it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall the request: the barrier may be set.
     ///
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next one.
+    /// error: it waits for the next connection.
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
@@ -102,7 +105,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
                 Err(error) if error.is(ErrorCode::NodeExists) => return Ok(false),
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        // One of them was cleared away in between.
+                        // A directory was deleted in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
@@ -115,18 +118,22 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         }
     }
 
-    /// Removes the barrier: everybody passes. Says whether it was set before; otherwise as
-    /// [`DistributedBarrier::set`].
+    /// Removes the barrier, so that all waiting processes continue, and returns whether it was set.
+    /// It retries as [`DistributedBarrier::set`] does, with the same effect on the result.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall the request: the barrier may be removed.
     ///
     /// # Errors
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next one.
+    /// error: it waits for the next connection.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
-            // Not one that goes on by itself: it could remove a barrier that was set since.
+            // Not `delete`, which retries in the background: it could remove a barrier that was set
+            // since.
             match client.multi(Multi::new().delete(&**path, None)).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
@@ -136,14 +143,17 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         }
     }
 
-    /// Waits until the barrier is not set, or is removed.
+    /// Waits until the barrier is not set, without a time limit unless [`Acquire::within`] sets
+    /// one.
     ///
-    /// Dropping the future leaves nothing behind.
+    /// # Cancel safety
+    /// Dropping the future removes its watch and has no other effect.
     ///
     /// # Errors
+    /// [`LockError::TimedOut`] when the barrier is still set at the time limit.
     /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next one.
-    pub fn wait(&self) -> Acquire<'_, Self, ()> {
+    /// error: it waits for the next connection.
+    pub fn wait(&self) -> Acquire<'_, &Self, ()> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.pass(how.wait())))
     }
 
@@ -156,7 +166,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
             match self.queue.limited(wait, read).await? {
                 Ok((_, watch)) => match wait.event(watch).await {
                     Some(fired) if fired.is_deleted() => return Ok(()),
-                    // Its data have changed, or the session is over: look again.
+                    // Its data has changed, or the session is over: look again.
                     Some(_) => {}
                     None => return Err(self.queue.timed_out(wait)),
                 },

@@ -1,8 +1,8 @@
-//! The double barrier: so many begin together, and end together.
+//! The double barrier: N members begin together and end together.
 //!
 //! Source: `docs/curator-recipes.md` section 17; Curator's `DistributedDoubleBarrier`.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{
     CreateMode, Epoch, Error, ErrorCode, EventKind, Fired, Multi, Stamped, ZnodePath, Zxid,
@@ -22,19 +22,20 @@ use crate::{
     },
 };
 
-/// The znode that says that everybody is there.
+/// The znode that is created once all members are there.
 const READY: &str = "ready";
 
-/// A barrier where members wait for each other twice: nobody begins before so many are there, and
-/// nobody is done before all are. Java processes with Curator's class of the same name may be
-/// among them.
+/// A barrier at which N members wait for each other twice: before they begin, and before they end.
+/// It is compatible with Curator's class of the same name in Java.
 ///
-/// It may be used in rounds: whoever has left may enter again, and waits for the others to do so
-/// too. Members who leave do not wait for those of the next round, which members with Curator do
-/// if one comes before they have seen everybody go. A member who comes when the others are there
-/// already is late, and enters at once. The znode `ready` goes with the last who leaves; if every
-/// member goes without leaving it stays, and the next one who enters removes it. One with Curator
-/// enters at once then.
+/// It can be used in rounds: a member that has left may enter again, and waits until N members have
+/// entered again. A member that enters while N others are there is late, and enters at once.
+///
+/// Two things differ from Curator:
+/// - Members that leave do not wait for members of the next round. Curator's do if one enters
+///   before they have seen all others leave.
+/// - The last member that leaves deletes the znode `ready`. If all members die instead, `ready`
+///   remains, and the next member that enters deletes it. Curator's member would enter at once.
 ///
 /// # Examples
 /// ```
@@ -66,11 +67,10 @@ impl<C: ZooKeeper> fmt::Debug for DistributedDoubleBarrier<C> {
 }
 
 impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
-    /// The barrier at this path, for so many members; none is as one. Nothing is asked of a server
-    /// yet.
+    /// Creates a barrier object for this path and number of members; 0 counts as 1. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -95,15 +95,18 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         })
     }
 
-    /// Enters, and waits until so many are there. Every call is another member.
+    /// Enters the barrier and waits until all members are there, without a time limit unless
+    /// [`Acquire::within`] sets one. Every call enters as another member.
     ///
-    /// Dropping the future takes the member away.
+    /// # Cancel safety
+    /// Dropping the future removes the member, in the background. Other members may have entered
+    /// already because of it.
     ///
     /// # Errors
-    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
-    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
-    /// the next one.
-    pub fn enter(&self) -> Acquire<'_, Self, Member<C>> {
+    /// [`LockError::TimedOut`] when members are missing at the time limit, [`LockError::Lost`] when
+    /// the session is lost too often during the wait, [`LockError::Client`] when a server refuses
+    /// or the client is closed. A lost connection is no error: it waits for the next connection.
+    pub fn enter(&self) -> Acquire<'_, &Self, Member<C>> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.begin(how.wait())))
     }
 
@@ -126,7 +129,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
 
     /// Creates the own znode. `None` if it was created in a session that is over.
     ///
-    /// The session is that of the replies: one that was known before may be over by the time a
+    /// The session is the one of the reply: the session known before may be over by the time the
     /// request is sent.
     async fn announce(
         &self,
@@ -156,7 +159,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                     let (czxid, epoch) = (created.value.stat.czxid, created.epoch);
                     return Ok(Some(QueueNode::new(client.clone(), path, czxid, epoch)));
                 }
-                // Of a creation that was not answered: nobody else knows the name.
+                // An earlier creation whose reply was lost: no other client knows the name.
                 Err(error) if error.is(ErrorCode::NodeExists) => {
                     let look = client.exists(&path);
                     match self.queue.limited(wait, look).await? {
@@ -166,13 +169,13 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                             ..
                         }) => {
                             unanswered.is_due = false;
-                            // Dropped, it is deleted: one of an earlier session may be counted as a
-                            // member until it goes.
+                            // Dropping it deletes it: a znode of an earlier session may count as a
+                            // member until it is gone.
                             let place = QueueNode::new(client.clone(), path, stat.czxid, epoch);
                             let is_own = Some(stat.ephemeral_owner) == client.session();
                             return Ok(is_own.then_some(place));
                         }
-                        // It went with its session, just now.
+                        // It was just deleted with its session.
                         Ok(_) => return Ok(None),
                         Err(error) => error,
                     }
@@ -182,7 +185,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                     match self.queue.limited(wait, made).await? {
                         Ok(()) => continue,
                         Err(error) if error.is(ErrorCode::NoNode) => {
-                            // One of them was cleared away in between.
+                            // A directory was deleted in between.
                             self.queue.in_time(wait, pace.pause()).await?;
                             continue;
                         }
@@ -198,12 +201,12 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         }
     }
 
-    /// Waits before a request is made again that failed so, if that may help.
+    /// Waits before a retry; returns the error if a retry cannot help.
     async fn retry(&self, wait: Wait, pace: &mut Pace, error: Error) -> Result<(), LockError> {
         retry(&self.queue, wait, pace, error).await
     }
 
-    /// Waits until everybody is there. `None` if the own znode or its session is gone.
+    /// Waits until all members are there. `None` if the own znode or its session is gone.
     async fn gather(
         &self,
         mut place: QueueNode<C>,
@@ -224,7 +227,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             if queue.connected(wait).await? != place.epoch {
                 return Ok(None);
             }
-            // The watch before the list: whoever is missing there creates `ready` after it.
+            // The watch before the list: a member missing in the list creates `ready` after it.
             let ready = queue.client.watch_exists(&ready_path);
             let list = queue.client.children(&queue.path);
             let ready = queue.limited(wait, ready).await?;
@@ -255,8 +258,9 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 if ready.czxid > place.czxid {
                     return member(place, there);
                 }
-                // It was there before this member. Of members who are still there, it is late, and
-                // one of them, as with Curator; of nobody, an earlier round has left it behind.
+                // `ready` is older than this member. If an older member is still there, this one is
+                // late and joins them, as in Curator. Otherwise an earlier round has left it
+                // behind.
                 if self.has_older(&there, ready.czxid, wait, pace).await? {
                     return member(place, there);
                 }
@@ -268,7 +272,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 return Ok(None);
             }
             if there.len() >= self.members {
-                // Its own creation, or another's.
+                // Create `ready`, unless another member has.
                 drop(watch);
                 let mode = CreateMode::Persistent;
                 let create = queue.client.create(&ready_path, b"", mode, false);
@@ -282,7 +286,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             }
             pace.reset();
             match wait.event(watch).await {
-                // Everybody was there, this one too, whatever has become of its session since.
+                // All members were there, this one too, even if its session has ended since.
                 Some(Fired::Event {
                     kind: EventKind::Created,
                     ..
@@ -293,7 +297,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         }
     }
 
-    /// Whether one of these znodes is older than `ready`.
+    /// Returns whether one of these znodes is older than `ready`.
     async fn has_older(
         &self,
         names: &[String],
@@ -307,7 +311,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             .map(|name| naming::join(&queue.path, name))
             .collect();
         loop {
-            // All in one flush.
+            // All requests leave together.
             let looks: Vec<_> = paths.iter().map(|path| queue.client.exists(path)).collect();
             let mut failed = None;
             for look in looks {
@@ -328,7 +332,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     }
 }
 
-/// Waits before a request is made again that failed so, if that may help.
+/// Waits before a retry; returns the error if a retry cannot help.
 async fn retry<C: ZooKeeper>(
     queue: &Queue<C>,
     wait: Wait,
@@ -341,15 +345,15 @@ async fn retry<C: ZooKeeper>(
     queue.in_time(wait, pace.after(&error)).await
 }
 
-/// The members in a list, in order: their names are all of one length and kind.
+/// Returns the members in a list, in order. Their names have the same form and length.
 fn members(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| name != READY);
     names.sort_unstable();
     names
 }
 
-/// A member of a double barrier who has entered. Dropping it takes it away without waiting for
-/// the others.
+/// A member that has entered a double barrier. Dropping it removes the member, in the background,
+/// without waiting for the others.
 ///
 /// # Examples
 /// ```
@@ -363,11 +367,11 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 /// member.leave().await?;
 /// # Ok(()) }
 /// ```
-#[must_use = "a member that is dropped is gone"]
+#[must_use = "a member that is dropped leaves the barrier"]
 pub struct Member<C: ZooKeeper> {
     queue: Queue<C>,
     place: QueueNode<C>,
-    /// Who was there when it was last looked, this one included.
+    /// The members of this round as far as known, this one included.
     round: Vec<String>,
 }
 
@@ -380,30 +384,24 @@ impl<C: ZooKeeper> fmt::Debug for Member<C> {
 }
 
 impl<C: ZooKeeper> Member<C> {
-    /// The path of the member's znode.
+    /// Returns the path of the member's znode.
     #[must_use]
     pub fn path(&self) -> &str {
         self.place.path()
     }
 
-    /// Leaves, and waits until everybody has. A member whose session is over has left; it waits
-    /// for the others all the same.
+    /// Leaves the barrier and waits until every member of this round has left, without a time limit
+    /// unless [`Acquire::within`] sets one. A member whose session is over counts as gone, and
+    /// waits for the others all the same.
     ///
-    /// Dropping the future takes the member away without waiting.
-    ///
-    /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. The member is taken
-    /// away then too.
-    pub async fn leave(self) -> Result<(), LockError> {
-        self.end(Wait::FOR_EVER).await
-    }
-
-    /// The same, for so long at most.
+    /// # Cancel safety
+    /// Dropping the future removes the member without waiting, even if it was never polled.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if others are still there, and those of [`Member::leave`].
-    pub async fn leave_within(self, within: Duration) -> Result<(), LockError> {
-        self.end(Wait::within(within)).await
+    /// [`LockError::TimedOut`] when other members are still there, [`LockError::Client`] when a
+    /// server refuses or the client is closed. The member is removed in each case.
+    pub fn leave(self) -> Acquire<'static, Self, ()> {
+        Acquire::new(self, |member, how| Box::pin(member.end(how.wait())))
     }
 
     async fn end(self, wait: Wait) -> Result<(), LockError> {
@@ -414,11 +412,11 @@ impl<C: ZooKeeper> Member<C> {
         } = self;
         let mut place = Some(place);
         let mut pace = Pace::of(&queue.client);
-        // Whoever comes when this one is leaving belongs to the next round, and waits for it there.
+        // A member that enters while this one leaves belongs to the next round.
         let mut is_round_known = false;
         loop {
             let epoch = queue.connected(wait).await?;
-            // Of a session that is over: gone, or going.
+            // A znode of an ended session is gone or about to go.
             place = place.filter(|place| place.epoch == epoch);
             let list = queue.client.children(&queue.path);
             let (names, seen_in) = match queue.limited(wait, list).await? {
@@ -434,7 +432,7 @@ impl<C: ZooKeeper> Member<C> {
             let own = place.as_ref().map(|place| place.name().to_owned());
             let is_own = |name: &String| Some(name) == own.as_ref();
             if !is_round_known && seen_in == epoch && there.iter().any(is_own) {
-                // Nobody is through before this one has gone, so all of these are of its round.
+                // No member can finish before this one is gone, so all of these are of its round.
                 round.clone_from(&there);
             }
             is_round_known = true;
@@ -446,8 +444,8 @@ impl<C: ZooKeeper> Member<C> {
                 }
                 return Ok(());
             };
-            // The lowest waits for all others, the highest first; they wait for him, so that he
-            // is the last and nobody is done before he has seen everybody go.
+            // The lowest waits for all others, the highest first. The others wait for the lowest,
+            // so it is the last, and no member finishes before the lowest has seen all others go.
             let awaited = if is_own(lowest) { highest } else { lowest };
             if is_own(awaited) {
                 if let Some(place) = place.take() {
@@ -478,7 +476,7 @@ impl<C: ZooKeeper> Member<C> {
     }
 }
 
-/// Takes the own znode away and waits for that.
+/// Deletes the own znode and waits for the confirmation.
 async fn leave_by<C: ZooKeeper>(
     queue: &Queue<C>,
     place: QueueNode<C>,
@@ -486,7 +484,7 @@ async fn leave_by<C: ZooKeeper>(
     pace: &mut Pace,
 ) -> Result<(), LockError> {
     let path = place.path().to_owned();
-    // It goes for certain from here on; the second deletion tells when.
+    // Dropping it deletes it for certain. The second deletion shows when it is gone.
     drop(place);
     delete(queue, &path, wait, pace).await
 }

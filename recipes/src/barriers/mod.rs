@@ -1,4 +1,4 @@
-//! Barriers: contenders wait for one of them, or for each other.
+//! Barriers: processes wait for a signal, or for each other.
 
 pub(crate) mod barrier;
 pub(crate) mod double_barrier;

@@ -1,11 +1,11 @@
 //! What the recipes need from a ZooKeeper client, as a trait.
 //!
-//! Small on purpose: whoever has another client writes an adapter in an afternoon. With
-//! [`minikeeper_client::Client`], the client the recipes are made for, nothing has to be written.
+//! The trait is small, so that an adapter for another client is an afternoon's work.
+//! [`minikeeper_client::Client`], for which the recipes are made, implements it.
 //!
-//! Requests are made when a method is called and not when its future is polled first: recipes
-//! rely on that order, and on requests made one after the other leaving together. An adapter that
-//! cannot do the latter is slower, not wrong.
+//! A request is made when its method is called, not when its future is first polled. The recipes
+//! rely on that order. They also expect that requests made one after the other leave together; an
+//! adapter that cannot do that is slower, but correct.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.
 
@@ -23,13 +23,17 @@ use minikeeper_client::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The client's side of a lock.
+/// A ZooKeeper client as the recipes use it.
 ///
-/// Every future is `Send` and may be dropped at any time.
+/// # Cancel safety
+/// Recipes drop the futures of these methods at any time. That must not recall the request.
+/// Dropping a future of [`create`](Self::create) with `is_withdrawn` deletes the znode, and
+/// dropping one of [`delete`](Self::delete) does not stop the deletion. A watch is removed with the
+/// future or the [`Watch`](Self::Watch) that owns it.
 ///
 /// # Errors
-/// Recipes go by what an [`Error`] says, so an adapter must not guess: [`Error::Refused`] is a
-/// server's answer, [`Error::NotSent`] a request that was certainly not carried out,
+/// Recipes rely on what an [`Error`] says, so an adapter must not guess: [`Error::Refused`] is a
+/// server's reply, [`Error::NotSent`] a request that was certainly not carried out,
 /// [`Error::OutcomeUnknown`] one that may have been. The methods name the refusals that recipes
 /// expect; others end the recipe's call.
 ///
@@ -41,7 +45,7 @@ use uuid::Uuid;
 /// use minikeeper_client::Error;
 /// use minikeeper_recipes::client::ZooKeeper;
 ///
-/// /// For any client with an adapter.
+/// /// Works with any client that has an adapter.
 /// async fn is_there<C: ZooKeeper>(client: &C, path: &str) -> Result<bool, Error> {
 ///     Ok(client.exists(path).await?.value.is_some())
 /// }
@@ -50,16 +54,16 @@ use uuid::Uuid;
 /// # Ok(()) }
 /// ```
 pub trait ZooKeeper: Clone + Send + Sync + 'static {
-    /// A watch that fires once; dropping it takes it away.
+    /// A watch that fires once. Dropping it removes the watch.
     type Watch: Future<Output = Fired> + Send + Unpin + 'static;
 
-    /// Every change of the connection's state.
+    /// A stream of the changes of [`ZooKeeper::standing`].
     type States: StateStream;
 
-    /// How sure the client is of its session just now.
+    /// Returns how certain the client is of its session.
     fn standing(&self) -> Standing;
 
-    /// Every change of [`ZooKeeper::standing`] from here on.
+    /// Returns a stream of the later changes of [`ZooKeeper::standing`].
     ///
     /// # Examples
     /// ```
@@ -76,12 +80,12 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// ```
     fn states(&self) -> Self::States;
 
-    /// How many connections there were, with whatever session; see
+    /// Returns how many connections there were, in all sessions; see
     /// [`minikeeper_client::Client::connections`].
     fn connections(&self) -> u64;
 
-    /// Creates a znode open to everybody. If `is_withdrawn`, dropping the future takes the znode
-    /// away again, for certain; its name is then like no other.
+    /// Creates a znode that is open to all clients. If `is_withdrawn`, dropping the future deletes
+    /// the znode for certain; the caller then gives it a unique name.
     ///
     /// # Errors
     /// [`ErrorCode::NodeExists`], and [`ErrorCode::NoNode`] if the parent is missing.
@@ -93,13 +97,13 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         is_withdrawn: bool,
     ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static;
 
-    /// Deletes a znode, and goes on trying in this session if the answer gets lost.
+    /// Deletes a znode, and retries in this session if the reply is lost or the future is dropped.
     ///
     /// # Errors
-    /// [`ErrorCode::NoNode`] if it is gone already.
+    /// [`ErrorCode::NoNode`] if it is already gone.
     fn delete(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static;
 
-    /// The stat of a znode, if it is there.
+    /// Reads the stat of a znode; `None` if it is missing.
     ///
     /// # Errors
     /// None that recipes expect: a missing znode is `None`.
@@ -108,7 +112,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<Stamped<Option<Stat>>, Error>> + Send + 'static;
 
-    /// The same, and a watch on it, which waits for the creation of a missing znode.
+    /// As [`ZooKeeper::exists`], with a watch, also for the creation of a missing znode.
     ///
     /// # Errors
     /// None that recipes expect.
@@ -117,13 +121,13 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<(Option<Stat>, Self::Watch), Error>> + Send + 'static;
 
-    /// The data of a znode.
+    /// Reads the data of a znode.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
     fn data(&self, path: &str) -> impl Future<Output = Result<Data, Error>> + Send + 'static;
 
-    /// The data of a znode, and a watch on it. A missing znode leaves no watch (hazard H10).
+    /// As [`ZooKeeper::data`], with a watch. A missing znode leaves no watch (hazard H10).
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -132,7 +136,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<(Data, Self::Watch), Error>> + Send + 'static;
 
-    /// Sets the data of a znode, if it has this version unless that is `None`.
+    /// Sets the data of a znode, if it has this version; `None` is any version.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`].
@@ -143,7 +147,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         version: Option<i32>,
     ) -> impl Future<Output = Result<Stat, Error>> + Send + 'static;
 
-    /// The names of a znode's children.
+    /// Reads the names of a znode's children.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -152,8 +156,8 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<Stamped<Vec<String>>, Error>> + Send + 'static;
 
-    /// The same, as cheap as can be: every contender in a queue asks for it twice, and it is as long
-    /// as the queue.
+    /// As [`ZooKeeper::children`], as cheap as possible: every contender in a queue reads it twice,
+    /// and it is as long as the queue.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -169,7 +173,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         }
     }
 
-    /// The names of a znode's children, and a watch on them.
+    /// As [`ZooKeeper::children`], with a watch.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -178,13 +182,13 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<(Stamped<Vec<String>>, Self::Watch), Error>> + Send + 'static;
 
-    /// Returns when the server knows every change that was made before.
+    /// Waits until the server has applied every earlier change.
     ///
     /// # Errors
     /// None that recipes expect.
     fn sync(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static;
 
-    /// Makes several changes together or not at all.
+    /// Makes several changes, all or none.
     ///
     /// # Errors
     /// [`Error::MultiRefused`], with the index of the operation that was refused.
@@ -193,21 +197,21 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         multi: minikeeper_client::Multi,
     ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + 'static;
 
-    /// Sees to it that a znode made in this epoch goes. Cannot fail and does not wait.
+    /// Deletes a znode that was created in this epoch, in the background until it is gone.
     fn clean_up(&self, epoch: Epoch, path: &str);
 
-    /// The same for a child of `parent` whose name begins with `prefix`, and whose creation was
-    /// not answered.
+    /// As [`ZooKeeper::clean_up`], for a child of `parent` whose name begins with `prefix` and
+    /// whose creation was not answered.
     fn clean_up_unanswered(&self, epoch: Epoch, parent: &str, prefix: &str);
 
-    /// The id of the session, if there is one: what its ephemeral znodes are owned by.
+    /// Returns the id of the session, which is the owner of its ephemeral znodes.
     fn session(&self) -> Option<minikeeper_client::SessionId>;
 
-    /// An id no other contender has.
+    /// Returns an id that no other contender has.
     fn new_id(&self) -> Uuid;
 }
 
-/// Every change of a client's standing, in order.
+/// A stream of the changes of a client's standing, in order.
 ///
 /// # Examples
 /// ```
@@ -224,7 +228,10 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
 /// # Ok(()) }
 /// ```
 pub trait StateStream: Send + 'static {
-    /// The next one; `None` once the client is closed. Cancel safe.
+    /// Waits for the next change; `None` once the client is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no change.
     ///
     /// # Examples
     /// ```
@@ -244,7 +251,7 @@ pub trait StateStream: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Standing>> + Send;
 }
 
-/// How sure a client is of its session.
+/// How certain a client is of its session.
 ///
 /// # Examples
 /// ```
@@ -255,32 +262,32 @@ pub trait StateStream: Send + 'static {
 ///
 /// match client.standing() {
 ///     Standing::Connected { epoch, .. } => println!("session {epoch} lives"),
-///     Standing::Suspended { safe_until, .. } => println!("nobody can have ended it before {safe_until:?}"),
+///     Standing::Suspended { safe_until, .. } => println!("it cannot end before {safe_until:?}"),
 ///     other => println!("no session: {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// There was none yet.
+    /// There has been no session yet.
     Connecting,
-    /// There is a connection; without any further word the session is safe until then.
+    /// There is a connection.
     Connected {
-        /// The session's number.
+        /// The number of the session.
         epoch: Epoch,
-        /// Until when nobody can have ended the session.
+        /// The time until which no server can have ended the session.
         safe_until: Instant,
     },
-    /// There is no connection, or one to a server that takes no changes and keeps no session alive.
+    /// There is no connection, or one to a read-only server, which keeps no session alive.
     Suspended {
-        /// The session's number.
+        /// The number of the session.
         epoch: Epoch,
-        /// Until when nobody can have ended the session.
+        /// The time until which no server can have ended the session.
         safe_until: Instant,
     },
-    /// This session, and every one before it, is over.
+    /// This session and all earlier ones are over.
     Lost {
-        /// The session's number.
+        /// The number of the session.
         epoch: Epoch,
     },
     /// The client is closed.
@@ -288,7 +295,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The session it is about.
+    /// Returns the number of the session that the standing is about.
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {

@@ -1,4 +1,4 @@
-//! The client the recipes are made for.
+//! [`minikeeper_client::Client`] as the recipes' client.
 
 use std::{borrow::Cow, future::Future};
 
@@ -126,7 +126,7 @@ impl ZooKeeper for Client {
     }
 
     fn clean_up(&self, epoch: Epoch, path: &str) {
-        // A path that a server has given is valid.
+        // A path that a server returned is valid.
         let _ = Self::clean_up(self, epoch, path);
     }
 
@@ -143,7 +143,7 @@ impl ZooKeeper for Client {
     }
 }
 
-/// See [`StateStream`].
+/// A stream of the changes of a client's standing, see [`StateStream`].
 ///
 /// # Examples
 /// ```
@@ -168,7 +168,7 @@ pub struct ClientStates {
 impl StateStream for ClientStates {
     async fn next(&mut self) -> Option<Standing> {
         let state = self.states.next().await?;
-        // What is certain now says nothing of a session that is over meanwhile.
+        // The current `safe_until` says nothing about an earlier session.
         let now = self.client.status();
         let is_same = now.state.epoch() == state.epoch();
         Some(standing(state, now.safe_until.filter(|_| is_same)))
@@ -183,7 +183,7 @@ fn standing(state: ConnectionState, safe_until: Option<Instant>) -> Standing {
                 None => Standing::Lost { epoch },
             }
         }
-        // A server that takes no changes keeps no session alive: to a lock it is no connection.
+        // A read-only server keeps no session alive: for a lock it is no connection.
         ConnectionState::ReadOnly { epoch, .. } => match safe_until {
             Some(safe_until) => Standing::Suspended { epoch, safe_until },
             None => Standing::Lost { epoch },

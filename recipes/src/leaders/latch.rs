@@ -1,4 +1,4 @@
-//! The leader latch: a contender for leadership that goes about it by itself.
+//! The leader latch: contends for leadership in a background task until it is closed.
 //!
 //! Source: `docs/curator-recipes.md` section 17; hazards H5, H29, H39 and H42; Curator's
 //! `LeaderLatch`.
@@ -21,7 +21,7 @@ use crate::{
     status::FencingToken,
 };
 
-/// How a latch goes about its work.
+/// The options of a latch.
 ///
 /// # Examples
 /// ```
@@ -39,17 +39,17 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct LatchOptions {
-    /// What a leader does without a connection.
+    /// What a leader does when the connection is down.
     ///
     /// Default: [`ErrorPolicy::Standard`].
     pub error_policy: ErrorPolicy,
-    /// Which savings are made while waiting. The data is replaced by the id.
+    /// The options of the queue. [`LockOptions::data`] is replaced by the id.
     ///
     /// Default: that of [`LockOptions`].
     pub lock: LockOptions,
 }
 
-/// Why a latch does not contend any more.
+/// Why a latch no longer contends.
 ///
 /// # Examples
 /// ```
@@ -68,22 +68,22 @@ pub struct LatchOptions {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LatchError {
-    /// It was closed.
+    /// The latch was closed.
     #[error("leader latch {path:?}: closed")]
     Closed {
-        /// The latch.
+        /// The path of the latch.
         path: String,
     },
-    /// It could not go on.
+    /// The latch failed for good: start another one when the cause is removed.
     #[error(transparent)]
     Failed(#[from] LockError),
 }
 
-/// A contender for leadership at a path, Java processes with Curator's class of the same name
-/// included: the one that came first leads, until it is closed or its session ends.
+/// A contender for leadership, compatible with Curator's class of the same name in Java. The
+/// contender that came first leads until it is closed or its session ends.
 ///
-/// It contends from its start on by a task of its own, in every session anew. Dropping it gives
-/// its place up without waiting.
+/// A task of its own contends from the start on, and queues again in every new session. Dropping
+/// the latch gives up the leadership or the place in the queue, in the background.
 ///
 /// # Examples
 /// ```
@@ -117,11 +117,11 @@ impl<C: ZooKeeper> fmt::Debug for LeaderLatch<C> {
 }
 
 impl<C: ZooKeeper> LeaderLatch<C> {
-    /// Contends for leadership at this path from now on, under this id, which others may read and
-    /// which may be empty.
+    /// Starts to contend for leadership at this path. Other clients can read the id
+    /// ([`LeaderLatch::participants`]), which may be empty.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which. [`Error::NoRuntime`] outside a
+    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
     ///
     /// # Examples
@@ -132,7 +132,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// use minikeeper_recipes::LeaderLatch;
     ///
     /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// // It contends from now on; nothing has to be awaited for that.
+    /// // It contends in the background; nothing has to be awaited.
     /// println!("leading already: {}", latch.has_leadership());
     /// # Ok(()) }
     /// ```
@@ -140,10 +140,10 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         Self::start_with(client, path, id, LatchOptions::default())
     }
 
-    /// The same, with options.
+    /// As [`LeaderLatch::start`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which. [`Error::NoRuntime`] outside a
+    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
     ///
     /// # Examples
@@ -182,27 +182,30 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         })
     }
 
-    /// Whether it leads. Asks nobody: it compares what is known with the time, so that a process
-    /// that was paused sees the loss at its first look.
+    /// Returns whether the latch leads, without a request. It compares what the client knows with
+    /// the current time, so that a process that was paused sees the loss in its first call.
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         matches!(self.leadership(), Leadership::Leader { .. })
     }
 
-    /// The same, with the token.
+    /// As [`LeaderLatch::has_leadership`], with the fencing token.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.contender.leadership()
     }
 
-    /// Waits until it leads. Dropping the future changes nothing: it contends on.
+    /// Waits until the latch leads.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect: the latch continues to contend.
     ///
     /// # Errors
     /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when the client is
-    /// closed or a server refuses for a reason that does not pass, such as `NOAUTH`. It does not
-    /// contend any more then: start another one. Lost connections, lost sessions and refusals for
-    /// which [`Error::is_retryable`] is true are no errors: it contends on, at a slower pace as
-    /// long as it is refused.
+    /// closed or a server refuses for good, for example with `NOAUTH`. The latch no longer contends
+    /// then: start another one. Lost connections, lost sessions and refusals for which
+    /// [`Error::is_retryable`] is true are no errors: the latch retries, more slowly after
+    /// refusals.
     pub async fn wait(&self) -> Result<FencingToken, LatchError> {
         let contender = &self.contender;
         let mut state = contender.state.subscribe();
@@ -226,7 +229,8 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         }
     }
 
-    /// Every change of the leadership, beginning with what it is if that is to lead.
+    /// Returns a stream of the changes of leadership. If the latch leads now, that is the first
+    /// change.
     ///
     /// # Examples
     /// ```
@@ -247,42 +251,48 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         self.contender.changes()
     }
 
-    /// The path of its own znode, if it has one.
+    /// Returns the path of the latch's znode, if it has one.
     #[must_use]
     pub fn own_path(&self) -> Option<String> {
         self.contender.own_path.lock().clone()
     }
 
-    /// Every contender there is, the leader first.
+    /// Reads all contenders, the leader first.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.contender.queue, Claim::Latch).await
     }
 
-    /// Who leads, if there is somebody.
+    /// Reads which contender leads; `None` if there is no contender.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
 
-    /// Stops contending, and waits until the znode is gone. It does not lead any more when the
-    /// next one begins to. A creation that is not answered yet is taken back too, but that is not
-    /// waited for.
+    /// Stops contending and waits until the latch's znode is deleted. The latch stops leading
+    /// before the next contender leads. A znode whose creation is still unanswered is deleted too,
+    /// but this call does not wait for that. Later calls return the same result.
     ///
-    /// Dropping the future changes nothing: it is closed all the same. Closing again gives the
-    /// same result.
+    /// # Cancel safety
+    /// Once polled, closing continues when the future is dropped.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when it is not certain
-    /// that the znode is gone: nothing is to be done, it will be, with the next connection or with
-    /// the session's end. Without a server that is known when the session is over, and no new one
-    /// has come within 5 s.
+    /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when the deletion was
+    /// not confirmed. The caller need not do anything: the znode is deleted with the next
+    /// connection or at the end of the session. Without a server this returns when the session is
+    /// over and no new session has begun within 5 s.
     pub async fn close(&self) -> Result<(), Error> {
         self.closing.send_replace(true);
         let mut state = self.contender.state.subscribe();
@@ -294,7 +304,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         });
         match end.await.as_deref() {
             Ok(LeadershipState::Closed(result)) => result.clone(),
-            // Nothing was left behind then, or its runtime is shutting down.
+            // It failed and left nothing behind, or its runtime is shutting down.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! What a leader latch does by itself: contending, in every session anew, leading, leaving.
+//! The task of a leader latch: queues in every session, leads, and leaves.
 //!
 //! Source: `docs/curator-recipes.md` section 17; hazards H5, H29, H39 and H42; Curator's
 //! `LeaderLatch`.
@@ -31,7 +31,7 @@ use crate::{
     status::FencingToken,
 };
 
-/// What a leader does when there is no connection, and so no knowing.
+/// What a leader does when the connection is down, and it cannot know whether its session lives.
 ///
 /// Source: Curator's `ConnectionStateErrorPolicy`.
 ///
@@ -43,14 +43,14 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ErrorPolicy {
-    /// It stops leading at once, and leads on after the reconnect if it is still the first.
+    /// It stops leading at once. After the reconnect it leads again if it is still the first.
     #[default]
     Standard,
-    /// It leads on until the session may have ended.
+    /// It continues to lead until a server may have ended the session.
     Session,
 }
 
-/// Whether a latch leads.
+/// Whether a latch leads, and its fencing token.
 ///
 /// # Examples
 /// ```
@@ -62,24 +62,25 @@ pub enum ErrorPolicy {
 /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
 /// latch.wait().await?;
 /// match latch.leadership() {
-///     Leadership::Leader { token } => println!("bill, and say that it was {token}"),
-///     Leadership::Follower => println!("leave that to the leader"),
+///     Leadership::Leader { token } => println!("send bills, with token {token}"),
+///     Leadership::Follower => println!("the leader sends bills"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leadership {
-    /// It does.
+    /// The latch leads.
     Leader {
-        /// Grows with every new leader; to be sent along with everything done as the leader. One
-        /// that comes back from a lost connection as the leader has the token it had.
+        /// The fencing token, to be sent with everything that is done as the leader. It grows with
+        /// every new leader. A leader that still leads after a reconnect keeps its token.
         token: FencingToken,
     },
-    /// It does not.
+    /// The latch does not lead.
     Follower,
 }
 
-/// Changes of a latch's leadership; see [`LeaderLatch::changes`](crate::LeaderLatch::changes).
+/// A stream of the changes of a latch's leadership. Returned by
+/// [`LeaderLatch::changes`](crate::LeaderLatch::changes).
 ///
 /// # Examples
 /// ```
@@ -93,8 +94,8 @@ pub enum Leadership {
 /// tokio::spawn(async move {
 ///     while let Some(change) = changes.next().await {
 ///         match change {
-///             Leadership::Leader { token } => println!("begin to bill, with token {token}"),
-///             Leadership::Follower => println!("stop that"),
+///             Leadership::Leader { token } => println!("start to send bills, with token {token}"),
+///             Leadership::Follower => println!("stop"),
 ///         }
 ///     }
 /// });
@@ -104,16 +105,19 @@ pub enum Leadership {
 #[derive(Debug)]
 pub struct LeadershipChanges {
     state: watch::Receiver<LeadershipState>,
-    /// The term that was told of, and not yet of its end.
+    /// The term whose beginning was returned, but not its end.
     told: Option<u64>,
 }
 
 impl LeadershipChanges {
-    /// The next change: to lead and to follow take turns. `None` once the latch contends no more.
+    /// Waits for the next change. [`Leadership::Leader`] and [`Leadership::Follower`] alternate.
+    /// `None` once the latch no longer contends.
     ///
-    /// Whoever looks too seldom misses terms that came and went, but no end of one that was told.
+    /// A slow caller misses terms that began and ended between two calls, but never the end of a
+    /// term whose beginning was returned.
     ///
-    /// Cancel safe.
+    /// # Cancel safety
+    /// Dropping the future loses no change.
     ///
     /// # Examples
     /// ```
@@ -154,17 +158,17 @@ impl LeadershipChanges {
 pub(crate) enum LeadershipState {
     Follower,
     Leader {
-        /// Counts from 1; each begins and ends once.
+        /// Counts from 1. Each term begins and ends once.
         term: u64,
         token: FencingToken,
         epoch: Epoch,
     },
-    /// With what became of the znode.
+    /// With the result of deleting the znode.
     Closed(Result<(), Error>),
     Failed(LockError),
 }
 
-/// What the latch and its task share.
+/// The state that the latch shares with its task.
 pub(crate) struct Contender<C: ZooKeeper> {
     pub(crate) queue: Queue<C>,
     pub(crate) error_policy: ErrorPolicy,
@@ -173,18 +177,18 @@ pub(crate) struct Contender<C: ZooKeeper> {
     pub(crate) own_path: Mutex<Option<String>>,
 }
 
-/// How leading ends.
+/// What ends a term, or interrupts it.
 enum End {
-    /// The own znode has gone.
+    /// The own znode is gone.
     Deleted,
-    /// The own znode is to be looked at again.
+    /// The own znode must be read again.
     Changed,
-    /// It is not certain any more.
+    /// The leadership is no longer certain.
     Unsure,
 }
 
-/// How often closing asks for the deletion that a server refuses for now, before its caller is told
-/// and it is left to the background.
+/// How often closing retries a deletion that a server refuses for a passing reason, before the
+/// caller gets the error and the retries continue in the background.
 const CLOSES_MAX: u32 = 5;
 
 impl<C: ZooKeeper> Contender<C> {
@@ -214,7 +218,8 @@ impl<C: ZooKeeper> Contender<C> {
         }
     }
 
-    /// Until when a leader of this session is one without any further word; `None` if it is not.
+    /// Returns the time until which a leader of this session certainly leads without hearing from a
+    /// server; `None` if it does not lead.
     fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
         let is_kept = self.error_policy == ErrorPolicy::Session;
         #[cfg(feature = "planted")]
@@ -254,7 +259,7 @@ impl<C: ZooKeeper> Contender<C> {
         self.state.send_replace(end);
     }
 
-    /// Waits for the deletion that dropping the place has begun.
+    /// Waits for the deletion that began when the place was dropped.
     async fn leave(&self) -> Result<(), Error> {
         let Some(path) = self.own_path.lock().clone() else {
             return Ok(());
@@ -267,7 +272,7 @@ impl<C: ZooKeeper> Contender<C> {
             match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                // It goes all the same; only when is not known.
+                // The znode is deleted all the same, only later.
                 Err(error)
                     if error.code().is_none()
                         || !error.is_retryable()
@@ -281,8 +286,8 @@ impl<C: ZooKeeper> Contender<C> {
         }
     }
 
-    /// Contends, in every session anew and after every refusal that passes. Ends with an error that
-    /// does not.
+    /// Contends, again in every session and after every refusal that passes. Returns the first
+    /// error that does not pass.
     async fn contend(&self) -> LockError {
         let mut pace = Pace::of(&self.queue.client);
         loop {
@@ -293,7 +298,7 @@ impl<C: ZooKeeper> Contender<C> {
         }
     }
 
-    /// The same with one znode.
+    /// Contends with one znode.
     async fn contend_once(&self, pace: &mut Pace) -> Result<(), LockError> {
         let wait = Wait::FOR_EVER;
         *self.own_path.lock() = None;
@@ -307,7 +312,7 @@ impl<C: ZooKeeper> Contender<C> {
             return Ok(());
         };
         *self.own_path.lock() = Some(place.path().to_owned());
-        // In one session it is one znode, whatever happens to the connection (hazard H42).
+        // One session has one znode, even after reconnects (hazard H42).
         while let Outcome::Granted(first) =
             waiting::wait(&self.queue, Claim::Latch, place, listing, wait).await?
         {
@@ -322,7 +327,7 @@ impl<C: ZooKeeper> Contender<C> {
         Ok(())
     }
 
-    /// Leads as long as that is certain. `None` if the znode is gone, or not this session's.
+    /// Leads while that is certain. `None` if the znode is gone, or is not of this session.
     async fn lead(
         &self,
         mut place: QueueNode<C>,
@@ -331,13 +336,13 @@ impl<C: ZooKeeper> Contender<C> {
         let client = &self.queue.client;
         let connections = client.connections();
         let mut states = client.states();
-        // Ends before the place is given up, however this future ends.
+        // Dropped before the place, however this future ends.
         let mut term = None;
         loop {
             let mut again = None;
             match client.watch_data(place.path()).await {
                 Ok((data, watch)) => {
-                    // The first in the list may be one's own of a session that is over (hazard H5).
+                    // The first in the list may be the own znode of an ended session (hazard H5).
                     if Some(data.stat.ephemeral_owner) != client.session() {
                         return Ok(None);
                     }
@@ -431,7 +436,7 @@ impl<C: ZooKeeper> Contender<C> {
     }
 }
 
-/// A time of leading. Ends when dropped.
+/// A term: the latch leads until this is dropped.
 struct Term<'a>(&'a watch::Sender<LeadershipState>);
 
 impl<'a> Term<'a> {

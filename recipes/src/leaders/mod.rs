@@ -1,8 +1,8 @@
-//! Leaders: of several processes, one does something.
+//! Leader election: of several processes, one leads.
 //!
-//! The latch and the selector stand in the [queue](crate::queue) of a lock with a task of their own.
-//! `leadership` is the task of the latch. Here is what both share: who contends, and tasks that end
-//! with their owner.
+//! The latch and the selector wait in the [queue](crate::queue) of a lock, in a task of their own.
+//! `leadership` is the task of the latch. This file has what both share: the list of contenders,
+//! and tasks that end with their owner.
 
 pub(crate) mod latch;
 pub(crate) mod leadership;
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A contender, as the others see it.
+/// A contender for leadership, as every client can read it.
 ///
 /// # Examples
 /// ```
@@ -41,16 +41,17 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// What it calls itself.
+    /// The id that it was started with.
     pub id: String,
-    /// Its znode.
+    /// The path of its znode.
     pub path: String,
-    /// Whether it is the first. It may not know that yet, or any more.
+    /// Whether it is first in the queue. Its own process may not have noticed yet that it became or
+    /// stopped being the leader.
     pub is_leader: bool,
 }
 
-/// The contenders in a directory whose data are ids, the first one first. Those that go meanwhile
-/// are left out.
+/// Reads the contenders in a directory and their ids, in order of the queue. Omits contenders that
+/// leave in between.
 pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
@@ -66,7 +67,7 @@ pub(crate) async fn participants<C: ZooKeeper>(
         .iter()
         .map(|name| naming::join(&queue.path, name))
         .collect();
-    // All in one flush.
+    // All requests leave together.
     let reads: Vec<_> = paths.iter().map(|path| client.data(path)).collect();
     let mut participants = Vec::new();
     for (path, read) in paths.into_iter().zip(reads) {
@@ -84,12 +85,12 @@ pub(crate) async fn participants<C: ZooKeeper>(
     Ok(participants)
 }
 
-/// A task that is ended by dropping this. What it holds is dropped then, as its runtime gets to it.
+/// A task that is aborted when this is dropped. The runtime then drops what the task holds.
 #[derive(Debug)]
 pub(crate) struct Task(JoinHandle<()>);
 
 impl Task {
-    /// Starts it on the runtime of the caller, which must have one.
+    /// Spawns the task on the caller's runtime; fails without one.
     pub(crate) fn spawn(
         what: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
@@ -98,7 +99,7 @@ impl Task {
     }
 }
 
-/// The runtime of the caller.
+/// Returns the caller's runtime.
 pub(crate) fn runtime(what: &'static str) -> Result<Handle, Error> {
     Handle::try_current().map_err(|_| Error::NoRuntime { what })
 }

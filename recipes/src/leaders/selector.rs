@@ -1,4 +1,4 @@
-//! The leader selector: work that is done by one process at a time.
+//! The leader selector: runs work in one process at a time.
 //!
 //! Source: `docs/curator-recipes.md` section 17; Curator's `LeaderSelector`.
 
@@ -26,7 +26,7 @@ use crate::{
     status::Status,
 };
 
-/// What a selector does as the leader: as long as the future runs, it leads.
+/// The work of a selector: it leads while this future runs.
 ///
 /// # Examples
 /// ```
@@ -47,7 +47,7 @@ use crate::{
 /// ```
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// How a selector goes about its work.
+/// The options of a selector.
 ///
 /// # Examples
 /// ```
@@ -59,7 +59,7 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// let mut options = SelectorOptions::default();
 /// options.is_requeued = true;
 /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |_| {
-///     Box::pin(async { println!("again and again, and others in between") })
+///     Box::pin(async { println!("reporting, in turn with other processes") })
 /// })?;
 /// selector.close().await?;
 /// # Ok(()) }
@@ -67,26 +67,28 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct SelectorOptions {
-    /// Whether it queues again after its turn.
+    /// Whether the selector queues again after its turn. See also [`LeaderSelector::requeue`].
     ///
-    /// Default: no; see [`LeaderSelector::requeue`].
+    /// Default: false.
     pub is_requeued: bool,
-    /// Whether work is dropped as soon as the connection is lost, or only with the session.
+    /// Whether the work is dropped as soon as the connection is lost, or only when the session may
+    /// be.
     ///
     /// Default: [`ErrorPolicy::Standard`].
     pub error_policy: ErrorPolicy,
-    /// Which savings are made while waiting. The data is replaced by the id; a session that is
-    /// lost while waiting is put up with as often as it happens.
+    /// The options of the queue. [`LockOptions::data`] is replaced by the id, and
+    /// [`LockOptions::attempts_max`] is ignored: the selector queues again after every lost
+    /// session.
     ///
     /// Default: that of [`LockOptions`].
     pub lock: LockOptions,
 }
 
-/// A contender for leadership at a path, Java processes with Curator's class of the same name
-/// included: each in turn leads for as long as its work runs.
+/// A contender for leadership, compatible with Curator's class of the same name in Java. Each
+/// contender in turn leads while its work runs.
 ///
-/// The work is dropped when it is not certain any more that it leads. All happens in a task of its
-/// own; dropping the selector ends it without waiting.
+/// The selector drops the work when it is no longer certain that it leads. It runs in a task of its
+/// own. Dropping the selector drops the work and gives up the lock, in the background.
 ///
 /// # Examples
 /// ```
@@ -125,13 +127,13 @@ struct SelectorShared<C: ZooKeeper> {
     queue: Queue<C>,
     mutex: InterProcessMutex<C>,
     options: SelectorOptions,
-    /// While it leads.
+    /// The lock, while the work runs.
     held: Mutex<Option<Arc<Held<C>>>>,
-    /// What the newest attempt that failed has failed with, or the newest work that panicked.
+    /// The error of the newest attempt that failed, or of the newest work that panicked.
     last_error: Mutex<Option<LockError>>,
 }
 
-/// What a selector was asked for; counts are of all times.
+/// What the caller has ordered. The counts never decrease.
 #[derive(Clone, Copy, Default, Debug)]
 struct SelectorOrders {
     is_closing: bool,
@@ -143,19 +145,18 @@ struct SelectorOrders {
 enum SelectorStage {
     Queued,
     Leading,
-    /// Its turn is over; or why it had none.
+    /// Its turn is over; or the error because of which it had none.
     Idle(Result<(), LockError>),
-    /// With what became of the znode.
+    /// With the result of releasing the lock.
     Closed(Result<(), Error>),
 }
 
 impl<C: ZooKeeper> LeaderSelector<C> {
-    /// Queues for leadership at this path from now on, under this id, which others may read and
-    /// which may be empty. The work is begun once for each turn. To be called within a tokio
-    /// runtime.
+    /// Starts to queue for leadership at this path, and runs the work once per turn. Other clients
+    /// can read the id ([`LeaderSelector::participants`]), which may be empty.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
     ///
     /// # Examples
     /// ```
@@ -204,7 +205,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         })
     }
 
-    /// Whether its work runs and it leads. Asks nobody: it compares what is known with the time.
+    /// Returns whether the work runs and the selector leads, without a request. It compares what
+    /// the client knows with the current time.
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         let held = self.shared.held.lock().clone();
@@ -215,7 +217,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         })
     }
 
-    /// Queues again when its turn is over; false if it queues anyway, or contends no more.
+    /// Queues again when the turn is over. Returns false if the selector queues already or is
+    /// closed.
     ///
     /// # Examples
     /// ```
@@ -242,7 +245,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         !is_queued
     }
 
-    /// Drops the work if it runs, which ends the turn; false if it does not.
+    /// Drops the work, which ends the turn. Returns false if no work runs.
     ///
     /// # Examples
     /// ```
@@ -268,58 +271,68 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         is_leading
     }
 
-    /// Waits until it neither queues nor leads: its turn is over, or it is closed.
+    /// Waits until the selector neither queues nor leads: its turn is over, or it is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`LockError::WorkPanicked`] when its work panicked and it does not queue again by itself;
-    /// [`LockError::Client`] when it had no turn, because the client is closed or a server refuses
-    /// for a reason that does not pass, such as `NOAUTH`. Lost connections, lost sessions and
-    /// refusals for which [`Error::is_retryable`] is true are no errors: it stays in the queue.
+    /// [`LockError::WorkPanicked`] when the work panicked and the selector does not queue again by
+    /// itself; [`LockError::Client`] when it had no turn because the client is closed or a server
+    /// refuses for good, for example with `NOAUTH`. Lost connections, lost sessions and refusals
+    /// for which [`Error::is_retryable`] is true are no errors: the selector stays in the queue.
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let end = stage
             .wait_for(|stage| matches!(stage, SelectorStage::Idle(_) | SelectorStage::Closed(_)));
         match end.await.as_deref() {
             Ok(SelectorStage::Idle(result)) => result.clone(),
-            // Its work has panicked otherwise, and its lock has gone with it.
+            // It is closed, or its task has ended and released the lock.
             _ => Ok(()),
         }
     }
 
-    /// What its newest attempt to get a turn failed with, or its newest work that panicked, if that
-    /// ever happened. It may have had turns since.
+    /// Returns the error of the newest failed attempt to get a turn, or of the newest work that
+    /// panicked. Later turns may have succeeded.
     #[must_use]
     pub fn last_error(&self) -> Option<LockError> {
         self.shared.last_error.lock().clone()
     }
 
-    /// Every contender there is, the leader first.
+    /// Reads all contenders, the leader first.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         participants(&self.shared.queue, Claim::Mutex).await
     }
 
-    /// Who leads, if there is somebody.
+    /// Reads which contender leads; `None` if there is no contender.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn leader(&self) -> Result<Option<Participant>, Error> {
         Ok(self.participants().await?.into_iter().next())
     }
 
-    /// Drops the work if it runs, and waits until the lock is given back. A place in the queue goes
-    /// too, but that is not waited for.
+    /// Drops the work if it runs, and waits until the lock is released. A place in the queue is
+    /// given up too, in the background.
     ///
-    /// Dropping the future changes nothing: it is closed all the same.
+    /// # Cancel safety
+    /// Once polled, closing continues when the future is dropped.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when it is not certain that the lock is
-    /// given back: nothing is to be done, it will be, with the next connection or with the
-    /// session's end.
+    /// [`Error::OutcomeUnknown`], [`Error::NotSent`] or [`Error::Refused`] when the release was not
+    /// confirmed. The caller need not do anything: the lock is released with the next connection or
+    /// at the end of the session.
     pub async fn close(&self) -> Result<(), Error> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
@@ -353,14 +366,15 @@ impl<C: ZooKeeper> SelectorShared<C> {
             };
             let result = match acquired {
                 Ok(guard) => {
-                    // Counted before anybody can know of the turn: whoever interrupts it comes later.
+                    // Read before the turn is visible, so that every interruption of it comes
+                    // later.
                     let before = orders.borrow().interruptions;
                     stage.send_replace(SelectorStage::Leading);
                     let led = self.lead(&guard, orders.clone(), before, &work).await;
                     let is_closing = orders.borrow().is_closing;
                     match guard.status() {
                         Status::Lost(_) => drop(guard),
-                        // Nobody waits for it; it goes with the next connection.
+                        // No caller waits for it; the next connection releases it.
                         Status::Suspended { .. } if !is_closing => drop(guard),
                         _ => released = guard.release().await.map(drop),
                     }
@@ -403,8 +417,8 @@ impl<C: ZooKeeper> SelectorShared<C> {
         stage.send_replace(SelectorStage::Closed(released));
     }
 
-    /// Runs the work until it is done, or is not to run any more: it was interrupted more often than
-    /// before.
+    /// Runs the work until it is done, or until it is interrupted more often than `before`, the
+    /// lock is doubtful or the selector closes.
     async fn lead(
         &self,
         guard: &Guard<C>,
@@ -412,7 +426,7 @@ impl<C: ZooKeeper> SelectorShared<C> {
         before: u64,
         work: &(impl for<'a> Fn(&'a Guard<C>) -> Work<'a> + Send + Sync + 'static),
     ) -> Result<(), LockError> {
-        // Cleared before the guard is given back, however this future ends.
+        // Dropped before the guard, however this future ends.
         let _leading = Leading::begin(&self.held, guard);
         let doubt = async {
             match self.options.error_policy {
@@ -432,7 +446,7 @@ impl<C: ZooKeeper> SelectorShared<C> {
     }
 }
 
-/// Runs work to its end, or to its panic, whose message is the error.
+/// Runs work to its end. If it panics, returns the message as the error.
 async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
     let message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(message) => *message,
@@ -441,7 +455,7 @@ async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
             None => "no message".to_owned(),
         },
     };
-    // Nothing of what has panicked is used again.
+    // Nothing that has panicked is used again.
     let mut work = catch_unwind(AssertUnwindSafe(begin)).map_err(message)?;
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
@@ -453,7 +467,7 @@ async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
     .await
 }
 
-/// Shows that it leads, until dropped.
+/// Shows that the selector leads, until this is dropped.
 struct Leading<'a, C: ZooKeeper>(&'a Mutex<Option<Arc<Held<C>>>>);
 
 impl<'a, C: ZooKeeper> Leading<'a, C> {

@@ -1,4 +1,4 @@
-//! How a lock is to be acquired: the builder that every `acquire` returns.
+//! The builder that every `acquire` returns: time limit, owner, and the future that acquires.
 
 use std::{
     fmt,
@@ -10,14 +10,14 @@ use std::{
 
 use crate::{error::LockError, locks::owner::Owner, queue::contending::Wait};
 
-/// A future that acquires a lock, or waits at a barrier. Nothing happens before it is polled, and its
-/// settings have no effect after that.
+/// A future that acquires a lock, or waits at a barrier. It sends nothing before the first poll.
 ///
-/// Without a [limit](Acquire::within) it waits as long as it takes.
+/// It waits without a time limit unless [`Acquire::within`] sets one.
 ///
 /// # Cancel safety
-/// Dropping the future before it is ready gives the place in the queue back: in the background,
-/// and again until the server has confirmed it or the session is over.
+/// Dropping the future before it is ready deletes its znode, and so gives up its place in the queue
+/// or at the barrier. That happens in the background and is retried until a server confirms it or
+/// the session is over.
 ///
 /// # Examples
 /// ```
@@ -31,40 +31,40 @@ use crate::{error::LockError, locks::owner::Owner, queue::contending::Wait};
 /// let lock = InterProcessMutex::new(client, "/locks/a")?;
 /// let owner = Owner::new();
 /// let outer = lock.acquire().as_owner(&owner).await?;
-/// // Without the owner this would wait for `outer`.
+/// // Without the owner this would wait until `outer` is released.
 /// let inner = lock.acquire().within(Duration::from_secs(5)).as_owner(&owner).await?;
 /// assert_eq!(outer.token(), inner.token());
-/// // Another contender waits, and not for long.
+/// // Without an owner it is another contender, which waits in vain.
 /// let late = lock.acquire().within(Duration::from_millis(10)).await;
 /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
 /// # Ok(()) }
 /// ```
 #[must_use = "nothing is acquired before this is awaited"]
 pub struct Acquire<'a, L, G> {
-    lock: &'a L,
+    /// Until the first poll.
+    lock: Option<(L, Begin<'a, L, G>)>,
     how: How<'a>,
-    begin: Begin<'a, L, G>,
     /// From the first poll on.
-    under_way: Option<Acquiring<'a, G>>,
+    acquiring: Option<Acquiring<'a, G>>,
 }
 
-/// An acquisition on its way.
+/// An acquisition that has begun.
 type Acquiring<'a, G> = Pin<Box<dyn Future<Output = Result<G, LockError>> + Send + 'a>>;
 
 /// Begins the acquisition.
-type Begin<'a, L, G> = fn(&'a L, How<'a>) -> Acquiring<'a, G>;
+type Begin<'a, L, G> = fn(L, How<'a>) -> Acquiring<'a, G>;
 
-/// What the caller has set.
+/// The settings of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How<'a> {
     pub(crate) owner: Option<&'a Owner>,
-    /// How many leases; for a semaphore.
+    /// The number of leases, for a semaphore.
     pub(crate) leases: u32,
     within: Option<Duration>,
 }
 
 impl How<'_> {
-    /// Returns the limit, which begins now.
+    /// Returns the time limit, which starts now.
     pub(crate) fn wait(self) -> Wait {
         self.within.map_or(Wait::FOR_EVER, Wait::within)
     }
@@ -74,22 +74,22 @@ impl How<'_> {
 pub trait Reentrant {}
 
 impl<'a, L, G> Acquire<'a, L, G> {
-    pub(crate) const fn new(lock: &'a L, begin: Begin<'a, L, G>) -> Self {
-        let how = How {
-            owner: None,
-            leases: 1,
-            within: None,
-        };
-        let under_way = None;
+    pub(crate) const fn new(lock: L, begin: Begin<'a, L, G>) -> Self {
         Self {
-            lock,
-            how,
-            begin,
-            under_way,
+            lock: Some((lock, begin)),
+            how: How {
+                owner: None,
+                leases: 1,
+                within: None,
+            },
+            acquiring: None,
         }
     }
 
-    /// Waits for this long at most, then fails with [`LockError::TimedOut`]. Zero takes what is free.
+    /// Waits at most this long, then fails with [`LockError::TimedOut`]. With zero it acquires only
+    /// what is free.
+    ///
+    /// The time starts at the first poll.
     pub const fn within(mut self, within: Duration) -> Self {
         self.how.within = Some(within);
         self
@@ -107,31 +107,51 @@ impl<'a, L, G> Acquire<'a, L, G> {
     }
 }
 
+impl<L, G> Acquire<'_, L, G> {
+    /// Acquires what is free, without waiting for other contenders. `None` if it is not free.
+    pub(crate) async fn at_once(self) -> Result<Option<G>, LockError> {
+        match self.within(Duration::ZERO).await {
+            Err(LockError::TimedOut { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+}
+
 impl<'a, L: Reentrant, G> Acquire<'a, L, G> {
-    /// Acquires as this owner. An owner who holds the lock by this lock object acquires it again at
-    /// once; the lock is free when the last of the owner's guards is gone. If that hold is lost, this
-    /// fails with [`LockError::HoldLost`].
+    /// Acquires as this owner. An owner that holds the lock through this lock object acquires it
+    /// again at once. The lock is free when the last of the owner's guards is dropped or released.
+    ///
+    /// Fails with [`LockError::HoldLost`] if the owner has guards of a lock that is lost.
+    ///
+    /// Tasks that acquire as the same owner share one place in the queue. Dropping the future of
+    /// one of them keeps that place as long as another one waits.
     pub const fn as_owner(mut self, owner: &'a Owner) -> Self {
         self.how.owner = Some(owner);
         self
     }
 }
 
+/// Nothing in it is pinned: the acquisition is in a box of its own.
+impl<L, G> Unpin for Acquire<'_, L, G> {}
+
 impl<L, G> Future for Acquire<'_, L, G> {
     type Output = Result<G, LockError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let begin = || (this.begin)(this.lock, this.how);
-        this.under_way.get_or_insert_with(begin).as_mut().poll(cx)
+        if let Some((lock, begin)) = this.lock.take() {
+            this.acquiring = Some(begin(lock, this.how));
+        }
+        let acquiring = this.acquiring.as_mut().expect("the first poll begins it");
+        acquiring.as_mut().poll(cx)
     }
 }
 
-impl<L: fmt::Debug, G> fmt::Debug for Acquire<'_, L, G> {
+impl<L, G> fmt::Debug for Acquire<'_, L, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire")
-            .field("lock", self.lock)
             .field("how", &self.how)
+            .field("is_begun", &self.acquiring.is_some())
             .finish_non_exhaustive()
     }
 }

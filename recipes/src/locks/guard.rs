@@ -1,4 +1,4 @@
-//! What users hold while they hold a lock: it says whether it is still held, and gives it back.
+//! The guard of a lock: reports whether the lock is still held, and releases it.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
@@ -15,10 +15,9 @@ use crate::{
     status::{FencingToken, Loss, Status},
 };
 
-/// A lock that is held. Dropping it gives it back without waiting.
+/// A lock that is held. Dropping the guard releases the lock, in the background.
 ///
-/// Made by the `acquire` methods of locks. Guards may move to other tasks, and be dropped
-/// anywhere.
+/// The `acquire` methods of locks return it. It may move to other tasks.
 ///
 /// # Examples
 /// ```
@@ -33,10 +32,10 @@ use crate::{
 /// assert_eq!(guard.release().await?, Released::Done);
 /// # Ok(()) }
 /// ```
-#[must_use = "a guard that is dropped gives its lock back"]
+#[must_use = "a guard that is dropped releases its lock"]
 pub struct Guard<C: ZooKeeper> {
     pub(crate) held: Arc<Held<C>>,
-    /// Whether it still counts among the guards of what is held.
+    /// Whether it still counts among the guards of the hold.
     counts: bool,
 }
 
@@ -48,38 +47,38 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Another guard of the same hold; `None` if the last one has gone.
+    /// Returns another guard of the same hold; `None` if the last one is gone.
     pub(crate) fn another(held: Arc<Held<C>>) -> Option<Self> {
         held.enter().then_some(Self { held, counts: true })
     }
 
-    /// What to send along with everything that is done under the lock.
+    /// Returns the fencing token, to be sent with everything that is done under the lock.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
     }
 
-    /// The path of the lock's znode.
+    /// Returns the path of the lock's znode.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.held.path
     }
 
-    /// The session the lock is held in.
+    /// Returns the number of the session that holds the lock.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.held.epoch
     }
 
-    /// Whether the lock is still held. Asks nobody: it compares what is known with the time, so
-    /// that a process that was paused sees the loss at its first look.
+    /// Returns whether the lock is still held, without a request. It compares what the client knows
+    /// with the current time, so that a process that was paused sees the loss in its first call.
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
     }
 
-    /// Until when nobody else can hold the lock, whatever has happened to the connection; `None`
-    /// if it is lost.
+    /// Returns the time until which no other contender can hold the lock, even if the connection is
+    /// down. `None` once the lock is lost.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.status() {
@@ -89,7 +88,10 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Resolves when the lock is lost.
+    /// Waits until the lock is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn lost(&self) -> Loss {
         self.held
             .until(|status| match status {
@@ -99,19 +101,25 @@ impl<C: ZooKeeper> Guard<C> {
             .await
     }
 
-    /// Resolves when the lock is not certainly held any more: there is no connection, or it is
-    /// lost.
+    /// Waits until it is no longer certain that the lock is held: the connection is down, or the
+    /// lock is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn unsure(&self) -> Status {
         self.held
             .until(|status| (status != Status::Held).then_some(status))
             .await
     }
 
-    /// Runs a future as long as the lock is held; drops it when the lock is lost.
+    /// Runs a future while the lock is held, and drops it when the lock is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work. The lock stays held.
     ///
     /// # Errors
-    /// Why the lock was lost: the work is dropped, and what it did last may have happened without
-    /// the lock.
+    /// The [`Loss`] if the lock was lost. The work is dropped, and its last actions may have
+    /// happened without the lock.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -120,13 +128,17 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Changes data in the same ZooKeeper, if and only if the lock is still held: one multi that
-    /// begins with a check of the lock's znode. No token is needed for that.
+    /// Changes znodes of the same ZooKeeper if and only if the lock is still held: a multi that
+    /// begins with a check of the lock's znode. It needs no token.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall the multi: read the znodes to see whether it was carried
+    /// out.
     ///
     /// # Errors
-    /// [`Error::MultiRefused`] with index 0 if the lock is lost; the other operations count from 1.
-    /// [`Error::OutcomeUnknown`] when the connection is lost meanwhile, or there is no session: look
-    /// whether it was made.
+    /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
+    /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
+    /// session: read the znodes to see whether the multi was carried out.
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,
@@ -137,16 +149,17 @@ impl<C: ZooKeeper> Guard<C> {
         made.unwrap_or_else(|| Err(no_session("multi", self.path())))
     }
 
-    /// Gives the lock back and waits until that is certain, while there is a session: without a
-    /// connection until the session is presumed lost. A lock that is known to be lost is given back
-    /// at once, as [`Released::AlreadyGone`], whether there is a server or not.
+    /// Releases the lock and waits until a server confirms it. Without a connection it waits until
+    /// the session is presumed lost. A lock that is known to be lost returns
+    /// [`Released::AlreadyGone`] at once, even without a server.
     ///
-    /// If the future is dropped, the lock is given back all the same, without waiting.
+    /// # Cancel safety
+    /// Dropping the future releases the lock all the same, in the background.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when that is not certain, [`Error::Refused`]
-    /// when a server refuses: nothing is to be done, it is tried again in the background, and the
-    /// session's end gives it back at the latest.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the release was not confirmed,
+    /// [`Error::Refused`] when a server refuses. The caller need not do anything: the client
+    /// retries in the background, and the end of the session releases the lock at the latest.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {

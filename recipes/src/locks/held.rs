@@ -1,4 +1,4 @@
-//! A lock that is held, as its guards share it: whether it still is, and how it goes.
+//! The state that the guards of one hold share: whether the lock is still held, and its release.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.7, 9 and 10.
 
@@ -21,8 +21,8 @@ use crate::{
     status::{FencingToken, Loss, Status},
 };
 
-/// What guards of the same hold share. The znode goes when the last guard does, however many others
-/// look at this: guards are counted, not references.
+/// The hold of a lock, shared by its guards. The znode is deleted when the last guard is dropped.
+/// The count is of guards, not of references: others hold references to look at the status.
 pub(crate) struct Held<C: ZooKeeper> {
     pub(crate) client: C,
     pub(crate) path: String,
@@ -34,9 +34,9 @@ pub(crate) struct Held<C: ZooKeeper> {
 struct HoldState<C: ZooKeeper> {
     guards: usize,
     place: Option<QueueNode<C>>,
-    /// Among the tasks of this process, where the lock is passed on between them.
+    /// The turn among the tasks of this process, if the lock is passed on between them.
     turn: Option<Turn<C>>,
-    /// Final.
+    /// Never changes once it is set.
     loss: Option<Loss>,
 }
 
@@ -56,13 +56,13 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// The same for a lock that is passed on.
+    /// As [`Held::new`], for a lock that is passed on within the process.
     pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
         self.state.lock().turn = Some(turn);
         self
     }
 
-    /// One guard more; false if the last one has gone.
+    /// Adds a guard; false if the last one is gone.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.lock();
         let is_kept = state.guards > 0;
@@ -70,33 +70,33 @@ impl<C: ZooKeeper> Held<C> {
         is_kept
     }
 
-    /// One guard less; says whether it was the last one, which has to give the lock back.
+    /// Removes a guard; returns whether it was the last one, which has to release the lock.
     pub(crate) fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.guards -= 1;
         state.guards == 0
     }
 
-    /// Whether there is a guard.
+    /// Returns whether there is a guard.
     pub(crate) fn is_kept(&self) -> bool {
         self.state.lock().guards > 0
     }
 
-    /// The server says that the znode has gone.
+    /// Notes that the znode is gone, according to the server.
     pub(crate) fn is_deleted(&self) {
-        // What is known already is more exact.
+        // A loss that is known already is more exact.
         self.status();
         self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
     }
 
-    /// Gives the lock back without waiting.
+    /// Releases the lock in the background.
     pub(crate) fn give_up(&self) {
         if !self.pass() {
             drop(self.take());
         }
     }
 
-    /// Passes the lock on inside this process, if somebody there waits for it and it is held.
+    /// Passes the lock on within this process, if it is held and another task waits for it.
     fn pass(&self) -> bool {
         let may_pass = self.state.lock().turn.as_ref().is_some_and(Turn::may_pass);
         if !may_pass || self.status() != Status::Held {
@@ -151,7 +151,7 @@ impl<C: ZooKeeper> Held<C> {
         Status::Held
     }
 
-    /// When the status may change without any word from outside.
+    /// Returns the time at which the status may change without any message from a server.
     pub(crate) fn safe_until(&self) -> Option<Instant> {
         match self.client.standing() {
             Standing::Connected { safe_until, .. } | Standing::Suspended { safe_until, .. } => {
@@ -161,7 +161,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Resolves when the status fits.
+    /// Waits until the status fits.
     pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
         let mut states = self.client.states();
         let mut own = OwnWatch::<C>::None;
@@ -194,7 +194,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Gives the znode back and waits for the answer.
+    /// Deletes the znode and waits for the reply.
     pub(crate) async fn release(&self) -> Result<Released, Error> {
         if self.pass() {
             return Ok(Released::PassedOn);
@@ -205,7 +205,8 @@ impl<C: ZooKeeper> Held<C> {
             return Ok(Released::AlreadyGone);
         };
         if is_lost {
-            // The next of this process queues behind the deletion that this begins.
+            // Dropping the place begins the deletion. The next task of this process queues behind
+            // it.
             drop(place);
             drop(turn);
             return Ok(Released::AlreadyGone);
@@ -216,9 +217,9 @@ impl<C: ZooKeeper> Held<C> {
         loop {
             attempts += 1;
             let delete = self.client.delete(place.path());
-            // The next of this process queues behind the deletion.
+            // The next task of this process queues behind the deletion.
             drop(turn.take());
-            // From here on the request sees to it, answered or not.
+            // From here on the request deletes it, even if its reply is lost.
             place.forget();
             let answer = tokio::select! {
                 biased;
@@ -229,7 +230,7 @@ impl<C: ZooKeeper> Held<C> {
                 Ok(()) => return Ok(Released::Done),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
                 Err(error) => {
-                    // It has to go, in a later session too if this one's end does not take it away.
+                    // The znode must be deleted, also if it outlives this session.
                     place.remember();
                     let is_refused = error.code().is_some() && error.is_retryable();
                     if !is_refused || attempts == RELEASES_MAX {
@@ -241,7 +242,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Resolves when the lock is lost with its session, or with the client. Asks no server.
+    /// Waits until the lock is lost with its session or with the client. Sends no request.
     pub(crate) async fn session_over(&self) {
         let mut states = self.client.states();
         while !matches!(self.status(), Status::Lost(_)) {
@@ -261,24 +262,24 @@ impl<C: ZooKeeper> Held<C> {
     }
 }
 
-/// How often a release is tried that a server refuses for now, before its caller is told and it is
-/// left to the background.
+/// How often a release is retried that a server refuses for a passing reason, before the caller
+/// gets the error and the retries continue in the background.
 const RELEASES_MAX: u32 = 5;
 
-/// A watch on its way.
+/// The read that registers the watch.
 type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
 
-/// The watch on the own znode, of somebody who waits for its loss.
+/// The watch on the own znode while a caller waits for the loss.
 enum OwnWatch<C: ZooKeeper> {
     None,
     Asking(Asking<C::Watch>),
-    /// It was refused for now.
+    /// The server has refused it for a passing reason.
     Pausing(Pin<Box<Sleep>>),
     Watching(C::Watch),
 }
 
 impl<C: ZooKeeper> OwnWatch<C> {
-    /// Ready when there is something to think about: whether the znode has gone.
+    /// Ready when the status is to be looked at again; true if the znode is gone.
     fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
         if let Self::Asking(asking) = self {
             match asking.as_mut().poll(cx) {
@@ -290,7 +291,7 @@ impl<C: ZooKeeper> OwnWatch<C> {
                         return Poll::Ready(true);
                     }
                     if error.code().is_none() {
-                        // There is no connection: a change of state has come, or will.
+                        // The connection is down: a change of state follows, or is there already.
                         *self = Self::None;
                         return Poll::Pending;
                     }

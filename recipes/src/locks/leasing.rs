@@ -1,4 +1,4 @@
-//! How leases are got: the inner lock, the directory of leases, the maximum.
+//! How a semaphore acquires leases: the inner lock, the directory of leases, the maximum.
 //!
 //! Source: `docs/curator-recipes.md` section 6; Curator's `InterProcessSemaphoreV2`.
 
@@ -25,7 +25,7 @@ use crate::{
     status::FencingToken,
 };
 
-/// What a semaphore consists of.
+/// The parts of a semaphore.
 #[derive(Clone)]
 pub(crate) struct Leasing<C: ZooKeeper> {
     pub(crate) path: Arc<str>,
@@ -35,12 +35,12 @@ pub(crate) struct Leasing<C: ZooKeeper> {
     pub(crate) max: MaxLeases<C>,
 }
 
-/// The leases, as asked for, and a watch on them.
+/// The request for the list of leases, with a watch.
 type Listing<C> = Pin<
     Box<dyn Future<Output = Result<(Stamped<Vec<String>>, <C as ZooKeeper>::Watch), Error>> + Send>,
 >;
 
-/// Leases of one acquire. The last one goes first.
+/// The leases of one acquisition. They are dropped in reverse order.
 struct Together<T>(Vec<T>);
 
 impl<T> Together<T> {
@@ -55,11 +55,11 @@ impl<T> Drop for Together<T> {
     }
 }
 
-/// What ends a wait for leases to go.
+/// What ends a wait for other leases to be released.
 enum LeasingEvent {
-    /// Some have come or gone.
+    /// Leases were created or deleted.
     Leases,
-    /// There is another connection: they may have, unheard.
+    /// There is a new connection: events may have been lost with the old one.
     Reconnected,
     Max(Result<(), ValueError>),
     /// The session or the inner lock is gone.
@@ -68,7 +68,7 @@ enum LeasingEvent {
 }
 
 impl<C: ZooKeeper> Leasing<C> {
-    /// 6.2 and 6.3.
+    /// Acquires leases (sections 6.2 and 6.3).
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
         if wanted == 0 {
             return Err(LockError::NothingWanted {
@@ -87,7 +87,7 @@ impl<C: ZooKeeper> Leasing<C> {
         } else {
             self.take_in_turn(wanted, wait).await
         };
-        // What failed was the semaphore, not the directory in which it was waited for.
+        // Name the semaphore, not its directory.
         taken.map_err(|error| match error {
             LockError::TimedOut { within, .. } => LockError::TimedOut {
                 path: self.path.to_string(),
@@ -101,7 +101,7 @@ impl<C: ZooKeeper> Leasing<C> {
         })
     }
 
-    /// As Curator does it: the inner lock is given back between two leases.
+    /// Acquires one lease after the other and releases the inner lock in between, as Curator does.
     async fn take_in_turn(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
         let mut leases = Together(Vec::new());
         for _ in 0..wanted {
@@ -114,7 +114,7 @@ impl<C: ZooKeeper> Leasing<C> {
         Ok(leases.into_inner())
     }
 
-    /// All under one hold of the inner lock.
+    /// Acquires all leases under one hold of the inner lock.
     async fn take_together(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
         let mut changes = self.max.changes();
         let mut max = self.fresh_max(wait).await?;
@@ -135,11 +135,11 @@ impl<C: ZooKeeper> Leasing<C> {
     ) -> Result<Vec<Lease<C>>, LockError> {
         let attempts_max = self.leases.options.attempts_max.max(1);
         for _ in 0..attempts_max {
-            // Declared first, so that it goes last: the next one is not to count leases that are
-            // about to go.
+            // Declared first, so that it is dropped last: the next contender must not count leases
+            // that are about to be deleted.
             let mut inner = self.locks.acquire(Claim::Mutex, wait).await?;
             let entered = self.enter(wanted, &mut inner, changes, wait).await?;
-            // Its release is not waited for, and cannot cost the leases (hazard H15).
+            // Nothing waits for its release, so it cannot cost the leases (hazard H15).
             drop(inner);
             if let Some(places) = entered {
                 let leases = places.into_inner().into_iter();
@@ -152,8 +152,8 @@ impl<C: ZooKeeper> Leasing<C> {
         })
     }
 
-    /// Puts leases into the directory and waits until there is room for them. `None` if one of
-    /// them, the inner lock or the session has gone.
+    /// Creates leases in the directory and waits until there is room for them. `None` if one of
+    /// them, the inner lock or the session is gone.
     async fn enter(
         &self,
         wanted: u32,
@@ -173,7 +173,7 @@ impl<C: ZooKeeper> Leasing<C> {
             return Ok(None);
         };
         let mut places = Together(places);
-        // In a later session there is no inner lock.
+        // The inner lock does not exist in a later session.
         if places.0.iter().any(|place| place.epoch != inner.epoch) {
             return Ok(None);
         }
@@ -193,9 +193,9 @@ impl<C: ZooKeeper> Leasing<C> {
                 return Ok(None);
             }
             loop {
-                // Not the own position but the number counts: whoever has a lease keeps it.
-                // What was known may be from before the wait for the inner lock. Nothing is asked
-                // as long as no word of a change has come.
+                // The number of leases counts, not the own position: a holder keeps its lease.
+                // The maximum may have changed during the wait for the inner lock. Reading it
+                // sends nothing unless its watch has fired.
                 let max = self.fresh_max(wait).await? as usize;
                 #[cfg(feature = "planted")]
                 let max = max + self.leases.options.planted_leases();
@@ -221,7 +221,7 @@ impl<C: ZooKeeper> Leasing<C> {
                         pace.reset();
                         break;
                     }
-                    // What the watch had to say may have been lost with the connection.
+                    // The event of the watch may have been lost with the connection.
                     LeasingEvent::Reconnected => break,
                     LeasingEvent::Max(changed) => self.changed(changed, wait, &mut pace).await?,
                     LeasingEvent::Gone => return Ok(None),
@@ -246,7 +246,7 @@ impl<C: ZooKeeper> Leasing<C> {
                 None => pending().await,
             }
         };
-        // What has happened by the deadline counts.
+        // Events that came by the deadline count.
         tokio::select! {
             biased;
             fired = changed => match fired {
@@ -260,15 +260,15 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    /// Asks for the list; says how many connections there were.
+    /// Requests the list; returns how many connections there were, too.
     fn ask(&self) -> (u64, Listing<C>) {
         let connections = self.leases.client.connections();
         let list = self.leases.client.watch_children(&self.leases.path);
         (connections, Box::pin(list))
     }
 
-    /// Takes in the list, or asks for it. `None` if it is of another session, or the directory is
-    /// gone. Says also how many connections there were when it was asked for.
+    /// Waits for the list, or requests it. `None` if it is from another session, or the directory
+    /// is gone. Returns how many connections there were at the time of the request, too.
     async fn look(
         &self,
         mut asked: Option<(u64, Listing<C>)>,
@@ -286,7 +286,7 @@ impl<C: ZooKeeper> Leasing<C> {
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(None),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
-                // A connection that was lost has cost a pause already.
+                // The reconnect after a lost connection has paused already.
                 Err(error) if error.code().is_some() => self.leases.pause(wait, pace).await?,
                 Err(_) => {}
             }
@@ -296,7 +296,7 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    /// Watches own znodes; false if one of them has gone.
+    /// Watches own znodes; false if one of them is gone.
     async fn watch_own(&self, places: &mut [QueueNode<C>], wait: Wait) -> Result<bool, LockError> {
         let client = &self.leases.client;
         let reads: Vec<_> = places
@@ -326,7 +326,7 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    /// The maximum has changed, or that cannot be told for now.
+    /// Handles a change of the maximum, or the failure to read it.
     async fn changed(
         &self,
         changed: Result<(), ValueError>,

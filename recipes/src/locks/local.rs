@@ -1,8 +1,9 @@
-//! Passing a lock on inside a process, without a word to the server (saving S9).
+//! Passes a lock on within a process, without a request to the server (saving S9).
 //!
-//! Tasks that want one lock object wait for their turn here, in order; only the one whose turn it
-//! is has a znode in the queue, or takes over the one the last holder leaves. There is one holder
-//! under one live znode, so to others it looks like one that holds the lock for long.
+//! Tasks that want one lock object wait for their turn here, in order. Only the task whose turn it
+//! is has a znode in the queue, or takes over the znode of the last holder. There is one holder
+//! under one live znode, so to other processes it looks like a contender that holds the lock for
+//! long.
 
 use std::{
     sync::{
@@ -23,7 +24,7 @@ use crate::{
     queue::queue_node::QueueNode,
 };
 
-/// How long a lock may stay within a process while others wait for it.
+/// Limits how long a lock stays within a process while other processes wait for it.
 ///
 /// # Examples
 /// ```
@@ -33,11 +34,11 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalHandOver {
-    /// How often the lock is passed on before its znode goes.
+    /// How often the lock is passed on before its znode is deleted.
     ///
     /// Default: 16.
     pub times_max: u32,
-    /// How long after it was granted the lock is still passed on.
+    /// How long after the grant the lock is still passed on.
     ///
     /// Default: 100 ms.
     pub time_max: Duration,
@@ -52,13 +53,13 @@ impl Default for LocalHandOver {
     }
 }
 
-/// A znode that is passed on.
+/// A znode that is passed on to the next task.
 struct Kept<C: ZooKeeper> {
     place: QueueNode<C>,
     hold: LocalHold,
 }
 
-/// The time for which a process holds a lock, by whichever of its tasks.
+/// The hold of a lock by this process, over all tasks it was passed to.
 #[derive(Clone, Copy, Debug)]
 struct LocalHold {
     since: Instant,
@@ -91,7 +92,7 @@ impl<C: ZooKeeper> Local<C> {
         }
     }
 
-    /// Waits for the own turn.
+    /// Waits for the caller's turn.
     pub(crate) async fn turn(self: Arc<Self>) -> Turn<C> {
         let waiting = LocalWaiter::begin(&self);
         let turn = Arc::clone(&self.turns).lock_owned().await;
@@ -103,8 +104,8 @@ impl<C: ZooKeeper> Local<C> {
         }
     }
 
-    /// Lets a znode go that was kept for somebody who does not come. Both who keeps one and who
-    /// leaves look here afterwards, so one of them sees what the other did.
+    /// Deletes a znode that was kept for a task that has given up. Both the task that keeps a znode
+    /// and the task that gives up call this afterwards, so one of them sees what the other did.
     fn sweep(&self) {
         if self.waiting.load(Ordering::SeqCst) == 0
             && let Ok(mut kept) = self.turns.try_lock()
@@ -114,7 +115,7 @@ impl<C: ZooKeeper> Local<C> {
     }
 }
 
-/// Somebody who waits for a turn.
+/// A task that waits for its turn.
 struct LocalWaiter<'a, C: ZooKeeper>(&'a Local<C>);
 
 impl<'a, C: ZooKeeper> LocalWaiter<'a, C> {
@@ -131,7 +132,7 @@ impl<C: ZooKeeper> Drop for LocalWaiter<'_, C> {
     }
 }
 
-/// The right to stand in the queue for this process, or to hold the lock.
+/// The right to queue for this process, or to hold the lock.
 pub(crate) struct Turn<C: ZooKeeper> {
     local: Arc<Local<C>>,
     turn: OwnedMutexGuard<Option<Kept<C>>>,
@@ -139,11 +140,11 @@ pub(crate) struct Turn<C: ZooKeeper> {
 }
 
 impl<C: ZooKeeper> Turn<C> {
-    /// The znode the last holder has left, if there is one that still stands for the lock.
+    /// Returns the znode that the last holder has left, if it certainly still holds the lock.
     pub(crate) fn take_over(&mut self, client: &C) -> Option<QueueNode<C>> {
         let Kept { mut place, hold } = self.turn.take()?;
         self.hold = hold;
-        // Whoever gets it did not see it being granted: it must be certain.
+        // The caller did not see the grant, so it must be certain.
         let is_certain = matches!(
             client.standing(),
             Standing::Connected { epoch, safe_until }
@@ -152,17 +153,17 @@ impl<C: ZooKeeper> Turn<C> {
         (is_certain && !place.is_seen_to_go()).then_some(place)
     }
 
-    /// The lock was granted just now.
+    /// Starts the time and the count of a new grant.
     pub(crate) fn begin(&mut self) {
         self.hold = LocalHold::begin();
     }
 
-    /// How often the lock was passed on.
+    /// Returns how often the lock was passed on.
     pub(crate) const fn passes(&self) -> u32 {
         self.hold.passes
     }
 
-    /// Whether the lock may be passed on, and somebody wants it.
+    /// Returns whether the lock may be passed on and a task waits for it.
     pub(crate) fn may_pass(&self) -> bool {
         self.local.waiting.load(Ordering::SeqCst) > 0
             && self.hold.passes < self.local.limit.times_max

@@ -1,16 +1,16 @@
 //! Locks, for one holder at a time or for several.
 //!
-//! A lock enters the [queue](crate::queue), waits there, and returns a guard. `held` is what the guards
-//! of one acquisition share: the znode, the loss, the release.
+//! A lock enters the [queue](crate::queue), waits there, and returns a guard. `held` is the state
+//! that all guards of one acquisition share: the znode, the loss, the release.
 //!
 //! | file | what is there |
 //! | --- | --- |
 //! | `mutex`, `semaphore_mutex`, `read_write`, `multi_lock`, `semaphore` | the locks, with guards of their own |
 //! | `acquire` | the future that acquires: limit, owner |
-//! | `guard`, `held` | the guard of a mutex, and what guards share |
-//! | `leasing` | how a semaphore gets its leases |
-//! | `owner` | owners, who may acquire again |
-//! | `local` | handing a lock over inside a process |
+//! | `guard`, `held` | the guard of a mutex, and the state that guards share |
+//! | `leasing` | how a semaphore acquires leases |
+//! | `owner` | owners, which may acquire again |
+//! | `local` | passing a lock on within a process |
 //! | `revoke` | asking a holder to release |
 
 pub(crate) mod acquire;

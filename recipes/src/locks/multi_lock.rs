@@ -1,4 +1,4 @@
-//! The multi-lock: several locks as one, and the guard of all of them.
+//! The multi-lock: several locks acquired as one, and their common guard.
 //!
 //! Source: `docs/curator-recipes.md` section 8; Curator's `InterProcessMultiLock`.
 
@@ -52,11 +52,11 @@ use crate::{
 pub enum MultiMember<C: ZooKeeper> {
     /// A mutex.
     Mutex(InterProcessMutex<C>),
-    /// A semaphore mutex; it has no owners.
+    /// A semaphore mutex. It ignores owners.
     SemaphoreMutex(InterProcessSemaphoreMutex<C>),
-    /// A read/write lock, to read.
+    /// A read/write lock, acquired to read.
     Read(InterProcessReadWriteLock<C>),
-    /// A read/write lock, to write.
+    /// A read/write lock, acquired to write.
     Write(InterProcessReadWriteLock<C>),
 }
 
@@ -84,7 +84,7 @@ impl<C: ZooKeeper> From<InterProcessSemaphoreMutex<C>> for MultiMember<C> {
 }
 
 impl<C: ZooKeeper> MultiMember<C> {
-    /// Acquires the member; a semaphore mutex has no owners.
+    /// Acquires the member. A semaphore mutex ignores the owner.
     async fn acquire(
         &self,
         owner: Option<&Owner>,
@@ -103,16 +103,16 @@ fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
     guard.guard
 }
 
-/// Several locks as one: all of them are held, or none.
+/// Several locks acquired as one: either all are held, or none.
 ///
-/// They are acquired one after the other, in the order in which they were given. Whoever takes
-/// overlapping sets must agree on one order, or two can wait for one another for ever:
-/// [`from_paths_sorted`](Self::from_paths_sorted) sees to that among those who use it.
+/// It acquires them one after the other, in the given order. Contenders for overlapping sets must
+/// use the same order, or they can wait for each other for ever.
+/// [`from_paths_sorted`](Self::from_paths_sorted) gives all its callers the same order.
 ///
 /// Unlike Curator's, it has one deadline for all members, and stops at the first that fails
 /// (hazard H18).
 ///
-/// Cheap to clone; clones are the same lock object, to which owners belong.
+/// Cheap to clone. Clones are the same lock object: an owner that holds one holds all.
 ///
 /// # Examples
 /// ```
@@ -149,11 +149,11 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMultiLock<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessMultiLock<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessMultiLock<C> {}
 
 impl<C: ZooKeeper> InterProcessMultiLock<C> {
-    /// These locks, in this order. The same lock twice waits for itself, unless it is acquired
-    /// [as an owner](Acquire::as_owner).
+    /// Combines these locks, in this order. A lock that occurs twice waits for itself, unless it is
+    /// acquired [as an owner](Acquire::as_owner).
     ///
     /// # Examples
     /// ```
@@ -175,10 +175,10 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
         }
     }
 
-    /// A mutex for each path, in this order.
+    /// Combines a mutex for each path, in this order.
     ///
     /// # Errors
-    /// [`Error::Path`] when a path breaks a rule: it says which.
+    /// [`Error::Path`] if a path is invalid.
     pub fn from_paths<P: AsRef<str>>(
         client: C,
         paths: impl IntoIterator<Item = P>,
@@ -188,11 +188,11 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
         Ok(Self::new(members?))
     }
 
-    /// A mutex for each path, in the order of their bytes and each but once: what all callers do
-    /// alike, whatever order they think in.
+    /// Combines a mutex for each path, sorted by bytes and without duplicates, so that all callers
+    /// use the same order.
     ///
     /// # Errors
-    /// [`Error::Path`] when a path breaks a rule: it says which.
+    /// [`Error::Path`] if a path is invalid.
     ///
     /// # Examples
     /// ```
@@ -200,7 +200,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
     /// # use minikeeper_recipes::InterProcessMultiLock;
-    /// // The third is the first one again.
+    /// // The third path equals the first.
     /// let paths = ["/accounts/7", "/accounts/3", "/accounts/7"];
     /// let transfer = InterProcessMultiLock::from_paths_sorted(client, paths)?;
     /// let guard = transfer.acquire().await?;
@@ -218,32 +218,34 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
         Self::from_paths(client, paths)
     }
 
-    /// Acquires all members, in order: waits without a time limit unless [`Acquire::within`] sets one
-    /// for all of them together. An owner ([`Acquire::as_owner`]) may acquire them again.
+    /// Acquires all members in order, waiting without a time limit unless [`Acquire::within`] sets
+    /// one for all of them together. An owner ([`Acquire::as_owner`]) may acquire them again.
     ///
     /// # Cancel safety
-    /// Dropping the future gives back what was acquired, and the place in the queue.
+    /// Dropping the future releases the members that were acquired and gives up the place in the
+    /// queue of the next one, see [`Acquire`].
     ///
     /// # Errors
-    /// That of the first member that fails, see [`InterProcessMutex::acquire`]; those before it are
-    /// given back. [`LockError::TimedOut`] names the member that was not free. [`LockError::Lost`] too, if one of those was lost meanwhile.
-    pub fn acquire(&self) -> Acquire<'_, Self, MultiGuard<C>> {
+    /// The error of the first member that fails, see [`InterProcessMutex::acquire`]. The members
+    /// before it are released. [`LockError::TimedOut`] names the member that was not free.
+    /// [`LockError::Lost`] also if a member was lost while a later one was acquired.
+    pub fn acquire(&self) -> Acquire<'_, &Self, MultiGuard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.owner, how.wait())))
     }
 
-    /// Takes all members if all are free. `None` if not.
+    /// Acquires all members if all are free; `None` if one is not.
+    ///
+    /// # Cancel safety
+    /// As [`InterProcessMultiLock::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard<C>>, LockError> {
-        match self.acquire().within(Duration::ZERO).await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
+        self.acquire().at_once().await
     }
 
     async fn take(&self, owner: Option<&Owner>, wait: Wait) -> Result<MultiGuard<C>, LockError> {
-        // What has been got goes in reverse order, whatever happens.
+        // Dropping this releases the acquired members in reverse order.
         let mut got = MultiGuard { guards: Vec::new() };
         for member in &*self.members {
             let left = wait
@@ -258,7 +260,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
                 other => other,
             })?);
         }
-        // Those got first may be gone by the time the last one is there.
+        // The first ones may be lost by the time the last one is acquired.
         let is_lost = |guard: &&Guard<C>| matches!(guard.status(), Status::Lost(_));
         match got.guards.iter().find(is_lost) {
             Some(lost) => Err(LockError::Lost {
@@ -270,7 +272,8 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     }
 }
 
-/// Several locks that are held. Dropping it gives them back without waiting, the last one first.
+/// The locks of a multi-lock that is held. Dropping the guard releases them in the background, the
+/// last one first.
 ///
 /// # Examples
 /// ```
@@ -285,25 +288,26 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
 /// guard.release().await?;
 /// # Ok(()) }
 /// ```
-#[must_use = "a guard that is dropped gives its locks back"]
+#[must_use = "a guard that is dropped releases its locks"]
 pub struct MultiGuard<C: ZooKeeper> {
     pub(crate) guards: Vec<Guard<C>>,
 }
 
 impl<C: ZooKeeper> MultiGuard<C> {
-    /// What to send along with what is done under the locks: to each resource the token of its own
-    /// lock, in the order in which the locks were given.
+    /// Returns the fencing tokens, in the order of the members. Send to each resource the token of
+    /// its own lock.
     #[must_use]
     pub fn tokens(&self) -> Vec<FencingToken> {
         self.guards.iter().map(Guard::token).collect()
     }
 
-    /// The guards of the members, in the order in which the locks were given.
+    /// Returns the guards of the members, in their order.
     pub fn guards(&self) -> &[Guard<C>] {
         &self.guards
     }
 
-    /// Whether all are still held. Asks nobody.
+    /// Returns whether all members are still held, without a request. Otherwise a lost member
+    /// counts before a suspended one, and the earliest time of all suspended ones.
     #[must_use]
     pub fn status(&self) -> Status {
         let mut all = Status::Held;
@@ -321,7 +325,10 @@ impl<C: ZooKeeper> MultiGuard<C> {
         all
     }
 
-    /// Resolves when the first of them is lost.
+    /// Waits until the first member is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn lost(&self) -> Loss {
         let mut all: Vec<_> = self
             .guards
@@ -338,11 +345,14 @@ impl<C: ZooKeeper> MultiGuard<C> {
         .await
     }
 
-    /// Runs a future as long as all are held; drops it when one of them is lost.
+    /// Runs a future while all members are held, and drops it when one is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work. The locks stay held.
     ///
     /// # Errors
-    /// Why it was lost: the work is dropped, and what it did last may have happened without the
-    /// lock.
+    /// The [`Loss`] if a member was lost. The work is dropped, and its last actions may have
+    /// happened without the lock.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -351,20 +361,23 @@ impl<C: ZooKeeper> MultiGuard<C> {
         }
     }
 
-    /// Gives all back, the last one first, and waits until that is certain.
+    /// Releases all members, the last one first, and waits until that is confirmed.
     ///
-    /// [`Released::AlreadyGone`] if one of them had been lost before, or else
-    /// [`Released::StillHeld`] if its owner still holds one.
+    /// Returns [`Released::AlreadyGone`] if a member had been lost before, otherwise
+    /// [`Released::StillHeld`] if the owner still has another guard of a member.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases all members all the same, in the background.
     ///
     /// # Errors
-    /// The first there was, see [`Guard::release`]; the others are given back all the same.
+    /// The first error, see [`Guard::release`]. The other members are released all the same.
     pub async fn release(mut self) -> Result<Released, Error> {
         let mut releases = Vec::new();
         while let Some(guard) = self.guards.pop() {
             releases.push(Release::Waiting(Box::pin(guard.release())));
         }
         poll_fn(|cx| {
-            // Each is begun before the first is waited for.
+            // Begin each before waiting for the first.
             let polled = releases.iter_mut().map(|release| release.is_done(cx));
             if polled.fold(true, |all, is_done| all & is_done) {
                 Poll::Ready(())
@@ -387,7 +400,7 @@ impl<C: ZooKeeper> MultiGuard<C> {
     }
 }
 
-/// One member's release.
+/// The release of one member.
 enum Release<'a> {
     Waiting(Pin<Box<dyn Future<Output = Result<Released, Error>> + Send + 'a>>),
     Done(Result<Released, Error>),

@@ -1,6 +1,6 @@
-//! The mutex: one holder at a time, first come, first served.
+//! The mutex: one holder at a time, in order of arrival.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use minikeeper_client::{Error, ZnodePath};
 
@@ -23,12 +23,12 @@ use crate::{
     status::FencingToken,
 };
 
-/// A mutex that processes share, Java processes with Curator's class of the same name included.
+/// A mutex between processes, compatible with Curator's class of the same name in Java.
 ///
-/// Contenders are served in the order in which they came. The lock is held as long as the session
+/// It serves contenders in the order of their arrival. The holder keeps the lock while its session
 /// lives; see [`Guard::status`] for what that means when the connection is lost.
 ///
-/// Cheap to clone; clones are the same lock object, to which owners belong.
+/// Cheap to clone. Clones are the same lock object: an owner that holds one holds all.
 ///
 /// # Examples
 /// ```
@@ -69,13 +69,13 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessMutex<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessMutex<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessMutex<C> {}
 
 impl<C: ZooKeeper> InterProcessMutex<C> {
-    /// The mutex at this path. Nothing is asked of a server before it is acquired.
+    /// Creates a mutex at this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -93,10 +93,10 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// The same, with options.
+    /// As [`Self::new`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let local = options.local_hand_over.map(Local::new).map(Arc::new);
@@ -111,17 +111,17 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         })
     }
 
-    /// Acquires the lock: waits without a time limit unless [`Acquire::within`] sets one, and is not
+    /// Acquires the lock, waiting without a time limit unless [`Acquire::within`] sets one. Not
     /// reentrant unless [`Acquire::as_owner`] names an owner.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue back.
+    /// Dropping the future gives up the place in the queue, see [`Acquire`].
     ///
     /// # Errors
-    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
-    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
-    /// the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+    /// [`LockError::Lost`] when the session is lost too often during the wait,
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next connection.
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 match how.owner {
@@ -132,44 +132,42 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         })
     }
 
-    /// Takes the lock if it is free. `None` if it is not.
+    /// Acquires the lock if it is free; `None` if it is not.
+    ///
+    /// # Cancel safety
+    /// As [`InterProcessMutex::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
-        let wait = Wait::within(Duration::ZERO);
-        let tried = async {
-            let others = async { Ok(self.participants().await?) };
-            if self.queue.options.peek
-                && let Some(others) = self.queue.peek(wait, others).await?
-                && !others.is_empty()
-            {
-                return Err(self.queue.timed_out(wait));
-            }
-            self.take(wait).await
-        };
-        match tried.await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
+        self.acquire().at_once().await
     }
 
-    /// Whether this owner holds the lock by this object.
+    /// Returns whether this owner holds the lock through this lock object, without a request.
     #[must_use]
     pub fn is_held_by(&self, owner: &Owner) -> bool {
         self.holds.is_held_by(owner, Claim::Mutex)
     }
 
-    /// The paths of all contenders' znodes, the holder's first.
+    /// Reads the paths of all contenders' znodes, the holder's first.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         self.queue.participants(Claim::Mutex).await
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
+        let others = async { Ok(self.participants().await?) };
+        if let Some(others) = self.queue.peek(wait, others).await?
+            && !others.is_empty()
+        {
+            return Err(self.queue.timed_out(wait));
+        }
         let Some(local) = &self.local else {
             let place = self.queue.acquire(Claim::Mutex, wait).await?;
             return Ok(Guard::new(self.held(place, 0)));

@@ -1,4 +1,4 @@
-//! Who may enter a lock again.
+//! Owners: who may acquire a lock again.
 //!
 //! Source: `docs/curator-recipes.md` section 3.
 
@@ -24,11 +24,12 @@ use crate::{
     status::Status,
 };
 
-/// Whom a lock belongs to, for locks that one owner may take several times.
+/// The owner of a lock that may be acquired several times, see
+/// [`Acquire::as_owner`](crate::Acquire::as_owner).
 ///
-/// What a thread is to Curator. Tasks are no owners: they move between threads, and one task can
-/// wait for two locks at once. So owners are named, or there is none: a lock that is taken without
-/// an owner cannot be entered again.
+/// In Curator the owner is the thread. Tasks cannot be owners: they move between threads, and one
+/// task can wait for two locks at once. So the caller names the owner. A lock that was acquired
+/// without an owner cannot be acquired again.
 ///
 /// # Examples
 /// ```
@@ -50,7 +51,7 @@ use crate::{
 pub struct Owner(u64);
 
 impl Owner {
-    /// An owner unlike any other in this process.
+    /// Creates an owner that differs from every other one in this process.
     ///
     /// # Examples
     /// ```
@@ -66,18 +67,18 @@ impl Owner {
     }
 }
 
-/// An acquisition on its way. Whoever waits for it carries it on: it outlives the caller that began
-/// it, and with it the place in the queue, as long as another one waits.
+/// An acquisition that has begun. Any task that waits for it polls it: it outlives the caller that
+/// began it, and keeps the place in the queue, as long as another task waits.
 pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
 
-/// The acquisition of an owner, one at a time; what it is for.
+/// The one acquisition of an owner that is under way, and its claim.
 type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
 
-/// What one owner holds of one lock object, and asks for.
+/// The hold and the acquisition of one owner at one lock object.
 struct OwnedHold<C: ZooKeeper> {
-    /// As a reader, and as anything else. Known without waiting for an acquisition.
+    /// As a reader, and as anything else. Readable without waiting for an acquisition.
     held: [Weak<Held<C>>; 2],
-    /// Kept by those who wait.
+    /// Kept alive by the tasks that wait for it.
     flight: Weak<Flight<C>>,
 }
 
@@ -110,12 +111,12 @@ impl<C: ZooKeeper> Default for Holds<C> {
 }
 
 impl<C: ZooKeeper> Holds<C> {
-    /// Takes the lock for an owner: again, if it holds it; otherwise by the acquisition that is on
-    /// its way, or by one that is begun here.
+    /// Acquires the lock for an owner: at once if the owner holds it, otherwise through the
+    /// acquisition that is under way, or a new one.
     ///
-    /// One acquisition of an owner is under way at a time, so that a reader finds the writer it may
-    /// read beside, and a writer the reader that forbids it to write, even if another task of the
-    /// owner is about to become that.
+    /// An owner has one acquisition at a time. So a reader finds the owner's writer that it may
+    /// read beside, and a writer finds the owner's reader that forbids it to write, even if another
+    /// task of the owner is just acquiring it.
     pub(crate) async fn take(
         &self,
         queue: &Queue<C>,
@@ -133,7 +134,7 @@ impl<C: ZooKeeper> Holds<C> {
             if let Some(guard) = self.again(queue, owner, claim)? {
                 return Ok(guard);
             }
-            // For something else, and nobody waits for it any more: given up.
+            // An acquisition with another claim that no task waits for any more: give it up.
             if flight.as_ref().is_some_and(|(other, _)| *other != claim) {
                 *flight = None;
             }
@@ -145,7 +146,7 @@ impl<C: ZooKeeper> Holds<C> {
                 self.remember(owner, claim, &guard);
                 return Ok(guard);
             };
-            // Begun by another, whose deadline may come sooner or later.
+            // Another task has begun it, with its own deadline.
             match queue.in_time(wait, under_way).await? {
                 Err(LockError::TimedOut { .. }) => *flight = None,
                 result => {
@@ -158,7 +159,7 @@ impl<C: ZooKeeper> Holds<C> {
         }
     }
 
-    /// Another guard of what the owner holds; `None` if it holds nothing.
+    /// Returns another guard of the owner's hold; `None` if there is none.
     fn again(
         &self,
         queue: &Queue<C>,
@@ -195,14 +196,14 @@ impl<C: ZooKeeper> Holds<C> {
         hold.held[at(claim)] = Arc::downgrade(&guard.held);
     }
 
-    /// What the owner holds, if it does. Waits for nothing.
+    /// Returns another guard of the owner's hold, without waiting for an acquisition.
     pub(crate) fn held_by(&self, owner: &Owner, claim: Claim) -> Option<Guard<C>> {
         let held = self.by_owner.lock().get(owner)?.held[at(claim)].upgrade()?;
         Guard::another(held)
     }
 
-    /// Whether the owner holds it. Unlike [`Holds::held_by`] this is no hold, however short: a
-    /// release meanwhile is the last one.
+    /// Returns whether the owner holds the lock. Unlike [`Holds::held_by`] it makes no guard, so a
+    /// concurrent release can still be the last one.
     pub(crate) fn is_held_by(&self, owner: &Owner, claim: Claim) -> bool {
         let by_owner = self.by_owner.lock();
         let held = by_owner
@@ -213,7 +214,7 @@ impl<C: ZooKeeper> Holds<C> {
     }
 }
 
-/// How many owners are remembered before those who hold nothing are forgotten.
+/// How many owners are kept before those without a hold are removed.
 const OWNERS_KEPT: usize = 64;
 
 fn at(claim: Claim) -> usize {

@@ -1,5 +1,5 @@
 //! The read/write lock: many readers or one writer, in order of arrival; and the guard of a writer,
-//! who may continue as a reader.
+//! which can be downgraded to a reader's.
 //!
 //! Source: `docs/curator-recipes.md` section 5; Curator's `InterProcessReadWriteLock`.
 
@@ -26,17 +26,16 @@ use crate::{
     status::{FencingToken, Status},
 };
 
-/// A lock for many readers or one writer, shared with Java processes that use Curator's class of
-/// the same name.
+/// A lock for many readers or one writer, compatible with Curator's class of the same name in Java.
 ///
-/// Readers and writers are served in the order in which they came: a reader who comes after a
-/// waiting writer waits for it. A writer may read too and go on as a reader
-/// ([`WriteGuard::downgrade`]); a reader cannot become a writer.
+/// It serves readers and writers in the order of their arrival: a reader that comes after a waiting
+/// writer waits for it. A writer may also read, and may become a reader
+/// ([`WriteGuard::downgrade`]). A reader cannot become a writer.
 ///
-/// A Java contender with Curator 5.4 or older that goes on as a reader can be overtaken by a waiting
-/// writer (hazard H9): two such processes are not safe from each other, this one is.
+/// In Curator 5.4 and older, a waiting writer can overtake a writer that becomes a reader (hazard
+/// H9). Two such Java processes are not safe from each other; this lock is not affected.
 ///
-/// Cheap to clone; clones are the same lock object, to which owners belong.
+/// Cheap to clone. Clones are the same lock object: an owner that holds one holds all.
 ///
 /// # Examples
 /// ```
@@ -50,7 +49,7 @@ use crate::{
 /// let another = catalogue.acquire_read().await?;
 /// drop((reader, another));
 /// let writer = catalogue.acquire_write().await?;
-/// // Nobody writes in between.
+/// // No other contender writes in between.
 /// let reader = writer.downgrade().await?;
 /// # drop(reader);
 /// # Ok(()) }
@@ -77,13 +76,13 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessReadWriteLock<C> {
     }
 }
 
-impl<C: ZooKeeper> Reentrant for InterProcessReadWriteLock<C> {}
+impl<C: ZooKeeper> Reentrant for &InterProcessReadWriteLock<C> {}
 
 impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
-    /// The lock at this path. Nothing is asked of a server before it is acquired.
+    /// Creates a read/write lock at this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -100,10 +99,10 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// The same, with options.
+    /// As [`Self::new`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {
@@ -116,17 +115,17 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// Acquires the lock to read: waits until no writer is ahead. An owner
-    /// ([`Acquire::as_owner`]) who reads already reads again, and one who writes reads at once.
+    /// Acquires the lock to read, waiting until no writer is ahead. An owner
+    /// ([`Acquire::as_owner`]) that already reads or writes gets it at once.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue back.
+    /// Dropping the future gives up the place in the queue, see [`Acquire`].
     ///
     /// # Errors
-    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
-    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
-    /// the next one.
-    pub fn acquire_read(&self) -> Acquire<'_, Self, Guard<C>> {
+    /// [`LockError::Lost`] when the session is lost too often during the wait,
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next connection.
+    pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 match how.owner {
@@ -137,16 +136,16 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// Acquires the lock to write: waits until no contender is ahead. An owner
-    /// ([`Acquire::as_owner`]) who writes already writes again.
+    /// Acquires the lock to write, waiting until no contender is ahead. An owner
+    /// ([`Acquire::as_owner`]) that already writes gets it at once.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue back.
+    /// Dropping the future gives up the place in the queue, see [`Acquire`].
     ///
     /// # Errors
     /// [`LockError::UpgradeWouldDeadlock`] if the owner reads, and those of
     /// [`InterProcessReadWriteLock::acquire_read`].
-    pub fn acquire_write(&self) -> Acquire<'_, Self, WriteGuard<C>> {
+    pub fn acquire_write(&self) -> Acquire<'_, &Self, WriteGuard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
                 let guard = match how.owner {
@@ -158,20 +157,26 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// The paths of all readers' znodes, the first one's first.
+    /// Reads the paths of all readers' znodes, in order of arrival.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn readers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::READ).await
     }
 
-    /// The paths of all writers' znodes, the first one's first.
+    /// Reads the paths of all writers' znodes, in order of arrival.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn writers(&self) -> Result<Vec<String>, Error> {
         self.participants(naming::lock_name::WRITE).await
     }
@@ -233,7 +238,9 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     }
 }
 
-/// A write lock that is held. Dropping it gives it back without waiting.
+/// A write lock that is held. Dropping the guard releases the lock, in the background.
+///
+/// It has all methods of [`Guard`].
 ///
 /// # Examples
 /// ```
@@ -244,25 +251,25 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
 ///
 /// let catalogue = InterProcessReadWriteLock::new(client, "/locks/catalogue")?;
 /// let writer = catalogue.acquire_write().await?;
-/// // What a guard can do it can do too.
 /// assert_eq!(writer.status(), Status::Held);
 /// # Ok(()) }
 /// ```
-#[must_use = "a guard that is dropped gives its lock back"]
+#[must_use = "a guard that is dropped releases its lock"]
 pub struct WriteGuard<C: ZooKeeper> {
     pub(crate) guard: Guard<C>,
     pub(crate) queue: Queue<C>,
 }
 
 impl<C: ZooKeeper> WriteGuard<C> {
-    /// Goes on as a reader: no writer comes in between, and other readers may come in. The
-    /// fencing token stays the same.
+    /// Turns the writer into a reader. No writer comes in between, and other readers may now read.
+    /// The fencing token stays the same.
     ///
-    /// If the future is dropped, the lock is given back.
+    /// # Cancel safety
+    /// Dropping the future releases the lock.
     ///
     /// # Errors
     /// [`LockError::HoldLost`] if the lock is lost, [`LockError::Client`] when a server refuses or
-    /// the client is closed. The lock is given back then.
+    /// the client is closed. In both cases the lock is released.
     ///
     /// # Examples
     /// ```
@@ -275,7 +282,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// let token = writer.token();
     /// let reader = writer.downgrade().await?;
     /// assert_eq!(reader.token(), token);
-    /// // Others may read now.
+    /// // Other contenders may read now.
     /// let other = catalogue.acquire_read().await?;
     /// # Ok(()) }
     /// ```
@@ -285,7 +292,10 @@ impl<C: ZooKeeper> WriteGuard<C> {
         Ok(reader)
     }
 
-    /// See [`Guard::release`].
+    /// Releases the lock, see [`Guard::release`].
+    ///
+    /// # Cancel safety
+    /// As [`Guard::release`].
     ///
     /// # Errors
     /// Those of [`Guard::release`].
@@ -317,13 +327,13 @@ pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<()
     }
 }
 
-/// Reads under a write lock: the znode gets the writer's digits and so stands directly beside it,
-/// ahead of everybody who waits for the writer.
+/// Acquires the lock to read under a write lock. The reader's znode gets the writer's digits, so it
+/// stands directly beside it, ahead of every contender that waits for the writer.
 ///
-/// Only a living writer may do so: in a later session the digits would jump the queue (hazard
-/// H34), and behind a writer whose znode was deleted another one may hold the lock already. So the
-/// server is asked for the writer's znode once the reader's is there: if it is, the two have stood
-/// side by side, and nobody has come in between.
+/// Only a writer that still holds the lock may do so: in a later session the digits would jump the
+/// queue (hazard H34), and if the writer's znode was deleted, another contender may hold the lock
+/// already. So this checks that the writer's znode still exists after the reader's was created:
+/// then both have existed side by side, and no contender came in between.
 pub(crate) async fn behind<C: ZooKeeper>(
     queue: &Queue<C>,
     writer: &Held<C>,
@@ -361,11 +371,12 @@ pub(crate) async fn behind<C: ZooKeeper>(
         writer.is_deleted();
     }
     if queue.options.look_ahead == 0 {
-        // Curator lists, whatever it may see.
+        // Curator requests the list and ignores it.
         let _ = queue.limited(wait, queue.list()).await?;
     }
     check(queue, writer)?;
-    // The own czxid is larger than those of writers that wait already, and would lock them out.
+    // The reader's own czxid is larger than those of waiting writers: as a token it would lock them
+    // out.
     Ok(Guard::new(Held::new(
         queue.client.clone(),
         place,

@@ -1,4 +1,4 @@
-//! Asking a holder to give its lock back. Nobody is forced.
+//! Asking a holder to release its lock. The holder decides.
 //!
 //! Source: `docs/curator-recipes.md` section 4.8; Curator's `Revoker`, `Revocable`.
 
@@ -14,10 +14,10 @@ use crate::{
     status::{Loss, Status},
 };
 
-/// What a lock's znode holds once its holder is asked to give it back.
+/// The data of a lock's znode after its holder was asked to release it.
 pub const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Asks holders of locks, Java's too if they listen, to give them back.
+/// Asks the holders of locks to release them, Java's too if they listen.
 ///
 /// # Examples
 /// ```
@@ -35,7 +35,7 @@ pub const REVOKE: &[u8] = b"__REVOKE__";
 ///     }
 ///     Ok::<(), minikeeper_client::Error>(())
 /// });
-/// // Somebody who needs it more:
+/// // A contender that needs the lock more urgently:
 /// Revoker::attempt_revoke(&client, &lock.participants().await?[0]).await?;
 /// lock.acquire().await?;
 /// holder.await??;
@@ -45,12 +45,15 @@ pub const REVOKE: &[u8] = b"__REVOKE__";
 pub struct Revoker;
 
 impl Revoker {
-    /// Asks the contender with this path: the first of a lock's participants is its holder. A
-    /// contender that is gone needs not be asked.
+    /// Asks the contender with this znode to release its lock. The first of a lock's participants
+    /// is its holder. Succeeds if the znode is already gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall the request: the contender may have been asked.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. Asking twice does no harm, so retry.
     ///
     /// # Examples
     /// ```
@@ -76,11 +79,14 @@ impl Revoker {
 }
 
 impl<C: ZooKeeper> Guard<C> {
-    /// Resolves when somebody asks for the lock to be given back, be it before this was called. As
-    /// long as a server refuses to tell, it is asked again, once a second at most.
+    /// Waits until a contender asks the holder to release the lock, also if it asked before this
+    /// call. If a server refuses to read the znode, it retries, at most once a second.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// Why the lock was lost: then there is nothing to give back.
+    /// The [`Loss`] if the lock was lost: there is nothing to release.
     pub async fn revocation_requested(&self) -> Result<(), Loss> {
         let client = &self.held.client;
         let mut states = client.states();
@@ -99,7 +105,7 @@ impl<C: ZooKeeper> Guard<C> {
                     }
                 }
                 Err(error) if error.is(ErrorCode::NoNode) => return Err(self.lost().await),
-                // Refused, or not answered: asked again after a pause, in this session.
+                // Refused or not answered: retry after a pause, in this session.
                 Err(_) => {
                     let again = async {
                         pace.pause().await;

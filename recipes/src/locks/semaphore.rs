@@ -1,4 +1,4 @@
-//! The semaphore: at most N holders, in order of arrival; its leases, and how many there are.
+//! The semaphore: at most N holders, in order of arrival; its leases and its maximum.
 //!
 //! An inner lock (`locks`) admits one contender at a time. That contender creates its leases in
 //! `leases`, and waits until the directory has no more znodes than the semaphore has leases.
@@ -9,7 +9,6 @@ use std::{
     fmt,
     future::{Future, pending},
     sync::Arc,
-    time::Duration,
 };
 
 use minikeeper_client::{Bytes, Error, ZnodePath, Zxid};
@@ -28,11 +27,11 @@ use crate::{
     values::shared_count::{CountChanges, SharedCount},
 };
 
-/// A semaphore that processes share, Java processes with Curator's class of the same name included.
+/// A semaphore between processes, compatible with Curator's class of the same name in Java.
 ///
-/// Contenders are served in the order in which they came: whoever wants many leases holds up those
-/// behind who want few. Leases are held as long as the session lives, and belong to nobody:
-/// acquiring twice takes two.
+/// It serves contenders in the order of their arrival: a contender that wants many leases holds up
+/// those behind it that want few. A holder keeps its leases while its session lives. Leases have no
+/// owner: acquiring twice takes two.
 ///
 /// Cheap to clone.
 ///
@@ -67,11 +66,10 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreV2<C> {
 }
 
 impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
-    /// The semaphore at this path, with so many leases. Nothing is asked of a server before it is
-    /// acquired.
+    /// Creates a semaphore at this path with this number of leases. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -81,7 +79,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
     ///
     /// let fixed = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// // Or as many as a number says that may change.
+    /// // Or a number that may change.
     /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
     /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
     /// assert_eq!(workers.available().await?, 8);
@@ -91,10 +89,10 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Self::with_options(client, path, max, LockOptions::default())
     }
 
-    /// The same, with options. Their data is that of the leases.
+    /// As [`Self::new`], with these options. [`LockOptions::data`] is the data of the leases.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     pub fn with_options(
         client: C,
         path: &str,
@@ -122,42 +120,49 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         })
     }
 
-    /// Acquires a lease: waits without a time limit unless [`Acquire::within`] sets one.
+    /// Acquires a lease, waiting without a time limit unless [`Acquire::within`] sets one.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue back.
+    /// Dropping the future gives up the place in the queue, see [`Acquire`].
     ///
     /// # Errors
-    /// [`LockError::TooMany`] if there never is a lease, [`LockError::Lost`] when the session is
-    /// lost too often while it waits, [`LockError::NoMaximum`] when a shared maximum cannot be
+    /// [`LockError::TooMany`] if the maximum is fixed at 0, [`LockError::Lost`] when the session is
+    /// lost too often during the wait, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
-    /// is no error: it waits for the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Lease<C>> {
+    /// is no error: it waits for the next connection.
+    pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
         })
     }
 
-    /// Takes a lease if one is free and nobody else is just taking one. `None` if not.
+    /// Acquires a lease if one is free and no other contender is just acquiring one; `None`
+    /// otherwise.
+    ///
+    /// # Cancel safety
+    /// As [`InterProcessSemaphoreV2::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Lease<C>>, LockError> {
-        let leases = self.try_acquire_many(1).await?;
-        Ok(leases.and_then(|mut leases| leases.pop()))
+        self.acquire().at_once().await
     }
 
-    /// Acquires several leases, all of them or none.
+    /// Acquires this number of leases, all of them or none.
     ///
-    /// Among those who do so here nobody holds a part and waits for the rest. Java processes that
-    /// want several do (hazard H16), and so does this with
-    /// [`leases_together`](LockOptions::leases_together) off.
+    /// It never holds a part of them while it waits for the rest. Java processes do (hazard H16),
+    /// and so does this if [`leases_together`](LockOptions::leases_together) is off.
     ///
-    /// With a shared maximum below `wanted` this waits for it to be raised, before it queues.
+    /// If a shared maximum is below `wanted`, it waits until the maximum is raised before it
+    /// queues.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases all leases and gives up the place in the queue, see
+    /// [`Acquire`].
     ///
     /// # Errors
-    /// [`LockError::TooMany`] if there are not so many, [`LockError::NothingWanted`], and those of
-    /// [`InterProcessSemaphoreV2::acquire`].
+    /// [`LockError::TooMany`] if a fixed maximum is below `wanted`, [`LockError::NothingWanted`] if
+    /// `wanted` is 0, and those of [`InterProcessSemaphoreV2::acquire`].
     ///
     /// # Examples
     /// ```
@@ -171,40 +176,21 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// assert_eq!(licences.available().await?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, Self, Vec<Lease<C>>> {
+    pub fn acquire_many(&self, wanted: u32) -> Acquire<'_, &Self, Vec<Lease<C>>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(semaphore.take(how.leases, how.wait()))
         })
         .leases(wanted)
     }
 
-    /// Takes several leases if so many are free and nobody else is just taking one. `None` if not.
+    /// Reads how many leases are free. A lease that a contender is just acquiring is not.
     ///
     /// # Errors
-    /// Those of [`InterProcessSemaphoreV2::acquire_many`].
-    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<Vec<Lease<C>>>, LockError> {
-        let wait = Wait::within(Duration::ZERO);
-        let leases = &self.leasing.leases;
-        let tried = async {
-            if leases.options.peek
-                && let Some(available) = leases.peek(wait, self.available()).await?
-                && available < wanted
-            {
-                return Err(leases.timed_out(wait));
-            }
-            self.take(wanted, wait).await
-        };
-        match tried.await {
-            Err(LockError::TimedOut { .. }) => Ok(None),
-            other => other.map(Some),
-        }
-    }
-
-    /// How many leases nobody has or is about to get.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
     ///
-    /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn available(&self) -> Result<u32, LockError> {
         let path = &self.leasing.path;
         let max = in_session(&self.leasing.leases.client, self.leasing.max.get()).await;
@@ -214,20 +200,30 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Ok(max.saturating_sub(taken))
     }
 
-    /// The paths of all leases' znodes, the oldest first; among them are those of a contender who
-    /// is about to get them.
+    /// Reads the paths of all leases' znodes, the oldest first. They include those that a contender
+    /// is just acquiring.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed, [`Error::Refused`] when a server refuses. Nothing was changed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed, [`Error::Refused`] when a server refuses. It only reads, so it is safe to retry.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn participants(&self) -> Result<Vec<String>, Error> {
         let mut paths = self.leasing.leases.participants(Claim::Mutex).await?;
         paths.sort_by(|a, b| key(a).cmp(key(b)));
         Ok(paths)
     }
 
-    /// As the acquire methods do it.
     pub(crate) async fn take(&self, wanted: u32, wait: Wait) -> Result<Vec<Lease<C>>, LockError> {
+        if let Some(available) = self.leasing.leases.peek(wait, self.available()).await?
+            && available < wanted
+        {
+            return Err(LockError::TimedOut {
+                path: self.leasing.path.to_string(),
+                within: wait.within,
+            });
+        }
         self.leasing.take(wanted, wait).await
     }
 }
@@ -240,10 +236,9 @@ fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C
     leases.map(|mut leases| leases.pop().expect("one was asked for and got"))
 }
 
-/// A lease of a semaphore. Dropping it gives it back without waiting.
+/// A lease of a semaphore. Dropping it releases it, in the background.
 ///
-/// Made by the `acquire` methods of [`InterProcessSemaphoreV2`].
-/// It belongs to nobody: it may move to other tasks, and be given back anywhere.
+/// The `acquire` methods of [`InterProcessSemaphoreV2`] return it. It may move to other tasks.
 ///
 /// # Examples
 /// ```
@@ -258,38 +253,43 @@ fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C
 /// lease.release().await?;
 /// # Ok(()) }
 /// ```
-#[must_use = "a lease that is dropped is given back"]
+#[must_use = "a lease that is dropped is released"]
 pub struct Lease<C: ZooKeeper> {
     pub(crate) guard: Guard<C>,
 }
 
 impl<C: ZooKeeper> Lease<C> {
-    /// The number of this lease, unlike that of any other. Several are valid at once, so it is no
-    /// fencing token: a resource must not refuse a smaller one.
+    /// Returns the czxid of the lease's znode, which differs from that of every other lease.
+    ///
+    /// It is no fencing token: several leases are valid at once, so a resource must not refuse a
+    /// smaller one.
     #[must_use]
     pub fn czxid(&self) -> Zxid {
         Zxid(self.guard.token().czxid)
     }
 
-    /// The path of the lease's znode.
+    /// Returns the path of the lease's znode.
     #[must_use]
     pub fn path(&self) -> &str {
         self.guard.path()
     }
 
-    /// The name of the lease's znode.
+    /// Returns the name of the lease's znode.
     #[must_use]
     pub fn name(&self) -> &str {
         naming::name_of(self.path())
     }
 
-    /// The data of the lease's znode, as a server has it.
+    /// Reads the data of the lease's znode.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
     /// [`Error::Refused`] when a server refuses, as it does with
     /// [`NoNode`](minikeeper_client::ErrorCode::NoNode) when the lease is lost;
-    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost meanwhile or the
-    /// client is closed: ask again.
+    /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
+    /// closed. It only reads, so it is safe to retry.
     pub async fn data(&self) -> Result<Bytes, Error> {
         let client = &self.guard.held.client;
         let data = in_session(client, client.data(self.path())).await;
@@ -297,32 +297,41 @@ impl<C: ZooKeeper> Lease<C> {
         Ok(data.data.unwrap_or_default())
     }
 
-    /// Whether the lease is still held; see [`Guard::status`].
+    /// Returns whether the lease is still held, see [`Guard::status`].
     #[must_use]
     pub fn status(&self) -> Status {
         self.guard.status()
     }
 
-    /// Resolves when the lease is lost.
+    /// Waits until the lease is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn lost(&self) -> Loss {
         self.guard.lost().await
     }
 
-    /// Runs a future as long as the lease is held; drops it when the lease is lost.
+    /// Runs a future while the lease is held, and drops it when the lease is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work. The lease stays held.
     ///
     /// # Errors
-    /// Why the lease was lost: the work is dropped, and what it did last may have happened without
-    /// the lease.
+    /// The [`Loss`] if the lease was lost. The work is dropped, and its last actions may have
+    /// happened without the lease.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         self.guard.run(work).await
     }
 
-    /// Whatever else can be asked of what is held.
+    /// Returns the guard of the lease, for the methods that only [`Guard`] has.
     pub const fn guard(&self) -> &Guard<C> {
         &self.guard
     }
 
-    /// Gives the lease back and waits until that is certain; see [`Guard::release`].
+    /// Releases the lease and waits until a server confirms it, see [`Guard::release`].
+    ///
+    /// # Cancel safety
+    /// As [`Guard::release`].
     ///
     /// # Errors
     /// Those of [`Guard::release`].
@@ -340,7 +349,8 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
     }
 }
 
-/// How many leases a semaphore has. All who use it must agree on that, which nobody checks.
+/// The number of leases of a semaphore. All its contenders must use the same number; no one checks
+/// it.
 ///
 /// # Examples
 /// ```
@@ -358,10 +368,10 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
 /// ```
 #[non_exhaustive]
 pub enum MaxLeases<C: ZooKeeper> {
-    /// So many, for ever.
+    /// This number, for ever.
     Fixed(u32),
-    /// What this count says; below zero is none. It may change while leases are held and waited
-    /// for: nobody loses a lease by that.
+    /// The value of this count; a negative value counts as 0. It may change at any time: contenders
+    /// that wait see the new value, and no holder loses a lease.
     Shared(SharedCount<C>),
 }
 
@@ -396,7 +406,7 @@ impl<C: ZooKeeper> From<SharedCount<C>> for MaxLeases<C> {
 }
 
 impl<C: ZooKeeper> MaxLeases<C> {
-    /// The maximum just now.
+    /// Reads the maximum.
     pub(crate) async fn get(&self) -> Result<u32, ValueError> {
         match self {
             Self::Fixed(max) => Ok(*max),
@@ -404,7 +414,7 @@ impl<C: ZooKeeper> MaxLeases<C> {
         }
     }
 
-    /// The maximum as far as it is known: the last one, while there is no connection.
+    /// Returns the last known maximum.
     pub(crate) fn current(&self) -> Result<u32, ValueError> {
         match self {
             Self::Fixed(max) => Ok(*max),
@@ -424,11 +434,12 @@ fn leases(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }
 
-/// The changes of a maximum, for one who waits. It watches no longer than that (hazard H17).
+/// The changes of a maximum, for a waiting contender. It watches only until it is dropped (hazard
+/// H17).
 pub(crate) struct MaxChanges<C: ZooKeeper>(Option<CountChanges<C>>);
 
 impl<C: ZooKeeper> MaxChanges<C> {
-    /// Resolves when it has changed. Cancel safe.
+    /// Waits for the next change. Dropping the future loses none.
     pub(crate) async fn next(&mut self) -> Result<(), ValueError> {
         match &mut self.0 {
             None => pending().await,

@@ -9,18 +9,16 @@ use minikeeper_client::Error;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    locks::acquire::Acquire,
-    locks::{guard::Guard, semaphore::InterProcessSemaphoreV2},
+    locks::{acquire::Acquire, guard::Guard, semaphore::InterProcessSemaphoreV2},
     options::LockOptions,
     queue::contending::Wait,
 };
 
-/// A lock that nobody can enter again, shared with Java processes that use Curator's class of the
-/// same name.
+/// A lock that is not reentrant, compatible with Curator's class of the same name in Java.
 ///
-/// It costs three writes where [`InterProcessMutex`](crate::InterProcessMutex) costs one, and here
-/// that one cannot be entered again either unless an owner is named: this is for paths that Java
-/// processes lock in this way.
+/// It costs three writes where [`InterProcessMutex`](crate::InterProcessMutex) costs one, which is
+/// not reentrant either unless an owner is named. So use it only for paths that Java processes lock
+/// with this class.
 ///
 /// Cheap to clone.
 ///
@@ -58,10 +56,10 @@ impl<C: ZooKeeper> fmt::Debug for InterProcessSemaphoreMutex<C> {
 }
 
 impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
-    /// The lock at this path. Nothing is asked of a server before it is acquired.
+    /// Creates a lock at this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -78,40 +76,42 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// The same, with options.
+    /// As [`Self::new`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     pub fn with_options(client: C, path: &str, options: LockOptions) -> Result<Self, Error> {
         let semaphore = InterProcessSemaphoreV2::with_options(client, path, 1, options)?;
         Ok(Self { semaphore })
     }
 
-    /// Acquires the lock: waits without a time limit unless [`Acquire::within`] sets one. Not
+    /// Acquires the lock, waiting without a time limit unless [`Acquire::within`] sets one. Not
     /// reentrant.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue back.
+    /// Dropping the future gives up the place in the queue, see [`Acquire`].
     ///
     /// # Errors
-    /// [`LockError::Lost`] when the session is lost too often while it waits, [`LockError::Client`]
-    /// when a server refuses or the client is closed. A lost connection is no error: it waits for
-    /// the next one.
-    pub fn acquire(&self) -> Acquire<'_, Self, Guard<C>> {
+    /// [`LockError::Lost`] when the session is lost too often during the wait,
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
+    /// error: it waits for the next connection.
+    pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
     }
 
-    /// Takes the lock if it is free. `None` if it is not.
+    /// Acquires the lock if it is free; `None` if it is not.
+    ///
+    /// # Cancel safety
+    /// As [`InterProcessSemaphoreMutex::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard<C>>, LockError> {
-        let lease = self.semaphore.try_acquire().await?;
-        Ok(lease.map(|lease| lease.guard))
+        self.acquire().at_once().await
     }
 
-    // Leases are made one at a time, in the order of grants: a lease's czxid is a fencing token
-    // here.
+    // With one lease at a time, leases are created in the order of grants: here a lease's czxid is
+    // a fencing token.
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         let mut leases = self.semaphore.take(1, wait).await?;
         let lease = leases.pop().expect("one was asked for and got");

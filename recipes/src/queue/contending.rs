@@ -1,4 +1,4 @@
-//! The queue at a lock: getting in, waiting, getting out.
+//! The queue of a lock: entering it, waiting in it, leaving it.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.2 and 4.4; Curator's `LockInternals`. The names of
 //! the steps (A2 to A10) are those of section 4.4.
@@ -25,18 +25,18 @@ use crate::{
     },
 };
 
-/// What a request may take beyond the deadline of the lock while there is a connection. Where the
-/// deadline falls into a round trip, its reply still counts.
+/// How long a request may take beyond the deadline of the lock while there is a connection: if the
+/// deadline falls into a round trip, the reply still counts.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often the directory may go away between being made and being used.
+/// How often the directory may be deleted between its creation and its use.
 pub(crate) const PARENTS_MAX: u32 = 10;
 
-/// Until when a lock is waited for.
+/// How long a call waits for a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) until: Option<Instant>,
-    /// As it was asked for, for the error.
+    /// The limit that the caller has set, for the error.
     pub(crate) within: Duration,
 }
 
@@ -61,12 +61,12 @@ impl Wait {
         }
     }
 
-    /// Whether the time is over.
+    /// Returns whether the time limit has passed.
     pub(crate) fn is_late(self) -> bool {
         self.until.is_some_and(|until| until <= clock::now())
     }
 
-    /// A limit for what has to be answered before anything can be decided.
+    /// Returns the time limit for a reply that is needed for any decision.
     fn with_grace(self) -> Option<Instant> {
         self.until.map(|until| until.max(clock::now() + GRACE))
     }
@@ -80,7 +80,7 @@ pub(crate) struct Queue<C> {
     pub(crate) options: Arc<LockOptions>,
 }
 
-/// The list of contenders, as asked for together with the own znode.
+/// The request for the list of contenders, made together with the creation of the own znode.
 pub(crate) type Listing =
     std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
 
@@ -117,7 +117,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// A3 to A5: creates the own znode. `None` if the session went meanwhile.
+    /// A3 to A5: creates the own znode. `None` if the session ended in between.
     pub(crate) async fn enter(
         &self,
         name: &str,
@@ -130,10 +130,10 @@ impl<C: ZooKeeper> Queue<C> {
         Ok(entered.and_then(|(mut places, listing)| Some((places.pop()?, listing))))
     }
 
-    /// The same for several own znodes of one session, created together with what is asked for
-    /// behind them.
+    /// As [`Queue::enter`], for several own znodes of one session. `list` is requested together
+    /// with them, behind them.
     ///
-    /// The session is that of the replies: one that was known before may be over by the time a
+    /// The session is the one of the replies: the session known before may be over by the time a
     /// request is sent.
     pub(crate) async fn enter_many<L>(
         &self,
@@ -147,7 +147,7 @@ impl<C: ZooKeeper> Queue<C> {
         let mut pace = Pace::of(&self.client);
         let mut parents_made = 0;
         loop {
-            // All in one flush: each request is made before the first is waited for.
+            // All requests leave together: make each before waiting for the first.
             let mut creates = Vec::new();
             for _ in places.len()..count {
                 let path = naming::protected_path(&self.path, self.client.new_id(), name);
@@ -171,7 +171,8 @@ impl<C: ZooKeeper> Queue<C> {
                             && self.options.planted
                                 == Some(crate::planted::Planted::LostReplyIgnored) => {}
                     Err(error) if error.is_outcome_unknown() => {
-                        // It went with the same connection, and would not show the found znode.
+                        // The list was lost with the same connection, or lacks the znode found
+                        // here.
                         listing = None;
                         is_refused |= error.code().is_some();
                         let prefix = &naming::name_of(&path)[..naming::PROTECTION_BYTES];
@@ -201,7 +202,7 @@ impl<C: ZooKeeper> Queue<C> {
             }
             if let Some(path) = missing {
                 match self.limited(wait, self.make_parents()).await? {
-                    // One of them was cleared away in between (hazard H13): once more.
+                    // A directory was deleted in between (hazard H13): retry.
                     Err(error) if error.is_retryable() => self.pause(wait, &mut pace).await?,
                     Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
                     _ => parents_made += 1,
@@ -243,9 +244,8 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// A5: finds out whether a znode was created whose creation was not answered, in whichever
-    /// session: the request may have waited for a connection, and gone out in a later one than it
-    /// was made in.
+    /// A5: after a lost reply, finds out whether the znode was created, in any session: the request
+    /// may have waited for a connection and left in a later session.
     async fn recover(
         &self,
         prefix: &str,
@@ -261,8 +261,8 @@ impl<C: ZooKeeper> Queue<C> {
         };
         let epoch = self.connected(wait).await?;
         loop {
-            // A server that was not asked before may not have applied the create yet: after a
-            // sync it has, or never will (section 14.6).
+            // Another server may not have applied the creation yet. After a sync it has, or never
+            // will (section 14.6).
             let sync = self.client.sync(&self.path);
             let list = self.list();
             let both = async {
@@ -297,7 +297,7 @@ impl<C: ZooKeeper> Queue<C> {
                     ..
                 }) => {
                     unanswered.is_due = false;
-                    // Dropped, it is deleted: a znode of an earlier session is in one's own way.
+                    // Dropping it deletes it: a znode of an earlier session would block this one.
                     let place = QueueNode::new(self.client.clone(), path, stat.czxid, seen_in);
                     if seen_in != epoch {
                         return Ok(Recovered::SessionLost);
@@ -308,7 +308,7 @@ impl<C: ZooKeeper> Queue<C> {
                     self.check_sequence(place.name())?;
                     return Ok(Recovered::Found(place));
                 }
-                // It goes with its session, just now.
+                // It was just deleted with its session.
                 Ok(_) => self.pause(wait, pace).await?,
                 Err(error) if error.is_retryable() => {
                     if self.again(wait, pace).await? != epoch {
@@ -320,15 +320,13 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// Waits before a request is made again that failed for a passing reason, and until there is a
-    /// connection to make it on; says in which session.
+    /// Waits before a retry after a passing error, and for a connection; returns its session.
     pub(crate) async fn again(&self, wait: Wait, pace: &mut Pace) -> Result<Epoch, LockError> {
         self.pause(wait, pace).await?;
         self.connected(wait).await
     }
 
-    /// Waits before a request is made again, but not longer than an answer to it would be waited
-    /// for.
+    /// Waits before a retry, but not longer than a reply to it could still count.
     pub(crate) async fn pause(&self, wait: Wait, pace: &mut Pace) -> Result<(), LockError> {
         let pause = pace.next();
         let end = wait.until.and_then(|until| until.checked_add(GRACE));
@@ -351,7 +349,7 @@ impl<C: ZooKeeper> Queue<C> {
         })
     }
 
-    /// Waits for an answer, but not longer than the lock may take.
+    /// Waits for a reply, at most until the deadline of the lock plus [`GRACE`].
     pub(crate) async fn limited<T>(
         &self,
         wait: Wait,
@@ -365,7 +363,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// Waits for something of this process, until the lock's time is over.
+    /// Waits for something within this process, at most until the deadline of the lock.
     pub(crate) async fn in_time<T>(
         &self,
         wait: Wait,
@@ -379,13 +377,16 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// The answer to what is asked before one tries to take the lock at once. `None` if it was
-    /// refused for now: trying shows the rest.
+    /// Asks whether the lock is free, before an attempt that does not wait (saving S11). `None` if
+    /// this is not such an attempt, or if the server refuses for now: then the attempt shows it.
     pub(crate) async fn peek<T>(
         &self,
         wait: Wait,
         question: impl Future<Output = Result<T, LockError>>,
     ) -> Result<Option<T>, LockError> {
+        if !self.options.peek || wait.within != Duration::ZERO {
+            return Ok(None);
+        }
         self.connected(wait).await?;
         match self.limited(wait, question).await? {
             Err(error) if error.is_passing() => Ok(None),
@@ -393,7 +394,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// Every contender's path, the first one first.
+    /// Reads the paths of all contenders, in order of the queue.
     pub(crate) async fn participants(&self, claim: Claim) -> Result<Vec<String>, Error> {
         let children = in_session(&self.client, self.client.children(&self.path)).await;
         let names = match children.unwrap_or_else(|| Err(no_session("getChildren2", &self.path))) {
@@ -409,17 +410,16 @@ impl<C: ZooKeeper> Queue<C> {
 
 enum Recovered<C: ZooKeeper> {
     Found(QueueNode<C>),
-    /// It was not, and will not be.
+    /// It was not created, and will not be.
     NotCreated,
     SessionLost,
 }
 
-/// The longest that a question waits while there is no session to ask it in: the first connection,
-/// or the next one after a session was lost.
+/// How long a read waits for a session: the first one, or the next one after a loss.
 const SESSION_WAIT: Duration = Duration::from_secs(5);
 
-/// Waits for an answer as long as there is a session, or may soon be one: a lost connection is
-/// waited out until the session is over. `None` if there is none.
+/// Waits for a reply while there is a session, or one may soon begin. A lost connection does not
+/// end the wait before the session is over. `None` if there is no session.
 pub(crate) async fn in_session<C: ZooKeeper, T>(
     client: &C,
     answer: impl Future<Output = T>,
@@ -452,7 +452,7 @@ pub(crate) async fn in_session<C: ZooKeeper, T>(
     }
 }
 
-/// A request that was not answered because there was no session.
+/// The error of a request without a reply because there was no session.
 pub(crate) fn no_session(op: &'static str, path: &str) -> Error {
     Error::OutcomeUnknown {
         op,
@@ -503,7 +503,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h19_numbers_close_to_the_counters_end_are_refused() {
+    fn h19_sequence_numbers_close_to_the_end_of_the_counter_are_refused() {
         let (client, _driver) = Client::builder("nowhere").unwrap().build();
         let queue = Queue {
             client,

@@ -1,8 +1,9 @@
 //! The queue of a lock: sequential znodes in its directory, one for each contender.
 //!
-//! `contending` enters, lists and leaves it; `waiting` watches the znodes ahead; `queue_node` is the
-//! contender's own znode and its clean-up; `parents` creates the directory; `pace` spaces retries.
-//! [`naming`] and [`order`] are pure functions: names of znodes, and who holds the lock.
+//! `contending` enters, lists and leaves it; `waiting` watches the znodes ahead; `queue_node` is
+//! the contender's own znode and its clean-up; `parents` creates the directory; `pace` spaces
+//! retries. [`naming`] and [`order`] are pure functions: the names of znodes, and which contender
+//! holds the lock.
 
 pub(crate) mod contending;
 pub mod naming;

@@ -1,6 +1,6 @@
-//! Names of lock znodes: how they are made, and what they say about the order.
+//! Names of lock znodes: how they are formed, and the order that they define.
 //!
-//! Pure, and normative: a Java contender on the same path computes the same.
+//! Pure functions. They must agree with Curator's, which Java contenders on the same path use.
 //!
 //! Source: `docs/curator-recipes.md` sections 1.2 to 1.5; Curator's `ProtectedUtils`,
 //! `LockInternalsSorter`, `StandardLockInternalsDriver`.
@@ -10,11 +10,11 @@ use uuid::Uuid;
 /// The length of a protection prefix: `_c_`, a UUID, `-`.
 pub const PROTECTION_BYTES: usize = 40;
 
-/// Digits beyond this are not taken part with: close to the counter's end two contenders may get
-/// the same digits (hazard H19).
+/// The largest sequence number that a contender accepts. Close to the counter's end two contenders
+/// may get the same digits (hazard H19).
 pub const SEQUENCE_MAX: u32 = 2_147_000_000;
 
-/// The kinds of lock znodes, by the name behind the prefix.
+/// The names behind the protection prefix, one for each kind of lock znode.
 ///
 /// # Examples
 /// ```
@@ -35,7 +35,8 @@ pub mod lock_name {
     pub const LATCH: &str = "latch-";
 }
 
-/// The prefix that makes a znode findable whose creation was not answered.
+/// Returns the protection prefix for this UUID. By it a client finds a znode whose creation was not
+/// answered.
 ///
 /// # Examples
 /// ```
@@ -57,7 +58,8 @@ fn push_protection(text: &mut String, uuid: Uuid) {
     text.push('-');
 }
 
-/// The path under which a protected znode is created. One allocation: every acquire makes one.
+/// Returns the path under which a protected znode is created. Allocates once, because every acquire
+/// does it.
 pub(crate) fn protected_path(parent: &str, uuid: Uuid, name: &str) -> String {
     let mut path = String::with_capacity(parent.len() + 1 + PROTECTION_BYTES + name.len());
     path.push_str(parent.strip_suffix('/').unwrap_or(parent));
@@ -67,7 +69,7 @@ pub(crate) fn protected_path(parent: &str, uuid: Uuid, name: &str) -> String {
     path
 }
 
-/// Whether a name carries a protection prefix.
+/// Returns whether a name begins with a protection prefix.
 ///
 /// # Examples
 /// ```
@@ -86,7 +88,7 @@ pub fn is_protected(name: &str) -> bool {
             .is_some_and(|uuid| Uuid::try_parse(uuid).is_ok())
 }
 
-/// The name without its protection prefix, if it has one.
+/// Returns the name without its protection prefix.
 ///
 /// # Examples
 /// ```
@@ -104,8 +106,8 @@ pub fn without_protection(name: &str) -> &str {
     }
 }
 
-/// What a child is ordered by: everything behind the last occurrence of the lock's name, or all of
-/// it if that does not occur. The prefix plays no part.
+/// Returns the part of a name that orders it among its siblings: what follows the last occurrence
+/// of the lock's name, or the whole name without an occurrence. The prefix has no influence.
 ///
 /// # Examples
 /// ```
@@ -116,14 +118,15 @@ pub fn without_protection(name: &str) -> &str {
 /// ```
 #[must_use]
 pub fn key<'a>(name: &'a str, lock_name: &str) -> &'a str {
-    // From the end, where it is: ten digits before it. A search that prepares itself takes longer.
+    // Search from the end, where only ten digits follow it. A search with preprocessing takes
+    // longer.
     let mut windows = name.as_bytes().windows(lock_name.len().max(1));
     windows
         .rposition(|window| window == lock_name.as_bytes())
         .map_or(name, |at| &name[at + lock_name.len()..])
 }
 
-/// The key in a directory of readers and writers.
+/// Returns the part of a name that orders it in a directory of readers and writers.
 ///
 /// # Examples
 /// ```
@@ -137,7 +140,7 @@ pub fn read_write_key(name: &str) -> &str {
     key(key(name, lock_name::READ), lock_name::WRITE)
 }
 
-/// Whether a child of a read/write lock is a writer.
+/// Returns whether a child of a read/write lock is a writer.
 ///
 /// # Examples
 /// ```
@@ -151,7 +154,8 @@ pub fn is_writer(name: &str) -> bool {
     name.contains(lock_name::WRITE)
 }
 
-/// The digits that the server has appended; `None` if the name does not end with ten.
+/// Returns the sequence number that the server has appended; `None` if the name does not end with
+/// ten digits.
 ///
 /// # Examples
 /// ```
@@ -166,7 +170,7 @@ pub fn sequence(name: &str) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// The parent's path and a child's name, joined.
+/// Joins the parent's path and a child's name.
 ///
 /// # Examples
 /// ```
@@ -184,7 +188,7 @@ pub fn join(parent: &str, name: &str) -> String {
     }
 }
 
-/// What follows the last slash.
+/// Returns the last component of a path.
 ///
 /// # Examples
 /// ```
@@ -197,7 +201,7 @@ pub fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Returns the path of a znode's parent. The root is its own.
+/// Returns the path of a znode's parent. The root is its own parent.
 #[must_use]
 pub fn parent_of(path: &str) -> &str {
     path.rfind('/').map_or("/", |slash| &path[..slash.max(1)])

@@ -1,10 +1,10 @@
-//! Who holds a lock, by the list of its contenders: the decision, without any I/O.
+//! Decides from the list of contenders which of them holds the lock. Pure functions.
 //!
 //! Source: `docs/curator-recipes.md` sections 1.5, 4.2, 5.1 and 5.7; proofs in 14.5 and 14.7.
 
 use crate::queue::naming;
 
-/// What a contender wants, and so, what stands in its way.
+/// The kind of access that a contender wants, which decides whom it waits for.
 ///
 /// # Examples
 /// ```
@@ -12,25 +12,26 @@ use crate::queue::naming;
 ///
 /// let queue = ["__READ__0000000001", "__READ__0000000002"];
 /// let look = Look::Nearest(1);
-/// let nobody = ahead(Claim::Read, queue, queue[1], look);
-/// assert!(nobody.is_some_and(|ahead| ahead.is_nobody()));
-/// let reader = ahead(Claim::Write, queue, queue[1], look);
-/// assert!(reader.is_some_and(|ahead| ahead.seen == [queue[0]]));
+/// // A reader does not wait for a reader ahead; a writer does.
+/// let reader = ahead(Claim::Read, queue, queue[1], look);
+/// assert!(reader.is_some_and(|ahead| ahead.is_empty()));
+/// let writer = ahead(Claim::Write, queue, queue[1], look);
+/// assert!(writer.is_some_and(|ahead| ahead.seen == [queue[0]]));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// All for itself, among contenders of one kind: whatever is ahead is in the way.
+    /// Exclusive access, where all contenders are of this kind: waits for every contender ahead.
     Mutex,
-    /// To read: writers ahead are in the way.
+    /// Shared access: waits for writers ahead.
     Read,
-    /// To write: whatever is ahead is in the way.
+    /// Exclusive access among readers and writers: waits for every contender ahead.
     Write,
-    /// To lead, among contenders of one kind: whatever is ahead is in the way.
+    /// Leadership: waits for every contender ahead.
     Latch,
 }
 
 impl Claim {
-    /// The name behind the protection prefix.
+    /// Returns the name behind the protection prefix.
     #[must_use]
     pub const fn lock_name(self) -> &'static str {
         match self {
@@ -41,7 +42,7 @@ impl Claim {
         }
     }
 
-    /// What children are ordered by.
+    /// Returns the part of a name that orders it in the queue.
     #[must_use]
     pub fn key(self, name: &str) -> &str {
         match self {
@@ -55,15 +56,15 @@ impl Claim {
         self != Self::Read || naming::is_writer(name)
     }
 
-    /// Whether a contender that could be seen to go may have put another in its place: the holder
-    /// of a write lock that reads on does (section 5.3).
+    /// Returns whether a contender whose znode is gone may have left another one in its place. The
+    /// holder of a write lock does when it becomes a reader (section 5.3).
     #[must_use]
     pub fn may_be_replaced(self, name: &str) -> bool {
         self == Self::Write && naming::is_writer(name)
     }
 }
 
-/// How many of those in the way are looked for, and which.
+/// Which of the contenders that are waited for [`ahead`] returns by name.
 ///
 /// # Examples
 /// ```
@@ -76,13 +77,13 @@ impl Claim {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// So many of those directly ahead.
+    /// This number of those directly ahead.
     Nearest(usize),
-    /// The one that came first: what Curator's readers watch.
+    /// The first one in the queue, which Curator's readers watch.
     First,
 }
 
-/// What stands between a contender and its lock. Nobody is a grant.
+/// The contenders that a contender waits for. It holds the lock if there is none.
 ///
 /// # Examples
 /// ```
@@ -94,27 +95,27 @@ pub enum Look {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ahead {
-    /// Those that were looked for, nearest first.
+    /// Those that [`Look`] selects, the nearest first.
     pub seen: Vec<String>,
-    /// How many more there are.
+    /// The number of all others.
     pub others: usize,
 }
 
 impl Ahead {
-    /// Whether nobody is in the way.
+    /// Returns whether there is no contender to wait for.
     #[must_use]
-    pub const fn is_nobody(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.seen.is_empty() && self.others == 0
     }
 }
 
-/// Who stands between a contender and its lock. `None` if the own name is not in the list.
+/// Returns the contenders that one contender waits for. `None` if its own name is not in the list.
 ///
-/// Every child takes part, whatever its name: that is what Java contenders do (hazard H12). Equal
-/// keys keep the order of the list, as a stable sort would.
+/// Every child takes part, whatever its name, as in Java (hazard H12). Equal keys keep the order of
+/// the list, as in a stable sort.
 ///
-/// One pass, nothing is sorted and nothing copied but the names of those looked for (S8): a list
-/// is as long as the queue, and every contender reads it twice.
+/// It makes one pass, sorts nothing and copies only the selected names (S8): a list is as long as
+/// the queue, and every contender reads it twice.
 ///
 /// # Examples
 /// ```
@@ -123,7 +124,7 @@ impl Ahead {
 /// let queue = ["_c_b-lock-0000000002", "_c_z-lock-0000000001"];
 /// let of = |own| ahead(Claim::Mutex, queue, own, Look::Nearest(2));
 /// // The second of the list came first.
-/// assert!(of(queue[1]).is_some_and(|ahead| ahead.is_nobody()));
+/// assert!(of(queue[1]).is_some_and(|ahead| ahead.is_empty()));
 /// assert!(of(queue[0]).is_some_and(|ahead| ahead.seen == [queue[1]]));
 /// // Its znode is gone.
 /// assert_eq!(of("_c_a-lock-0000000009"), None);
@@ -138,7 +139,7 @@ pub fn ahead<'a, N: AsRef<str> + 'a>(
     let own_key = claim.key(own);
     let mut is_listed = false;
     let mut count = 0;
-    // Those looked for, in the order of `seen`; of equal keys the later one is nearer.
+    // The selected ones, in the order of `seen`; of equal keys the later one is nearer.
     let mut kept: Vec<N> = Vec::new();
     for child in children {
         let name = child.as_ref();
@@ -178,7 +179,7 @@ pub fn ahead<'a, N: AsRef<str> + 'a>(
     })
 }
 
-/// Every contender in the order of the queue: for lists of participants.
+/// Sorts all contenders in the order of the queue.
 ///
 /// # Examples
 /// ```
@@ -198,7 +199,7 @@ pub fn sorted(claim: Claim, children: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Everybody in the way, the first one first, by sorting.
+    /// All contenders that are waited for, the first one first, found by sorting.
     fn by_sorting(claim: Claim, children: &[&str], own: &str) -> Vec<String> {
         let own_at = children.iter().position(|child| *child == own).unwrap();
         let mut ahead: Vec<_> = children
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_and_writers_by_enumeration() {
+    fn every_mix_of_readers_and_writers_waits_for_the_right_ones() {
         // Every mix of readers and writers in a queue of five, each place in turn.
         for mix in 0..32_u32 {
             let name = |at: u32| {
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn own_name_that_is_missing_is_no_grant() {
+    fn list_without_the_own_name_is_no_grant() {
         // Hazard H25.
         let none: [&str; 0] = [];
         assert_eq!(ahead(Claim::Read, none, "a", Look::Nearest(2)), None);
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_children_count() {
+    fn children_with_foreign_names_take_part() {
         // Hazard H12: a stray znode that sorts before digits blocks, as it does in Java.
         let list = ["_c_1-lock-0000000001", "!stray", "zz"];
         assert_eq!(check(Claim::Mutex, &list, list[0]), ["!stray"]);

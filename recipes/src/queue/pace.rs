@@ -1,4 +1,4 @@
-//! The pauses before a request is made again.
+//! The pauses before retries.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use tokio::time::sleep;
 
 use crate::client::ZooKeeper;
 
-/// The longest first pause before a request is made again; half of it is random.
+/// The longest first pause before a retry; half of it is random.
 ///
-/// A constant: it bounds what one call asks of a server that refuses everything, and is short
-/// beside the time a lock is held.
+/// It bounds the requests of one call to a server that refuses everything, and is short compared to
+/// the time for which a lock is held.
 pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(20);
 
-/// The longest pause: how late a call notices that the server serves it again.
+/// The longest pause, after which a call notices that the server serves it again.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The pauses of one call: they grow from [`PAUSE_MIN`] to [`PAUSE_MAX`] as long as it makes no
+/// The pauses of one call. They grow from [`PAUSE_MIN`] to [`PAUSE_MAX`] while it makes no
 /// progress.
 pub(crate) struct Pace(Backoff);
 
 impl Pace {
-    /// Every caller gets jitter of its own.
+    /// Creates the pauses of a call, with random jitter of its own.
     pub(crate) fn of<C: ZooKeeper>(client: &C) -> Self {
         Self(Backoff::new(
             PAUSE_MIN,
@@ -30,7 +30,7 @@ impl Pace {
         ))
     }
 
-    /// How long to wait before the next attempt.
+    /// Returns how long to wait before the next attempt.
     pub(crate) fn next(&mut self) -> Duration {
         self.0.next_pause()
     }
@@ -40,13 +40,13 @@ impl Pace {
         sleep(self.next()).await;
     }
 
-    /// The call has made progress: its next pause is a short one.
+    /// Starts again with a short pause, after progress.
     pub(crate) fn reset(&mut self) {
         self.0.reset();
     }
 
-    /// Waits before a request is made again that failed so. Only a refusal costs a pause: a
-    /// connection that was lost has cost one already.
+    /// Waits before a retry after this error. Only a refusal costs a pause: after a lost connection
+    /// the reconnect has paused already.
     pub(crate) async fn after(&mut self, error: &Error) {
         if error.code().is_some() {
             self.pause().await;

@@ -1,4 +1,4 @@
-//! Directories on the way to a znode.
+//! Creates the directories above a znode.
 //!
 //! Source: `docs/curator-recipes.md` sections 1.7 and 2.4.
 
@@ -6,20 +6,20 @@ use minikeeper_client::{CreateMode, Error, ErrorCode};
 
 use crate::{client::ZooKeeper, queue::naming};
 
-/// Creates a directory and all above it, as containers: they go by themselves once they are
-/// empty. What is there already is left as it is.
+/// Creates a directory and those above it as containers, which the server deletes once they are
+/// empty. Existing directories stay as they are.
 ///
 /// # Errors
-/// When a server refuses, or does not answer: what was made until then stays.
+/// When a server refuses or does not reply. The directories created so far remain.
 pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
-    // Up, until there is something to stand on; then down again (saving S2).
+    // Go up until a parent exists, then down again (saving S2).
     let mut missing = vec![path];
     while let Some(lowest) = missing.last().copied() {
         match create(client, lowest).await {
             Ok(()) => {
                 missing.pop();
             }
-            // Above the client's root nothing can be made from here.
+            // Nothing can be created above the client's root.
             Err(error) if error.is(ErrorCode::NoNode) && lowest != "/" => {
                 missing.push(naming::parent_of(lowest));
             }
@@ -29,10 +29,11 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
     Ok(())
 }
 
-/// The same as Curator does it: each one is asked for, from above, and created if it is missing.
+/// As [`make`], in Curator's way: checks each directory from the top, and creates it if it is
+/// missing.
 ///
 /// # Errors
-/// When a server refuses, or does not answer: what was made until then stays.
+/// When a server refuses or does not reply. The directories created so far remain.
 pub(crate) async fn make_from_above<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
     for end in ends.chain([path.len()]) {

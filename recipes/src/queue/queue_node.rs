@@ -1,4 +1,4 @@
-//! A contender's place in the queue: its own znode.
+//! The own znode of a contender: its place in the queue.
 
 use std::{
     future::Future,
@@ -10,13 +10,13 @@ use minikeeper_client::{Epoch, Fired, Zxid};
 
 use crate::{client::ZooKeeper, queue::naming};
 
-/// An own znode. It goes when this is dropped.
+/// The own znode. It is deleted when this is dropped.
 pub(crate) struct QueueNode<C: ZooKeeper> {
     client: C,
     path: String,
     pub(crate) czxid: Zxid,
     pub(crate) epoch: Epoch,
-    /// Whether the znode still has to go.
+    /// Whether the znode must still be deleted.
     is_due: bool,
     pub(crate) watch: Option<C::Watch>,
 }
@@ -41,7 +41,7 @@ impl<C: ZooKeeper> QueueNode<C> {
         naming::name_of(&self.path)
     }
 
-    /// Whether the own watch has seen the znode go.
+    /// Returns whether the own watch has reported that the znode is gone.
     pub(crate) fn is_seen_to_go(&mut self) -> bool {
         let Some(watch) = &mut self.watch else {
             return false;
@@ -56,7 +56,7 @@ impl<C: ZooKeeper> QueueNode<C> {
         }
     }
 
-    /// Resolves when the own watch sees the znode go; never without one.
+    /// Waits until the own watch reports that the znode is gone; for ever without a watch.
     pub(crate) async fn seen_to_go(&mut self) {
         if let Some(watch) = &mut self.watch {
             let fired = watch.await;
@@ -68,12 +68,12 @@ impl<C: ZooKeeper> QueueNode<C> {
         std::future::pending::<()>().await;
     }
 
-    /// The znode is known to be gone, or goes by another way.
+    /// Does not delete the znode on drop: it is gone, or is deleted in another way.
     pub(crate) const fn forget(&mut self) {
         self.is_due = false;
     }
 
-    /// It has to go after all.
+    /// Deletes the znode on drop after all.
     pub(crate) const fn remember(&mut self) {
         self.is_due = true;
     }
@@ -82,14 +82,14 @@ impl<C: ZooKeeper> QueueNode<C> {
 impl<C: ZooKeeper> Drop for QueueNode<C> {
     fn drop(&mut self) {
         if self.is_due {
-            // The watch goes first, so that the own deletion wakes nobody here.
+            // The watch is dropped first, so that the own deletion wakes no task here.
             self.watch = None;
             self.client.clean_up(self.epoch, &self.path);
         }
     }
 }
 
-/// A znode that may have been created. It is looked for, and goes, when this is dropped.
+/// A znode that may have been created. When this is dropped, it is looked for and deleted.
 pub(crate) struct Unanswered<'a, C: ZooKeeper> {
     pub(crate) client: &'a C,
     /// The first session in which it may have been created.
@@ -102,7 +102,7 @@ pub(crate) struct Unanswered<'a, C: ZooKeeper> {
 impl<C: ZooKeeper> Drop for Unanswered<'_, C> {
     fn drop(&mut self) {
         if self.is_due {
-            // The request may have waited for a connection, and gone out in a later session.
+            // The request may have waited for a connection and left in a later session.
             let newest = self.client.standing().epoch().unwrap_or_default();
             self.client
                 .clean_up_unanswered(self.epoch.max(newest), self.directory, self.prefix);

@@ -1,14 +1,17 @@
-//! Waiting in the queue: what is watched, and when it is one's turn.
+//! Waiting in the queue: which znodes are watched, and when the lock is granted.
 //!
-//! Contenders never come in ahead of a znode that is there, apart from a writer who reads on
-//! ([`Claim::may_be_replaced`]). So those who were ahead in one list only become fewer: it is
-//! enough to see the last of them go, and no list is needed then as long as the own znode is seen not
-//! to have gone. That holds within one connection, because events come in the order of changes
-//! there; after a reconnect the list is asked for again when the next of them goes. Those that are
-//! watched are looked at as soon as there is a new connection: what a watch had to say may have been
-//! lost with the old one. To know in time who the last ones are, one
-//! or more before the nearest are watched too: when the first of them goes, the list is asked for at
-//! leisure, and shows that all who are left are watched.
+//! New contenders never queue ahead of an existing znode, apart from a writer that becomes a reader
+//! ([`Claim::may_be_replaced`]). So the contenders ahead in one list only become fewer. When the
+//! last of them is gone, the lock is granted without another list, provided that the own znode is
+//! watched and still exists.
+//!
+//! That holds within one connection, where events come in the order of changes. After a reconnect
+//! the watched znodes are read at once, because events may have been lost with the old connection,
+//! and the list is read again when the next contender ahead is gone.
+//!
+//! To know in time which contenders are the last, one or more before the nearest are watched too.
+//! When the first of them is gone, the list is read while the nearest still holds the lock, and
+//! shows that all contenders left ahead are watched.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.2, 4.4 and 14.5 (S4 to S6).
 
@@ -33,7 +36,7 @@ use crate::{
     },
 };
 
-/// How waiting ends.
+/// The result of waiting.
 pub(crate) enum Outcome<C: ZooKeeper> {
     Granted(QueueNode<C>),
     /// The session or the own znode is gone.
@@ -41,43 +44,43 @@ pub(crate) enum Outcome<C: ZooKeeper> {
     TimedOut,
 }
 
-/// One contender's view of those ahead.
+/// The contenders ahead, as one contender knows them.
 struct Waiting<'a, C: ZooKeeper> {
     queue: &'a Queue<C>,
     claim: Claim,
     place: QueueNode<C>,
     wait: Wait,
-    /// Those in the way, and perhaps some that have gone.
+    /// The contenders that are waited for, some of which may be gone.
     ahead: Ahead,
     watched: Vec<(String, C::Watch)>,
-    /// How many connections there were when the list was asked for.
+    /// How many connections there were when the list was requested.
     connections: u64,
-    /// And when those ahead were last looked at.
+    /// How many connections there were when the watched znodes were last read.
     looked: u64,
-    /// Whether what is watched has to be looked at again.
+    /// Whether the watched znodes must be read again.
     is_unsure: bool,
-    /// Watches that go when there are new ones in their place: so none is taken away on the server.
+    /// Old watches, kept until new ones have replaced them, so that none is removed on the server.
     replaced: Vec<C::Watch>,
     states: C::States,
-    /// Of what is asked for again without an event having come.
+    /// The pauses between requests that no event has caused.
     pace: Pace,
 }
 
 /// What an event means.
 enum QueueEvent {
-    /// A contender in the way has gone.
+    /// A contender ahead is gone.
     Gone(String),
-    /// A watch was used up by something else.
+    /// A watch has fired for another reason.
     Changed,
-    /// A request was refused for now, and has been waited for: it is made again.
+    /// A request was refused for a passing reason. The pause is over: retry.
     Again,
-    /// There is another connection: events may have been missed.
+    /// There is a new connection: events may have been lost with the old one.
     Reconnected,
     OwnGone,
     TimedOut,
 }
 
-/// Waits until the place is the first that counts.
+/// Waits until the lock is granted.
 pub(crate) async fn wait<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
@@ -85,7 +88,7 @@ pub(crate) async fn wait<C: ZooKeeper>(
     listing: Option<Listing>,
     wait: Wait,
 ) -> Result<Outcome<C>, LockError> {
-    // Changes from here on are heard of, so that none falls between these two.
+    // Subscribe first, so that no change is missed between these two lines.
     let states = queue.client.states();
     let connections = queue.client.connections();
     let mut waiting = Waiting {
@@ -102,9 +105,9 @@ pub(crate) async fn wait<C: ZooKeeper>(
         states,
         pace: Pace::of(&queue.client),
     };
-    // However this ends without a grant, dropping the place has its znode deleted. If the znode has
-    // gone that costs one request; if it has not, because it belongs to a session that is over but
-    // not ended yet, it would be in the way of the next one.
+    // If this ends without a grant, dropping the place deletes its znode. If the znode is gone
+    // already, that costs one request. If it still exists, because the server has not ended its
+    // session yet, it would block this contender's next znode.
     if queue.options.watch_own && queue.options.look_ahead > 0 && !waiting.watch_own().await? {
         return Ok(Outcome::Gone);
     }
@@ -116,14 +119,14 @@ pub(crate) async fn wait<C: ZooKeeper>(
         {
             return Ok(Outcome::Gone);
         }
-        if waiting.ahead.is_nobody() {
+        if waiting.ahead.is_empty() {
             return Ok(Outcome::Granted(waiting.place));
         }
         let seen = waiting.watch_ahead().await?;
         let is_late = wait.is_late();
         let news = match seen {
             Some(QueueEvent::Gone(name)) => {
-                // Listed again, and gone again: there is no progress.
+                // Listed again and gone again: no progress.
                 if vanished.as_ref() == Some(&name) {
                     queue.pause(wait, &mut waiting.pace).await?;
                 }
@@ -155,27 +158,27 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         self.queue.options.planted == Some(bug)
     }
 
-    /// Asks for the list.
+    /// Requests the list.
     fn ask(&mut self) -> Listing {
         self.connections = self.queue.client.connections();
         self.looked = self.connections;
         self.queue.list()
     }
 
-    /// There is another connection; says whether the list has to be asked for. Curator does; it is
-    /// cheaper to look at those few that are watched.
+    /// Handles a new connection; returns whether the list must be requested. Curator does so, but
+    /// it is cheaper to read only the watched znodes.
     fn reconnected(&mut self) -> bool {
         self.looked = self.queue.client.connections();
         self.is_unsure = true;
         self.queue.options.look_ahead == 0
     }
 
-    /// A6: takes in the list. False if the own znode is not among the contenders of this session.
+    /// A6: evaluates the list. False if it does not contain the own znode of this session.
     async fn look(&mut self, mut listing: Listing) -> Result<bool, LockError> {
         let list = loop {
             match self.queue.limited(self.wait, listing).await? {
                 Ok(list) => break list,
-                // The directory is gone, and the own znode with it.
+                // The directory and the own znode are gone.
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
                 Err(error) => {
                     if self.again(error).await? != self.place.epoch {
@@ -189,7 +192,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         if list.epoch != self.place.epoch {
             return Ok(false);
         }
-        let (own, look) = (self.place.name(), self.whom());
+        let (own, look) = (self.place.name(), self.selection());
         let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
             return Ok(false);
         };
@@ -206,21 +209,21 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(true)
     }
 
-    /// How Curator ends a wait that was too long: with a last look, and, if that finds somebody
-    /// ahead, with the own znode's deletion.
+    /// Ends a wait at its deadline as Curator does: lists once more, and deletes the own znode if
+    /// there still is a contender ahead.
     async fn look_again_and_leave(mut self) -> Result<Outcome<C>, LockError> {
         loop {
             let listing = self.ask();
             if !self.look(listing).await? {
                 return Ok(Outcome::Gone);
             }
-            if self.ahead.is_nobody() {
+            if self.ahead.is_empty() {
                 return Ok(Outcome::Granted(self.place));
             }
             match self.watch_ahead().await? {
                 None => break,
                 Some(QueueEvent::OwnGone) => return Ok(Outcome::Gone),
-                // Who was ahead went in between: once more.
+                // The contender ahead left in between: retry.
                 Some(_) => self.queue.pause(self.wait, &mut self.pace).await?,
             }
         }
@@ -231,11 +234,11 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     async fn leave(mut self) -> Result<Outcome<C>, LockError> {
         let queue = self.queue;
         let deleted = queue.client.delete(self.place.path());
-        // From here on the request sees to it, answered or not.
+        // From here on the request deletes it, even if its reply is lost.
         self.place.forget();
         match queue.limited(self.wait, deleted).await? {
             Err(error) if !error.is(ErrorCode::NoNode) => {
-                // It was refused, which is answered: it is tried again.
+                // It was refused: retry in the background.
                 queue.client.clean_up(self.place.epoch, self.place.path());
             }
             _ => {}
@@ -243,8 +246,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(Outcome::TimedOut)
     }
 
-    /// Whom to watch.
-    fn whom(&self) -> Look {
+    /// Returns which contenders to watch.
+    fn selection(&self) -> Look {
         let options = &self.queue.options;
         if self.claim == Claim::Read && !options.nearest_writer {
             Look::First
@@ -253,8 +256,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
     }
 
-    /// A7: sees to it that those who matter are watched, and the own znode. `Some` if one of them
-    /// has gone already.
+    /// A7: watches the selected contenders and the own znode. `Some` if one of them is gone
+    /// already.
     async fn watch_ahead(&mut self) -> Result<Option<QueueEvent>, LockError> {
         if std::mem::take(&mut self.is_unsure) {
             let watches = self.watched.drain(..).map(|(_, watch)| watch);
@@ -267,7 +270,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             .filter(|target| self.watched.iter().all(|(name, _)| name != *target))
             .cloned()
             .collect();
-        // All in one flush: each request is made before the first is waited for.
+        // All requests leave together: make each before waiting for the first.
         let queue = self.queue;
         let client = &queue.client;
         let paths: Vec<_> = missing
@@ -298,7 +301,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(news)
     }
 
-    /// Watches the own znode; false if it has gone.
+    /// Watches the own znode; false if it is gone.
     async fn watch_own(&mut self) -> Result<bool, LockError> {
         let read = self.queue.client.watch_data(self.place.path());
         match self.queue.limited(self.wait, read).await? {
@@ -310,11 +313,11 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(true)
     }
 
-    /// Someone in the way has gone; says whether only a list can tell what that means.
+    /// Handles a contender ahead that is gone; returns whether the list must be requested.
     ///
-    /// As long as all that are left are watched, it cannot. Others may have gone unseen: the queue
-    /// empties from its front. Asking for each of them costs more than a list, and mostly there
-    /// is time for it: the one directly ahead holds the lock.
+    /// It need not while all contenders left ahead are watched. Unwatched ones may be gone
+    /// unnoticed, because the queue empties from its front. Reading each of them costs more than a
+    /// list, and usually there is time for the list: the contender directly ahead holds the lock.
     fn has_gone(&mut self, name: &str) -> bool {
         #[cfg(feature = "planted")]
         if self.is_planted(crate::planted::Planted::OthersForgotten)
@@ -334,7 +337,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             || self.claim.may_be_replaced(name)
     }
 
-    /// A read was not answered, or refused for now: goes on once there is a connection.
+    /// Handles a read without a reply or with a passing refusal: waits for a connection.
     async fn unanswered(&mut self, error: Error) -> Result<QueueEvent, LockError> {
         if self.again(error).await? == self.place.epoch {
             Ok(QueueEvent::Again)
@@ -343,9 +346,9 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
     }
 
-    /// Waits until a request that failed may be made again; says in which session.
+    /// Waits before a retry, and for a connection; returns its session.
     ///
-    /// Only a refusal costs a pause. A connection that was lost has cost one already.
+    /// Only a refusal costs a pause: after a lost connection the reconnect has paused already.
     async fn again(&mut self, error: Error) -> Result<Epoch, LockError> {
         if !error.is_retryable() {
             return Err(error.into());
@@ -354,7 +357,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             self.queue.pause(self.wait, &mut self.pace).await?;
         }
         let epoch = self.queue.connected(self.wait).await?;
-        // What was asked for on the old connection and what is watched since: in one go.
+        // Handle the new connection together with the failed request.
         if self.queue.client.connections() != self.looked {
             self.reconnected();
         }
@@ -378,7 +381,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             poll_fn(|cx| poll_news(&mut place.watch, watched, || is_over(queue, epoch), cx));
         let reconnected = async {
             while queue.client.connections() == *looked {
-                // After the end of the client only its watches have something to say.
+                // A closed client has no more states, but its watches still end.
                 if states.next().await.is_none() {
                     pending::<()>().await;
                 }
@@ -390,7 +393,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
                 None => pending().await,
             }
         };
-        // What has happened by the deadline counts.
+        // Events that came by the deadline count.
         tokio::select! {
             biased;
             news = event => {
@@ -403,7 +406,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 }
 
-/// The first event that matters, of the own znode and those ahead.
+/// Polls the watches of the own znode and of those ahead for the first event that matters.
 fn poll_news<W: Future<Output = Fired> + Unpin>(
     own: &mut Option<W>,
     watched: &mut Vec<(String, W)>,
@@ -416,8 +419,8 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
             Poll::Pending => None,
         }
     });
-    // The own znode afterwards, since events come in between, on other threads: if it went before
-    // the one ahead, that is seen now, and is no grant.
+    // The own znode last, because events arrive concurrently: if it was deleted before the one
+    // ahead, this poll sees it, and the lock is not granted.
     if let Some(watch) = own
         && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
     {
@@ -436,7 +439,7 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
     Poll::Ready(match fired {
         Fired::EpochOver => QueueEvent::OwnGone,
         fired if fired.is_deleted() => QueueEvent::Gone(name),
-        // Somebody asks for its revocation: it is still there.
+        // Its data has changed, for example by a revocation: the znode still exists.
         _ => QueueEvent::Changed,
     })
 }
@@ -464,10 +467,10 @@ mod tests {
 
     type Watch<'a> = Pin<Box<dyn Future<Output = Fired> + 'a>>;
 
-    /// Both events come while the watches are looked at, the own znode's first. Whichever is
-    /// looked at first, the own one has gone when the other is seen to have.
+    /// Both events come while the watches are polled, first the own znode's. In whatever order they
+    /// are polled, the own deletion must be seen together with the other.
     #[test]
-    fn own_znode_that_went_first_is_no_grant() {
+    fn own_znode_deleted_before_the_one_ahead_is_no_grant() {
         let have_come = Cell::new(false);
         let own = poll_fn(|_| {
             if have_come.replace(true) {
@@ -488,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn change_of_the_own_znode_hides_nobody_elses_going() {
+    fn change_of_the_own_znode_does_not_hide_a_deletion_ahead() {
         let changed = Fired::Event {
             kind: EventKind::DataChanged,
             zxid: Zxid(1),

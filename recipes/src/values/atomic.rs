@@ -1,4 +1,4 @@
-//! The atomic counter: a number that several processes change, and its znode.
+//! The atomic counter: a number that several processes change.
 //!
 //! Source: `docs/curator-recipes.md` sections 14.6 and 17; Curator's `DistributedAtomicLong` and
 //! `DistributedAtomicValue`.
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What one change made of a counter.
+/// The result of one change of a counter.
 ///
 /// # Examples
 /// ```
@@ -30,9 +30,9 @@ use crate::{
 /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
 /// # use minikeeper_recipes::DistributedAtomicLong;
 /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-/// let change = orders.increment().await?;
+/// let change = orders.add(1).await?;
 /// assert_eq!((change.previous, change.current), (0, 1));
-/// // Nobody was in the way.
+/// // No other client changed it at the same time.
 /// assert_eq!(change.optimistic_attempts, 1);
 /// # Ok(()) }
 /// ```
@@ -43,13 +43,13 @@ pub struct AtomicValue {
     pub previous: i64,
     /// The value after.
     pub current: i64,
-    /// How often it was tried without the mutex, as others were faster.
+    /// The number of attempts without the mutex; above 1 if other clients changed the counter.
     pub optimistic_attempts: u32,
-    /// How often it was tried under the mutex.
+    /// The number of attempts under the mutex.
     pub promoted_attempts: u32,
 }
 
-/// How a counter goes about changes that others get ahead of.
+/// The options of a counter: what it does when other clients change it at the same time.
 ///
 /// # Examples
 /// ```
@@ -61,25 +61,25 @@ pub struct AtomicValue {
 /// let mut options = AtomicOptions::default();
 /// options.attempts_max = 50;
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
-/// busy.increment().await?;
+/// busy.add(1).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AtomicOptions {
-    /// How often a change is tried; under the mutex, if there is one, as often again. 0 is no
-    /// optimistic attempt, which is an error without a mutex.
+    /// The number of attempts of a change, and as many again under the mutex if there is one. With
+    /// 0 there is no attempt without the mutex, so every change fails if there is no mutex.
     ///
     /// Default: 10.
     pub attempts_max: u32,
-    /// The wait after the first failed attempt is random up to this; up to twice as long after
-    /// each further one.
+    /// The longest wait after the first failed attempt; it doubles with each further one. The wait
+    /// is random up to this limit.
     ///
     /// Default: 2 ms.
     pub backoff: Duration,
-    /// What is done when all attempts have failed.
+    /// The mutex to take when all attempts have failed.
     ///
-    /// Default: nothing, it is an error.
+    /// Default: `None`: the change fails.
     pub promotion: Option<Promotion>,
 }
 
@@ -93,7 +93,7 @@ impl Default for AtomicOptions {
     }
 }
 
-/// A mutex that those take who were unlucky too often, so that they compete with fewer.
+/// A mutex for changes that failed too often. Under it they compete with fewer other clients.
 ///
 /// # Examples
 /// ```
@@ -110,24 +110,24 @@ impl Default for AtomicOptions {
 ///     within: Duration::from_secs(5),
 /// });
 /// let busy = DistributedAtomicLong::with_options(client, "/counters/clicks", options)?;
-/// // It was not needed: the mutex is taken only after failed attempts.
-/// assert_eq!(busy.increment().await?.promoted_attempts, 0);
+/// // The mutex was not needed: it is taken only after failed attempts.
+/// assert_eq!(busy.add(1).await?.promoted_attempts, 0);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promotion {
-    /// Where: not at the counter or below.
+    /// The path of the mutex. It must not be the counter's path, or below it.
     pub path: String,
-    /// For how long it is waited for.
+    /// The time limit for acquiring it.
     pub within: Duration,
 }
 
-/// A number that processes share, Java processes with Curator's class of the same name included.
+/// A number that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// Changes are made as long as nobody else has changed it since it was read, or tried again. One
-/// whose answer gets lost is made once or not at all: it is looked at afterwards, and where that
-/// does not tell, [`Error::OutcomeUnknown`] is the result. Sums wrap around, as they do in Java.
-/// A missing counter is 0 and is made by the first change.
+/// A change reads the counter and writes the new value if no other client has changed it since;
+/// otherwise it retries. When the reply is lost, the change is made once or not at all: the counter
+/// is read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`].
+/// Sums wrap around, as they do in Java. A missing counter is 0, and the first change creates it.
 ///
 /// # Examples
 /// ```
@@ -160,10 +160,10 @@ impl<C: ZooKeeper> fmt::Debug for DistributedAtomicLong<C> {
 }
 
 impl<C: ZooKeeper> DistributedAtomicLong<C> {
-    /// The counter at this path. Nothing is asked of a server yet.
+    /// Creates a counter object for this path. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid.
     ///
     /// # Examples
     /// ```
@@ -180,10 +180,10 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         Self::with_options(client, path, AtomicOptions::default())
     }
 
-    /// The same, with options.
+    /// As [`Self::new`], with these options.
     ///
     /// # Errors
-    /// [`Error::Path`] when a path breaks a rule: it says which.
+    /// [`Error::Path`] if a path is invalid.
     pub fn with_options(client: C, path: &str, options: AtomicOptions) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         let mutex = match &options.promotion {
@@ -205,22 +205,28 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         })
     }
 
-    /// The value; 0 if there is none.
+    /// Reads the value; 0 if the counter is missing.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
     /// a server refuses or the client is closed. A lost connection is no error: it waits for the
-    /// next one.
+    /// next connection.
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
     }
 
-    /// Makes the counter with this value, unless it is there; says whether it did.
+    /// Creates the counter with this value unless it exists, and returns whether it did.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the counter may have been created.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
-    /// knows whether it was made: look at it then.
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
+    /// unknown whether the counter was created: read it then.
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
             let seen = self.counter.read().await?;
@@ -233,25 +239,32 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }
     }
 
-    /// Sets the value, whatever it was.
+    /// Sets the value unconditionally.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the change may have been made. The mutex of a
+    /// [`Promotion`] is released.
     ///
     /// # Errors
-    /// [`AtomicError::Contended`] when others were faster every time: try later, or set a
-    /// [`Promotion`]. [`AtomicError::Corrupted`] when something else is in the znode.
-    /// [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
-    /// [`Error::OutcomeUnknown`], when nobody knows whether it was changed: doing it again may do
-    /// it twice.
+    /// [`AtomicError::Contended`] when other clients changed the counter during every attempt:
+    /// retry later, or set a [`Promotion`]. [`AtomicError::Corrupted`] when the znode holds
+    /// something else. [`AtomicError::Failed`] when a server refuses, the client is closed, or,
+    /// with [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may
+    /// make it twice.
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
     }
 
-    /// Sets the value if it is the one expected; `None` if it is another, or changes just then. A
-    /// missing counter has none.
+    /// Sets the value if it is the expected one. `None` if it is another, if the counter is
+    /// missing, or if another client changes it at the same time.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when something else is in the znode, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when nobody
-    /// knows whether it was set: look at it then.
+    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
+    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
+    /// unknown whether the value was set: read it then.
     ///
     /// # Examples
     /// ```
@@ -283,7 +296,10 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }))
     }
 
-    /// Adds a number.
+    /// Adds a number, which may be negative. The sum wraps around.
+    ///
+    /// # Cancel safety
+    /// As [`DistributedAtomicLong::set`].
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
@@ -291,31 +307,10 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         self.update(|value| value.wrapping_add(number)).await
     }
 
-    /// Subtracts a number.
+    /// Changes the value with a function, which may be called several times.
     ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn subtract(&self, number: i64) -> Result<AtomicValue, AtomicError> {
-        self.update(|value| value.wrapping_sub(number)).await
-    }
-
-    /// Adds one.
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn increment(&self) -> Result<AtomicValue, AtomicError> {
-        self.add(1).await
-    }
-
-    /// Subtracts one.
-    ///
-    /// # Errors
-    /// Those of [`DistributedAtomicLong::set`].
-    pub async fn decrement(&self) -> Result<AtomicValue, AtomicError> {
-        self.subtract(1).await
-    }
-
-    /// Makes any change; the function may be called several times.
+    /// # Cancel safety
+    /// As [`DistributedAtomicLong::set`].
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
@@ -350,7 +345,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         let Some((mutex, within)) = &self.mutex else {
             return Err(self.contended(attempts));
         };
-        // Others may change it without the mutex still: it only makes them fewer.
+        // Other clients may still change it without the mutex, which only makes them fewer.
         let guard = mutex.acquire().within(*within).await?;
         let (done, promoted_attempts) = self.attempt(&change).await?;
         drop(guard);
@@ -372,7 +367,8 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         }
     }
 
-    /// The values before and after if it succeeds, and after how many attempts.
+    /// Returns the values before and after, `None` if all attempts failed, and the number of
+    /// attempts.
     async fn attempt(
         &self,
         change: &(impl Fn(i64) -> i64 + Send + Sync),
@@ -390,7 +386,8 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         Ok((None, self.options.attempts_max))
     }
 
-    /// A random wait, longer after more attempts, so that those who failed together part.
+    /// Returns a random wait, longer after more attempts, so that clients that failed together
+    /// spread.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
         let id = self.counter.queue.client.new_id();
@@ -404,7 +401,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     }
 }
 
-/// What was read: the value, and what it is recognised by.
+/// A value that was read, and the stat that identifies it.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     pub(crate) value: i64,
@@ -412,7 +409,7 @@ pub(crate) struct Seen {
     pub(crate) stat: Option<Stat>,
 }
 
-/// The znode.
+/// The znode of a counter.
 #[derive(Clone)]
 pub(crate) struct Counter<C: ZooKeeper> {
     pub(crate) queue: Queue<C>,
@@ -452,7 +449,7 @@ impl<C: ZooKeeper> Counter<C> {
         }
     }
 
-    /// Sets the value if the counter is what was seen; false if it is not any more.
+    /// Sets the value if the counter is unchanged since it was read; false if it was changed.
     pub(crate) async fn write(&self, seen: Seen, value: i64) -> Result<bool, AtomicError> {
         let Queue { client, path, .. } = &self.queue;
         let bytes = value.to_be_bytes();
@@ -460,7 +457,7 @@ impl<C: ZooKeeper> Counter<C> {
         loop {
             let epoch = self.queue.connected(Wait::FOR_EVER).await?;
             let result = match seen.stat {
-                // As a version it would mean any; it comes after 2^32 changes, if ever.
+                // To a server -1 means any version. It occurs after 2^32 - 1 changes.
                 Some(stat) if stat.version == -1 => return Ok(false),
                 Some(stat) => {
                     let set = client.set_data(path, &bytes, Some(stat.version));
@@ -475,7 +472,7 @@ impl<C: ZooKeeper> Counter<C> {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is(ErrorCode::NoNode) && seen.stat.is_none() => {
                     match parents::make(client, naming::parent_of(path)).await {
-                        // One of them was cleared away in between.
+                        // A directory was deleted in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) if error.is_retryable() => pace.after(&error).await,
                         Err(error) => return Err(error.into()),
@@ -500,7 +497,7 @@ impl<C: ZooKeeper> Counter<C> {
         }
     }
 
-    /// Whether a change that was not answered was not made, and never will be.
+    /// Returns whether a change whose reply was lost was not made, and never will be.
     async fn is_certainly_not_made(
         &self,
         epoch: Epoch,
@@ -510,8 +507,8 @@ impl<C: ZooKeeper> Counter<C> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
-            // The server has ended the connection it came by before it takes the session's next:
-            // after a sync it is made, or never will be (section 14.6).
+            // A server closes a session's connection before it accepts the next one. So after a
+            // sync on the new connection the change is made, or never will be (section 14.6).
             if self.queue.connected(Wait::FOR_EVER).await? != epoch {
                 return Ok(false);
             }
@@ -530,7 +527,7 @@ impl<C: ZooKeeper> Counter<C> {
             return Ok(match (seen.stat, now.stat) {
                 (None, None) => true,
                 (None, Some(now_stat)) => now_stat.version == 0 && now.value != value,
-                // Deleted since, perhaps with the change.
+                // Deleted since, perhaps after the change was made.
                 (Some(_), None) => false,
                 (Some(seen_stat), Some(now_stat)) => {
                     let is_same_znode = seen_stat.czxid == now_stat.czxid;

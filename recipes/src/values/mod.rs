@@ -1,4 +1,4 @@
-//! Values that processes share, and znodes that come back after a lost session.
+//! Values that processes share, and znodes that are created again after a lost session.
 
 pub(crate) mod atomic;
 pub(crate) mod persistent_node;

@@ -1,4 +1,4 @@
-//! A znode that comes back: when it is deleted, and in a new session.
+//! The persistent node: a znode that is created again when it is deleted, and in a new session.
 //!
 //! Source: `docs/curator-recipes.md` section 17; Curator's `PersistentNode`.
 
@@ -25,15 +25,15 @@ use crate::{
     },
 };
 
-/// A znode of any mode that is kept there, as Curator's class of the same name does: it is created
-/// again when somebody deletes it, and, if it is ephemeral, in every new session.
+/// A znode that is created again when another client deletes it and, if it is ephemeral, in every
+/// new session. It works as Curator's class of the same name, with any create mode.
 ///
-/// A sequential one has a protection prefix, and keeps the name that it got first. If another has
-/// created an ephemeral one of the same name, it is taken over when that goes. A persistent one
-/// that is there already is taken over with the data given.
+/// - A sequential znode has a protection prefix, and keeps its first name.
+/// - If another client has an ephemeral znode of this name, this one is created when that is gone.
+/// - If a persistent znode of this name exists, it is taken over and its data replaced.
 ///
-/// It is kept by a task of its own. Dropping this ends it: the task deletes the znode, whatever
-/// its mode, as soon as there is a connection.
+/// A task of its own keeps the znode. Dropping the `PersistentNode` ends the task, which deletes
+/// the znode, whatever its mode, as soon as there is a connection.
 ///
 /// # Examples
 /// ```
@@ -77,11 +77,10 @@ impl fmt::Debug for PersistentNode {
 }
 
 impl PersistentNode {
-    /// Keeps a znode at this path from now on. To be called within a tokio runtime. Modes with a
-    /// time to live are refused by servers.
+    /// Starts to keep a znode at this path. Servers refuse modes with a time to live.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule: it says which.
+    /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
     ///
     /// # Examples
     /// ```
@@ -94,7 +93,7 @@ impl PersistentNode {
     /// let mode = CreateMode::Ephemeral;
     /// let here = PersistentNode::start(client.clone(), "/workers/7", b"10.0.0.7", mode)?;
     /// here.created().await?;
-    /// // Somebody deletes it by hand: it comes back.
+    /// // An operator deletes it: it is created again.
     /// client.delete("/workers/7", None).await?;
     /// while client.exists("/workers/7").await?.is_none() {
     ///     tokio::task::yield_now().await;
@@ -126,7 +125,7 @@ impl PersistentNode {
             is_unanswered: false,
             pace,
         };
-        // Not ended with this: it sees the order to close, or that nobody can give one any more.
+        // Not aborted on drop: the task sees the order to close, or that its sender is dropped.
         drop(runtime("persistent node")?.spawn(keeper.run(stage)));
         Ok(Self {
             orders,
@@ -134,7 +133,7 @@ impl PersistentNode {
         })
     }
 
-    /// The path of the znode, while it is known to be there.
+    /// Returns the path of the znode while it is known to exist.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         match &*self.stage.borrow() {
@@ -143,11 +142,14 @@ impl PersistentNode {
         }
     }
 
-    /// Waits until the znode is there; gives its path, or `None` if this was closed.
+    /// Waits until the znode exists and returns its path; `None` if this was closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed: the znode is not kept
-    /// any more then, start another one.
+    /// [`LockError::Client`] when a server refuses or the client is closed. The znode is no longer
+    /// kept then: start another one.
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, NodeStage::Missing));
@@ -158,19 +160,19 @@ impl PersistentNode {
         }
     }
 
-    /// What the znode is to hold from now on.
+    /// Sets the data of the znode, now and whenever it is created again. Does not wait.
     pub fn set_data(&self, data: &[u8]) {
         self.orders.send_modify(|orders| orders.data = data.into());
     }
 
-    /// Deletes the znode, whatever its mode, and waits for that, and for a connection if there is
-    /// none.
+    /// Deletes the znode, whatever its mode, and waits until it is deleted. Waits for a connection.
     ///
-    /// Dropping the future changes nothing: it is closed all the same.
+    /// # Cancel safety
+    /// Once polled, closing continues when the future is dropped.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed: a persistent znode
-    /// stays then.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A persistent znode
+    /// remains then.
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
@@ -182,14 +184,14 @@ impl PersistentNode {
     }
 }
 
-/// The task.
+/// The task that keeps the znode.
 struct Keeper<C: ZooKeeper> {
     queue: Queue<C>,
     mode: CreateMode,
     orders: watch::Receiver<NodeOrders>,
-    /// The znode's path, once it is fixed, and which one of that name is the own.
+    /// The znode's path, once it is known, and the czxid of the own znode of that name.
     own: Option<(String, Option<Zxid>)>,
-    /// Whether a creation was not answered, and nobody has looked since.
+    /// Whether the reply to a creation was lost, and the znode was not read since.
     is_unanswered: bool,
     pace: Pace,
 }
@@ -201,8 +203,7 @@ impl<C: ZooKeeper> Keeper<C> {
         let end = match kept {
             Ok(()) => self.remove().await,
             Err(error) => {
-                // An ephemeral znode says that somebody keeps it. The first error is what its owner
-                // has to know.
+                // An ephemeral znode must not outlive its task. The caller gets the first error.
                 if self.is_ephemeral() {
                     let _ = self.remove().await;
                 }
@@ -223,7 +224,7 @@ impl<C: ZooKeeper> Keeper<C> {
         )
     }
 
-    /// The mode of a znode whose name is known.
+    /// Returns the mode for creating the znode under its known name.
     const fn mode_again(&self) -> CreateMode {
         match self.mode {
             CreateMode::EphemeralSequential => CreateMode::Ephemeral,
@@ -232,7 +233,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Keeps the znode there until it is to be closed.
+    /// Keeps the znode until it is closed.
     async fn keep(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
         let prefix = naming::protection(self.queue.client.new_id());
         if !self.mode.is_sequential() {
@@ -268,8 +269,7 @@ impl<C: ZooKeeper> Keeper<C> {
         Ok(())
     }
 
-    /// Creates the znode; false if that has to be tried again. True says that one of its name is
-    /// there.
+    /// Creates the znode. True if a znode of its name exists now, false if the caller must retry.
     async fn create(&mut self, prefix: &str) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let directory = naming::parent_of(path);
@@ -287,11 +287,11 @@ impl<C: ZooKeeper> Keeper<C> {
                 self.own = Some((created.path, Some(created.stat.czxid)));
                 Ok(true)
             }
-            // No sequential name can be there already: a server that says so is not asked again.
+            // A sequential name cannot exist already. If a server says so, that is an error.
             Err(error) if error.is(ErrorCode::NodeExists) && self.own.is_some() => Ok(true),
             Err(error) if error.is(ErrorCode::NoNode) => {
                 match parents::make(client, directory).await {
-                    // One of them was cleared away in between: once more, after a pause.
+                    // A directory was deleted in between: retry after a pause.
                     Err(error) if error.is(ErrorCode::NoNode) => {
                         self.pace.pause().await;
                         Ok(false)
@@ -312,7 +312,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Finds out which name a znode got whose creation was not answered, if it was created.
+    /// Looks for the znode after a lost reply, and keeps its name if it was created.
     async fn find(&mut self, prefix: &str) -> Result<(), LockError> {
         let Queue { client, path, .. } = &self.queue;
         let directory = naming::parent_of(path);
@@ -336,7 +336,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Whether a znode of the right name is the own, or may be taken over.
+    /// Returns whether a znode of the right name is the own one, or may be taken over.
     fn is_own(&self, stat: &Stat) -> bool {
         if self.is_ephemeral() {
             Some(stat.ephemeral_owner) == self.queue.client.session()
@@ -345,7 +345,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Watches the znode that is there until it goes, or is to go.
+    /// Watches the existing znode until it is deleted or this is closed.
     async fn watch(&mut self, stage: &watch::Sender<NodeStage>) -> Result<(), LockError> {
         let mut held: Option<Arc<[u8]>> = None;
         while let Some((path, created)) = self.own.clone() {
@@ -353,7 +353,7 @@ impl<C: ZooKeeper> Keeper<C> {
             let (seen, mut watch) = match client.watch_data(&path).await {
                 Ok(read) => read,
                 Err(error) if error.is(ErrorCode::NoNode) => {
-                    // Made, or there, and gone at once: whoever takes it away is not raced.
+                    // It was deleted at once: pause, to not race the client that deletes it.
                     self.pace.pause().await;
                     return Ok(());
                 }
@@ -376,7 +376,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 held = Some(data);
                 stage.send_replace(NodeStage::Present { path: path.clone() });
             } else if created == Some(seen.stat.czxid) {
-                // The own one of a session that is over.
+                // The own znode of an ended session.
                 match client.multi(Multi::new().delete(&path, None)).await {
                     Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
                     _ => return Ok(()),
@@ -405,7 +405,7 @@ impl<C: ZooKeeper> Keeper<C> {
         Ok(())
     }
 
-    /// Deletes the znode if it is the own.
+    /// Deletes the znode if it is the own one.
     async fn remove(&mut self) -> Result<(), LockError> {
         let Some((path, created)) = self.own.clone() else {
             return Ok(());
@@ -441,7 +441,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Whether a znode is one's own, and to go.
+    /// Returns whether a znode is the own one and must be deleted.
     fn is_due(&self, created: Option<Zxid>, stat: &Stat) -> bool {
         match created {
             Some(created) if !self.is_unanswered => stat.czxid == created,

@@ -1,4 +1,4 @@
-//! The shared count: a number that processes read, set, and wait for changes of.
+//! The shared count: a number that processes read, set and watch.
 //!
 //! Source: `docs/curator-recipes.md` section 7; Curator's `SharedCount`.
 
@@ -12,12 +12,13 @@ use crate::{
     values::shared_value::{SharedValue, ValueChanges, VersionedValue},
 };
 
-/// A number that processes share, Java processes with Curator's class of the same name included.
+/// A number that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// A [`SharedValue`] of four bytes, the highest first. As in Java, bytes behind the fourth are not
-/// looked at. A semaphore can take its maximum from it.
+/// It is a [`SharedValue`] of four bytes, the highest first. As in Java, bytes behind the fourth
+/// are ignored. A semaphore can use it as its maximum
+/// ([`MaxLeases::Shared`](crate::MaxLeases::Shared)).
 ///
-/// Cheap to clone; clones know the same.
+/// Cheap to clone. Clones share the last known value.
 ///
 /// # Examples
 /// ```
@@ -57,13 +58,16 @@ impl<C: ZooKeeper> Clone for SharedCount<C> {
 }
 
 impl<C: ZooKeeper> SharedCount<C> {
-    /// The count at this path; if there is none yet, it is made, and is the seed. See
+    /// Reads the count at this path, and creates it with the seed if it is missing. See
     /// [`SharedValue::start`].
     ///
+    /// # Cancel safety
+    /// As [`SharedValue::start`].
+    ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule, [`Error::Refused`] when a server refuses,
+    /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
-    /// the next one.
+    /// the next connection.
     ///
     /// # Examples
     /// ```
@@ -73,7 +77,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// use minikeeper_recipes::SharedCount;
     ///
     /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// // The second who starts finds it: its seed counts for nothing.
+    /// // The count exists now, so the second seed is ignored.
     /// let same = SharedCount::start(client, "/tickets", 9).await?;
     /// assert_eq!(same.get().await?.value, 250);
     /// # Ok(()) }
@@ -83,25 +87,31 @@ impl<C: ZooKeeper> SharedCount<C> {
         Ok(Self { value })
     }
 
-    /// The count as far as this object knows it; see [`SharedValue::current`].
+    /// Returns the last known count, without a request; see [`SharedValue::current`].
     ///
     /// # Errors
-    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// [`ValueError::NotACount`] when the znode holds something else: [`SharedCount::set`] repairs
     /// it.
     pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.current())
     }
 
-    /// The count; see [`SharedValue::get`].
+    /// Returns the count, see [`SharedValue::get`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`ValueError::NotACount`] when something else is in the znode: [`SharedCount::set`] mends
+    /// [`ValueError::NotACount`] when the znode holds something else: [`SharedCount::set`] repairs
     /// it. Those of [`SharedValue::get`].
     pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.get().await?)
     }
 
-    /// Sets the count, whatever it was; see [`SharedValue::set`].
+    /// Sets the count unconditionally, see [`SharedValue::set`].
+    ///
+    /// # Cancel safety
+    /// As [`SharedValue::set`].
     ///
     /// # Errors
     /// Those of [`SharedValue::set`].
@@ -110,7 +120,10 @@ impl<C: ZooKeeper> SharedCount<C> {
         Ok(set.with(new))
     }
 
-    /// Sets the count if it still is what it was; see [`SharedValue::try_set`].
+    /// Sets the count if it is unchanged, see [`SharedValue::try_set`].
+    ///
+    /// # Cancel safety
+    /// As [`SharedValue::try_set`].
     ///
     /// # Errors
     /// Those of [`SharedValue::try_set`].
@@ -124,7 +137,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
     /// let before = tickets.get().await?;
     /// assert!(tickets.try_set(&before, 249).await?.is_some());
-    /// // It is not any more what it was.
+    /// // The count has changed since `before`.
     /// assert!(tickets.try_set(&before, 249).await?.is_none());
     /// # Ok(()) }
     /// ```
@@ -143,7 +156,7 @@ impl<C: ZooKeeper> SharedCount<C> {
         Ok(set.map(|set| set.with(new)))
     }
 
-    /// Every change from here on; see [`SharedValue::changes`].
+    /// Returns a stream of later changes, see [`SharedValue::changes`].
     ///
     /// # Examples
     /// ```
@@ -165,7 +178,7 @@ impl<C: ZooKeeper> SharedCount<C> {
         }
     }
 
-    /// The path of the znode.
+    /// Returns the path of the znode.
     #[must_use]
     pub fn path(&self) -> &str {
         self.value.path()
@@ -182,7 +195,7 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
     }
 }
 
-/// The changes of a shared count. Made by [`SharedCount::changes`].
+/// A stream of the changes of a shared count. Returned by [`SharedCount::changes`].
 ///
 /// # Examples
 /// ```
@@ -193,9 +206,9 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
 ///
 /// let limit = SharedCount::start(client, "/limits/workers", 3).await?;
 /// let mut changes = limit.changes();
-/// let told = tokio::spawn(async move { changes.next().await });
+/// let waiting = tokio::spawn(async move { changes.next().await });
 /// limit.set(5).await?;
-/// assert_eq!(told.await??.value, 5);
+/// assert_eq!(waiting.await??.value, 5);
 /// # Ok(()) }
 /// ```
 pub struct CountChanges<C: ZooKeeper> {
@@ -212,9 +225,10 @@ impl<C: ZooKeeper> fmt::Debug for CountChanges<C> {
 }
 
 impl<C: ZooKeeper> CountChanges<C> {
-    /// The next count; see [`ValueChanges::next`].
+    /// Waits for the next count, see [`ValueChanges::next`].
     ///
-    /// Cancel safe: a change is either given or still to come.
+    /// # Cancel safety
+    /// Dropping the future loses no change.
     ///
     /// # Errors
     /// [`ValueError::NotACount`], and those of [`ValueChanges::next`].

@@ -1,7 +1,7 @@
-//! The shared value: a few bytes that processes read, set, and wait for changes of.
+//! The shared value: a few bytes that processes read, set and watch.
 //!
-//! Nothing runs in the background and nobody is registered with the value: whoever waits for a
-//! change watches for itself, and stops when it is dropped (hazard H17).
+//! Nothing runs in the background, and the value keeps no list of listeners. Each stream of changes
+//! has a watch of its own until it is dropped (hazard H17).
 //!
 //! Source: `docs/curator-recipes.md` section 7; Curator's `SharedValue`.
 
@@ -22,10 +22,10 @@ use crate::{
     queue::{naming, pace::Pace, parents},
 };
 
-/// How often the znode or its parent may go away between being made and being used.
+/// How often the znode or its parent may be deleted between its creation and its use.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// A value as it was at some time.
+/// A value with the version that it had when it was read.
 ///
 /// # Examples
 /// ```
@@ -45,9 +45,9 @@ const ATTEMPTS_MAX: u32 = 10;
 pub struct VersionedValue<T> {
     /// The value.
     pub value: T,
-    /// How often it had been set; may run over.
+    /// The znode's version, which counts how often it was set; may run over.
     pub version: i32,
-    /// The change that set it: what values are ordered by.
+    /// The zxid of the change that set it. Values are ordered by it.
     pub mzxid: Zxid,
 }
 
@@ -60,7 +60,7 @@ impl<T> VersionedValue<T> {
         }
     }
 
-    /// The same with another face.
+    /// Returns another value with the same version.
     pub(crate) fn with<U>(&self, value: U) -> VersionedValue<U> {
         VersionedValue {
             value,
@@ -70,12 +70,12 @@ impl<T> VersionedValue<T> {
     }
 }
 
-/// A value that processes share, Java processes with Curator's class of the same name included.
+/// A value that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// It is the data of one persistent znode. Of two readings the one with the larger mzxid counts,
-/// so that what this object tells never goes back.
+/// It is the data of one persistent znode. Of two readings this object keeps the one with the
+/// larger mzxid, so it never goes back to an older value.
 ///
-/// Cheap to clone; clones know the same.
+/// Cheap to clone. Clones share the last known value.
 ///
 /// # Examples
 /// ```
@@ -89,7 +89,7 @@ impl<T> VersionedValue<T> {
 /// let before = motto.get().await?;
 /// assert!(motto.try_set(&before, b"steadily").await?.is_some());
 /// assert_eq!(&changes.next().await?.value[..], b"steadily");
-/// // Somebody was faster than whoever still has the old one.
+/// // The value has changed since `before`.
 /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
 /// # Ok(()) }
 /// ```
@@ -105,7 +105,7 @@ struct ValueShared<C: ZooKeeper> {
 
 struct ValueState<C: ZooKeeper> {
     current: VersionedValue<Bytes>,
-    /// As long as it has not fired, `current` is what a read would give.
+    /// While it has not fired, a read would return `current`.
     watch: Option<C::Watch>,
 }
 
@@ -127,13 +127,16 @@ impl<C: ZooKeeper> fmt::Debug for SharedValue<C> {
 }
 
 impl<C: ZooKeeper> SharedValue<C> {
-    /// The value at this path. If there is none yet, it is made, with the seed in it; so are the
-    /// directories on the way, as containers.
+    /// Reads the value at this path, and creates it with the seed if it is missing. Missing
+    /// directories are created as containers.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the znode may have been created.
     ///
     /// # Errors
-    /// [`Error::Path`] when the path breaks a rule, [`Error::Refused`] when a server refuses,
+    /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
-    /// the next one.
+    /// the next connection.
     ///
     /// # Examples
     /// ```
@@ -143,7 +146,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// use minikeeper_recipes::SharedValue;
     ///
     /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// // The second who starts finds it: its seed counts for nothing.
+    /// // The value exists now, so the second seed is ignored.
     /// let same = SharedValue::start(client, "/motto", b"hastily").await?;
     /// assert_eq!(&same.get().await?.value[..], b"slowly");
     /// # Ok(()) }
@@ -153,14 +156,14 @@ impl<C: ZooKeeper> SharedValue<C> {
         let mut attempts = 0;
         let mut pace = Pace::of(&client);
         loop {
-            // Both leave together; the read sees the znode, whoever has made it.
+            // Both leave together. The read sees the znode, even if another client has created it.
             let create = client.create(path, seed, CreateMode::Persistent, false);
             let read = client.watch_data(path);
             let missing = match create.await {
                 Err(error) if error.is(ErrorCode::NoNode) => {
                     let made = parents::make(&client, naming::parent_of(path)).await;
                     match made {
-                        // One of them was cleared away in between.
+                        // A directory was deleted in between.
                         Err(error) if error.is(ErrorCode::NoNode) => pace.pause().await,
                         Err(error) => {
                             retry(&mut pace, error).await?;
@@ -205,20 +208,23 @@ impl<C: ZooKeeper> SharedValue<C> {
         }
     }
 
-    /// The value as far as this object knows it: by the last of its calls, or of anybody's who
-    /// waits for changes. Asks nobody.
+    /// Returns the value that this object, its clones or its streams of changes have read last,
+    /// without a request.
     #[must_use]
     pub fn current(&self) -> VersionedValue<Bytes> {
         self.shared.state.lock().current.clone()
     }
 
-    /// The value. Asks a server only if something has changed since the last time, or if there is
-    /// no connection over which it could have told of that: then it waits for one.
+    /// Returns the value. Reads it from a server only if the value may have changed since the last
+    /// time: its watch has fired, or the connection was lost. It waits for a connection.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     ///
     /// # Errors
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
     /// znode was deleted, or the client is closed. A lost connection is no error: it waits for the
-    /// next one.
+    /// next connection.
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         if let Some(current) = self.shared.unchanged() {
             return Ok(current);
@@ -227,22 +233,29 @@ impl<C: ZooKeeper> SharedValue<C> {
         Ok(self.current())
     }
 
-    /// Sets the value, whatever it was.
+    /// Sets the value unconditionally.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`ValueError::Client`] when a server refuses or the client is closed, and when the
-    /// connection is lost meanwhile: with [`Error::OutcomeUnknown`] nobody knows whether it was
-    /// set. Setting it again does no harm unless others set it too.
+    /// [`ValueError::Client`] when a server refuses, the client is closed or the connection is
+    /// lost. With [`Error::OutcomeUnknown`] the value may have been set. A retry does no harm
+    /// unless other clients set it too.
     pub async fn set(&self, value: &[u8]) -> Result<VersionedValue<Bytes>, ValueError> {
         let set = self.shared.client.set_data(&self.shared.path, value, None);
         Ok(self.shared.learn(value, &set.await?))
     }
 
-    /// Sets the value if it still is what it was. `None` if it is not: somebody was faster, and
-    /// [`SharedValue::current`] has what is there now.
+    /// Sets the value if it has not changed since `previous` was read. `None` if it has:
+    /// [`SharedValue::current`] then returns the new value.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`ValueError::Unversioned`] after 2^32 changes, and those of [`SharedValue::set`].
+    /// [`ValueError::Unversioned`] if the version has run over to -1, and those of
+    /// [`SharedValue::set`].
     ///
     /// # Examples
     /// ```
@@ -253,7 +266,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
     /// let before = motto.get().await?;
     /// assert!(motto.try_set(&before, b"steadily").await?.is_some());
-    /// // It is not any more what it was.
+    /// // The value has changed since `before`.
     /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
     /// # Ok(()) }
     /// ```
@@ -279,8 +292,8 @@ impl<C: ZooKeeper> SharedValue<C> {
         }
     }
 
-    /// Every change from here on, as far as this object knows the value. Whoever is slow is not
-    /// told of values that were overwritten meanwhile.
+    /// Returns a stream of the changes after the last known value. It skips values that are
+    /// overwritten before the caller reads them.
     ///
     /// # Examples
     /// ```
@@ -303,14 +316,14 @@ impl<C: ZooKeeper> SharedValue<C> {
         }
     }
 
-    /// The path of the znode.
+    /// Returns the path of the znode.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.shared.path
     }
 }
 
-/// A call that was not answered is made again, and waits for a connection then.
+/// Waits before a retry; returns the error if a retry cannot help.
 async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
     if !error.is_retryable() {
         return Err(error);
@@ -320,7 +333,7 @@ async fn retry(pace: &mut Pace, error: Error) -> Result<(), Error> {
 }
 
 impl<C: ZooKeeper> ValueShared<C> {
-    /// Takes in a value, if it is newer than what is known; gives it back.
+    /// Keeps a value if it is newer than the last known one, and returns it.
     fn learn(&self, value: &[u8], stat: &Stat) -> VersionedValue<Bytes> {
         let new = VersionedValue::new(Bytes::copy_from_slice(value), stat);
         let mut state = self.state.lock();
@@ -330,7 +343,7 @@ impl<C: ZooKeeper> ValueShared<C> {
         new
     }
 
-    /// What is known, if it cannot have changed without a word.
+    /// Returns the last known value if it is certain that it has not changed.
     fn unchanged(&self) -> Option<VersionedValue<Bytes>> {
         let is_connected = matches!(self.client.standing(), Standing::Connected { .. });
         let mut state = self.state.lock();
@@ -343,16 +356,16 @@ impl<C: ZooKeeper> ValueShared<C> {
         None
     }
 
-    /// Reads, and leaves a watch for [`ValueShared::unchanged`].
+    /// Reads the value, and keeps the watch for [`ValueShared::unchanged`].
     async fn refresh(&self) -> Result<(), Error> {
         let watch = self.read().await?;
-        // The one before must not go under the lock.
+        // The old watch is dropped after the lock is released.
         let before = self.state.lock().watch.replace(watch);
         drop(before);
         Ok(())
     }
 
-    /// Reads, and says when to read again.
+    /// Reads the value, and returns its watch.
     async fn read(&self) -> Result<C::Watch, Error> {
         let mut pace = Pace::of(&self.client);
         loop {
@@ -367,9 +380,9 @@ impl<C: ZooKeeper> ValueShared<C> {
     }
 }
 
-/// The changes of a shared value. Made by [`SharedValue::changes`].
+/// A stream of the changes of a shared value. Returned by [`SharedValue::changes`].
 ///
-/// Watches on its own, from the first call on until it is dropped.
+/// It has a watch of its own from the first call until it is dropped.
 ///
 /// # Examples
 /// ```
@@ -380,9 +393,9 @@ impl<C: ZooKeeper> ValueShared<C> {
 ///
 /// let motto = SharedValue::start(client, "/motto", b"slowly").await?;
 /// let mut changes = motto.changes();
-/// let told = tokio::spawn(async move { changes.next().await });
+/// let waiting = tokio::spawn(async move { changes.next().await });
 /// motto.set(b"steadily").await?;
-/// assert_eq!(&told.await??.value[..], b"steadily");
+/// assert_eq!(&waiting.await??.value[..], b"steadily");
 /// # Ok(()) }
 /// ```
 pub struct ValueChanges<C: ZooKeeper> {
@@ -392,13 +405,15 @@ pub struct ValueChanges<C: ZooKeeper> {
 }
 
 impl<C: ZooKeeper> ValueChanges<C> {
-    /// The next value. Goes on over lost connections and sessions, which are no changes.
+    /// Waits for the next value. Lost connections and sessions do not end the wait, and are no
+    /// changes.
     ///
-    /// Cancel safe: a change is either given or still to come.
+    /// # Cancel safety
+    /// Dropping the future loses no change.
     ///
     /// # Errors
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
-    /// znode was deleted, or the client is closed. The next call asks again at once.
+    /// znode was deleted, or the client is closed. The next call retries.
     ///
     /// # Examples
     /// ```

@@ -38,7 +38,7 @@ async fn test_basic() {
     let (counter, _, _) = counter(&server, 1).await;
     assert_eq!(counter.get().await.unwrap(), 0);
     assert!(server.get(COUNTER).is_none(), "reading makes nothing");
-    let change = counter.increment().await.unwrap();
+    let change = counter.add(1).await.unwrap();
     assert_eq!((change.previous, change.current), (0, 1));
     assert_eq!(
         (change.optimistic_attempts, change.promoted_attempts),
@@ -46,12 +46,12 @@ async fn test_basic() {
     );
     let change = counter.add(9).await.unwrap();
     assert_eq!((change.previous, change.current), (1, 10));
-    let change = counter.subtract(12).await.unwrap();
+    let change = counter.add(-12).await.unwrap();
     assert_eq!((change.previous, change.current), (10, -2));
-    assert_eq!(counter.decrement().await.unwrap().current, -3);
+    assert_eq!(counter.add(-1).await.unwrap().current, -3);
     let change = counter.set(i64::MAX).await.unwrap();
     assert_eq!((change.previous, change.current), (-3, i64::MAX));
-    assert_eq!(counter.increment().await.unwrap().current, i64::MIN);
+    assert_eq!(counter.add(1).await.unwrap().current, i64::MIN);
     // As Java's ByteBuffer writes it.
     counter.set(-3).await.unwrap();
     let data = server.get(COUNTER).unwrap().0;
@@ -91,12 +91,12 @@ async fn test_corrupted_value() {
             .unwrap();
     }
     // Nothing at all is 0, as in Java.
-    assert_eq!(counter.increment().await.unwrap().current, 1);
+    assert_eq!(counter.add(1).await.unwrap().current, 1);
     client.set_data(COUNTER, b"foo", None).await.unwrap();
     let error = counter.get().await.unwrap_err();
-    let text = "counter \"/counters/a\": holds 3 bytes, but a counter has 8";
+    let text = "counter \"/counters/a\": 3 bytes found, but a counter has 8; delete it or use another path";
     assert_eq!(error.to_string(), text);
-    assert!(counter.increment().await.is_err());
+    assert!(counter.add(1).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn test_simulation() {
         tasks.push(tokio::spawn(async move {
             let mut seen = Vec::new();
             for _ in 0..50 {
-                seen.push(counter.increment().await.unwrap().previous);
+                seen.push(counter.add(1).await.unwrap().previous);
             }
             seen
         }));
@@ -131,7 +131,7 @@ async fn contention_ends_after_so_many_attempts() {
     options.attempts_max = 3;
     let (counter, client, _) = counter_with(&server, 1, options.clone()).await;
     counter.initialize(0).await.unwrap();
-    // Somebody else changes it between each look and change.
+    // Another client changes it between each read and change.
     let interfere = |value: i64| {
         server.check().unwrap();
         drop(client.set_data(COUNTER, &(value + 100).to_be_bytes(), None));
@@ -194,7 +194,7 @@ async fn lost_answers_change_nothing_twice() {
                 async {
                     let mut results = Vec::new();
                     for _ in 0..4 {
-                        results.push(soon(counter.increment()).await);
+                        results.push(soon(counter.add(1)).await);
                     }
                     results
                 },
@@ -232,7 +232,7 @@ async fn changes_go_on_in_a_new_session() {
         let server = start().await;
         let (counter, client, link) = counter(&server, 1).await;
         link.delay_replies(Duration::from_millis(1));
-        let (change, ()) = tokio::join!(soon(counter.increment()), async {
+        let (change, ()) = tokio::join!(soon(counter.add(1)), async {
             sleep(Duration::from_millis(delay_ms)).await;
             server.expire(client.session_id().unwrap()).unwrap();
         });
@@ -255,7 +255,7 @@ async fn dropping_at_every_await_point_changes_it_once_at_most() {
         let server = start().await;
         let (counter, client, _) = counter(&server, 1).await;
         let limited = {
-            let change = pin!(counter.increment());
+            let change = pin!(counter.add(1));
             let limited = Polls {
                 future: change,
                 left: polls,

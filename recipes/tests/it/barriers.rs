@@ -129,7 +129,7 @@ async fn waiting_outlasts_interruptions_and_sessions() {
     server.expire(client.session_id().unwrap()).unwrap();
     sleep(Duration::from_secs(10)).await;
     assert!(!waiting.is_finished());
-    // Removed while nobody is told.
+    // Removed while the event is lost.
     link.set(Mode::Cut);
     sleep(Duration::from_secs(1)).await;
     other.remove().await.unwrap();
@@ -212,7 +212,7 @@ async fn rounds_follow_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_is_not_counted() {
+async fn member_that_gives_up_does_not_count() {
     let server = start().await;
     let (one, client, _) = double(&server, 1, 2).await;
     let within = Duration::from_secs(1);
@@ -224,7 +224,7 @@ async fn who_gives_up_is_not_counted() {
     assert!(timeout(within, other.enter()).await.is_err());
     // Leaving too may take too long.
     let (first, second) = soon(async { tokio::join!(one.enter(), other.enter()) }).await;
-    let error = first.unwrap().leave_within(within).await.unwrap_err();
+    let error = first.unwrap().leave().within(within).await.unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
     soon(second.unwrap().leave()).await.unwrap();
     until("it is empty", || queue(&server).is_empty()).await;
@@ -361,7 +361,7 @@ async fn member_without_a_session_does_not_wait_for_the_next_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_of_a_round_that_died_lets_nobody_in() {
+async fn ready_of_a_round_that_died_does_not_open_the_barrier() {
     let server = start().await;
     let (one, client, _) = double(&server, 1, 2).await;
     let (other, second, _) = double(&server, 2, 2).await;

@@ -17,7 +17,7 @@ use crate::{
     link::Mode,
 };
 
-/// Polls a future so often, and no more.
+/// Polls a future N times.
 pub(crate) struct Polls<F> {
     pub(crate) future: F,
     pub(crate) left: usize,
@@ -45,7 +45,7 @@ impl<F: Future + Unpin> Future for Polls<F> {
     }
 }
 
-/// Drops an acquire after so many polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was done before.
 async fn drop_after(polls: usize, is_contended: bool, options: &LockOptions) -> bool {
     let server = start().await;
     let other = contender(&server, 1).await;
@@ -98,7 +98,7 @@ async fn dropping_at_every_await_point_leaves_nothing() {
     }
 }
 
-/// The link loses everything for a while, from so many writes on: each step loses its reply or
+/// The link loses everything for a while, from the Nth write on: each step loses its reply or
 /// its request once. The lock is got all the same, once, and nothing stays.
 async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
     let server = start().await;

@@ -15,7 +15,7 @@ use crate::{
 /// How many wait.
 const WAITING: usize = 200;
 
-/// What a hand-over costs in a queue of so many: requests, and bytes received.
+/// The cost of a hand-over in a queue of this length: requests, and bytes received.
 async fn hand_over_costs(options: LockOptions) -> (usize, usize) {
     let server = start().await;
     let wire = Wire::to(&server);
@@ -44,7 +44,7 @@ async fn hand_over_in_a_long_queue_costs_no_more_than_curators() {
     let thrifty = hand_over_costs(thrifty).await;
     let exact = hand_over_costs(exact).await;
     println!("requests and bytes of a hand-over: {thrifty:?}, as Curator {exact:?}");
-    // A list of those who are left, 59 bytes each: Curator's before the grant, ours at leisure.
+    // A list of the contenders left, 59 bytes each: Curator reads it before the grant, we earlier.
     let list = WAITING / 2 * 59;
     assert!((list..list + 1000).contains(&exact.1), "{exact:?}");
     assert!(thrifty.1 <= exact.1, "{thrifty:?}");

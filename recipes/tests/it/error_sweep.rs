@@ -136,7 +136,7 @@ impl Scene {
     }
 }
 
-/// Has one request refused; false if there were not so many.
+/// Has the Nth request refused; false if there were fewer.
 async fn refuse_once(case: &Case, code: ErrorCode, step: usize) -> bool {
     let scene = scene(case).await;
     let future = pin!(scene.begin().await);
@@ -155,7 +155,7 @@ async fn refuse_once(case: &Case, code: ErrorCode, step: usize) -> bool {
     is_reached
 }
 
-/// Has all requests refused from one on, for a while; false if there were not so many.
+/// Has all requests refused from the Nth on, for a while; false if there were fewer.
 async fn refuse_from(case: &Case, code: ErrorCode, step: usize) -> bool {
     let scene = scene(case).await;
     let mut future = scene.begin().await;
@@ -211,7 +211,7 @@ fn run<F: Future<Output = bool>>(
     catch_unwind(AssertUnwindSafe(|| runtime.block_on(what))).ok()
 }
 
-/// All findings are told, not only the first.
+/// Reports all findings, not only the first.
 #[expect(clippy::print_stdout, reason = "the count of runs, shown on request")]
 fn sweep(recipe: Recipe) {
     let (mut runs, mut failed) = (0, 0);

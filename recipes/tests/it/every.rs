@@ -65,7 +65,7 @@ pub(crate) enum Kept {
 impl Kept {
     /// Gives it back as one does who takes his time.
     pub(crate) async fn give_back(self) {
-        // What could not be given back for certain goes all the same, which is looked at later.
+        // A release that was not confirmed happens all the same, which is checked later.
         match self {
             Self::Latch(latch) => drop(latch.close().await),
             Self::Selector(selector) => drop(selector.close().await),
@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// Whether nobody else can have it now, or lead.
+    /// Whether no other contender can hold it now, or lead.
     pub(crate) fn is_held(&self) -> bool {
         if let Self::Latch(latch) = self {
             return latch.has_leadership();
@@ -131,7 +131,7 @@ impl Recipe {
         Self::Sequential,
     ];
 
-    /// Whether one who has it keeps everybody else out.
+    /// Whether its holder excludes all other contenders.
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(
             self,
@@ -278,9 +278,7 @@ impl Recipe {
                 Kept::Nothing
             }
             Self::Counter => {
-                DistributedAtomicLong::new(client, "/count")?
-                    .increment()
-                    .await?;
+                DistributedAtomicLong::new(client, "/count")?.add(1).await?;
                 Kept::Nothing
             }
             Self::Latch => {
@@ -330,7 +328,7 @@ impl Recipe {
         })
     }
 
-    /// The same with somebody else in the way, who makes way after `delay`.
+    /// The same with another contender ahead, which leaves after `delay`.
     ///
     /// What is there before is there when this returns.
     pub(crate) async fn enter_contended(
@@ -373,7 +371,7 @@ impl Recipe {
                 tokio::spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
             }
             Self::CountSet => {
-                // Set by another meanwhile.
+                // Another client sets it in between.
                 let count = SharedCount::start(client.clone(), "/count", 1).await;
                 let (count, other) = (count.unwrap(), other.clone());
                 tokio::spawn(async move {
@@ -419,7 +417,7 @@ impl Recipe {
                     let within = Duration::from_secs(30);
                     for _ in 0..2 {
                         if let Ok(member) = other.enter().within(within).await {
-                            let _ = member.leave_within(within).await;
+                            let _ = member.leave().within(within).await;
                         }
                     }
                 });

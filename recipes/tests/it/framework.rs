@@ -101,13 +101,13 @@ async fn test_missed_response_on_es_create() {
 
 #[tokio::test(start_paused = true)]
 async fn test_missed_response_on_background_es_create() {
-    // Every creation is in the background here: it may be lost before anybody waits.
+    // Every creation is in the background here: it may be lost before a caller waits.
     miss_response(false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_protected_create_node_deletion() {
-    // Whoever gives up before he is answered leaves nothing; also below a namespace, and also if
+    // A caller that gives up before the reply leaves nothing; also below a namespace, and also if
     // the connection is lost once more while the znode is looked for.
     for is_below in [false, true] {
         for losses in [1, 2] {
@@ -180,7 +180,7 @@ async fn test_protection_with_killed_session() {
 
 #[tokio::test(start_paused = true)]
 async fn test_paths_from_protecting_in_background() {
-    // Several are created at once: each is told its whole path, without the namespace.
+    // Several are created at once: each reply has its whole path, without the namespace.
     let server = start().await;
     let (root, _) = client(&server, 1).await;
     let ns = root.create("/ns", b"", CreateMode::Persistent);

@@ -117,7 +117,7 @@ async fn persistent_node_goes_on_after_every_refusal_that_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_that_stay_are_told() {
+async fn refusals_that_stay_are_errors() {
     let server = start().await;
     let (client, _) = client(&server, 1).await;
     let _fault = server

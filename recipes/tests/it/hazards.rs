@@ -164,7 +164,7 @@ async fn h12_any_child_that_sorts_before_digits_blocks() {
         let held = under.acquire().await.unwrap();
         let error = one.lock.acquire().within(SECOND).await.unwrap_err();
         assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
-        // One that sorts behind is in nobody's way.
+        // A znode that sorts behind blocks no contender.
         let behind = "/locks/a/unrelated";
         other
             .create(behind, b"", CreateMode::Ephemeral)
@@ -256,7 +256,7 @@ async fn h21_release_dropped_at_every_poll_gives_back() {
 
 #[tokio::test(start_paused = true)]
 async fn h22_retries_are_not_multiplied() {
-    // Every connection is lost with its first reply, so many times.
+    // Every connection is lost with its first reply, N times.
     for options in both_ways() {
         let server = start().await;
         let wire = Wire::to(&server);

@@ -59,7 +59,7 @@ async fn h28_waiters_of_one_object_are_served_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h30_loss_is_not_missed_among_many_changes_nobody_looked_at() {
+async fn h30_loss_is_not_missed_among_many_unread_changes() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let guard = one.lock.acquire().await.unwrap();
@@ -141,7 +141,7 @@ async fn h37_another_session_without_a_word_is_a_loss() {
     assert_eq!(guard.status(), Status::Lost(loss));
     until("there is a session", || client.session_id().is_some()).await;
     assert_ne!(client.session_id(), Some(first));
-    // The old znode is still there, and its place is nobody's here.
+    // The old znode still exists, and no contender of this process owns it.
     assert_eq!(queue(&server).len(), 1);
     drop(guard);
     let next = soon(lock.acquire()).await.unwrap();
@@ -184,7 +184,7 @@ async fn h42_znode_is_kept_over_a_storm_of_reconnects() {
 
 #[tokio::test(start_paused = true)]
 async fn h43_two_kinds_on_one_path_do_not_see_each_other() {
-    // Wrong of whoever does it, and told in the documents: what happens is at least known.
+    // A misuse that the documents name: its effect is at least known.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;

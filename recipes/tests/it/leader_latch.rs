@@ -104,7 +104,7 @@ async fn test_basic() {
 
 #[tokio::test(start_paused = true)]
 async fn test_correct_watching() {
-    // One in the middle goes, by closing and by its session's end: nobody else leads.
+    // One in the middle leaves, by closing and by the end of its session: the leader stays.
     for lock in both_ways() {
         let server = start().await;
         let mut all = contenders(&server, 5, &options(lock)).await;
@@ -193,7 +193,7 @@ async fn test_no_server_at_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn participants_are_told_by_their_ids() {
+async fn participants_have_their_ids() {
     let server = start().await;
     let all = contenders(&server, 3, &LatchOptions::default()).await;
     let participants = all[2].latch.participants().await.unwrap();
@@ -218,7 +218,7 @@ async fn participants_are_told_by_their_ids() {
 
 #[tokio::test(start_paused = true)]
 async fn test_lost_connection() {
-    // And h42: nobody makes a new znode for a reconnect.
+    // And h42: no latch creates a new znode for a reconnect.
     for lock in both_ways() {
         let server = start().await;
         let all = contenders(&server, 3, &options(lock)).await;
@@ -251,7 +251,7 @@ async fn test_lost_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interruption_too_short_to_see_is_told_all_the_same() {
+async fn interruption_too_short_to_see_is_reported_all_the_same() {
     let server = start().await;
     let all = contenders(&server, 1, &LatchOptions::default()).await;
     let token = soon(all[0].latch.wait()).await.unwrap();
@@ -259,7 +259,7 @@ async fn interruption_too_short_to_see_is_told_all_the_same() {
     let leader = Some(Leadership::Leader { token });
     assert_eq!(changes.next().await, leader);
     all[0].link.cut();
-    // Nobody listens until it is over.
+    // No caller reads the changes until it is over.
     sleep(Duration::from_secs(3)).await;
     assert!(all[0].latch.has_leadership());
     assert_eq!(changes.next().await, Some(Leadership::Follower));
@@ -308,7 +308,7 @@ async fn h2_paused_leader_sees_the_loss_at_its_first_look() {
 
 #[tokio::test(start_paused = true)]
 async fn test_watched_node_deleted() {
-    // Somebody deletes the leader's znode, and a follower's: they come back at the end.
+    // An operator deletes the leader's znode, and a follower's: they queue again at the end.
     for lock in both_ways() {
         let server = start().await;
         let is_seen_at_once = lock.look_ahead > 0;
@@ -334,7 +334,7 @@ async fn test_watched_node_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_whose_data_are_changed_leads_on() {
+async fn leader_whose_data_is_changed_keeps_leading() {
     let server = start().await;
     let all = contenders(&server, 2, &LatchOptions::default()).await;
     let mut changes = all[0].latch.changes();

@@ -84,9 +84,9 @@ async fn s9_off_by_default() {
     assert_eq!(released, [Released::Done; 5]);
 }
 
-/// Whoever was to get it leaves: the next one of the process has it, or everybody else.
+/// The task that was to get it leaves: the next task of the process gets it, or other processes.
 #[tokio::test(start_paused = true)]
-async fn s9_dropping_who_waits_leaves_nothing() {
+async fn s9_dropping_a_waiting_task_leaves_nothing() {
     for leaving in [1, 2] {
         for is_released_first in [false, true] {
             let server = start().await;

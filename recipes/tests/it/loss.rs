@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn h1_holder_is_told_of_an_expired_session() {
+async fn h1_holder_notices_its_expired_session() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let guard = holder.lock.acquire().await.unwrap();
@@ -37,7 +37,7 @@ async fn h1_holder_is_told_of_an_expired_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h1_holder_is_told_of_its_znode_being_deleted() {
+async fn h1_holder_notices_that_its_znode_was_deleted() {
     let server = start().await;
     let holder = contender(&server, 1).await;
     let other = contender(&server, 2).await;

@@ -1,5 +1,5 @@
 //! The recipes against a server in the same process, over links that can be made to misbehave, on
-//! time that only passes when everybody waits.
+//! time that passes only when all tasks wait.
 //!
 //! Tests that come from Curator (`docs/curator-recipes.md` section 15) carry its
 //! names; those about a hazard of `docs/hazards.md` begin with the hazard's number.
@@ -9,13 +9,14 @@
 //! | `link`, `kit` | the link and its faults; servers, clients, helpers |
 //! | `read_write` | the same of the read/write lock, and revoking |
 //! | `mutex` | the catalogue's tests of the mutex |
-//! | `semaphore`, `semaphore_faults` | those of the semaphore; what befalls it, dropping it |
+//! | `semaphore`, `semaphore_faults` | those of the semaphore; under faults, and dropped |
 //! | `semaphore_mutex` | those of the semaphore mutex |
 //! | `multi_lock` | those of the multi-lock |
 //! | `shared_count` | those of shared values and counts |
 //! | `loss` | guards that lose their lock; tokens |
 //! | `leader_latch`, `latch_faults` | the leader latch |
 //! | `atomic` | the counter |
+//! | `auto_traits` | `Send` and `Sync` |
 //! | `leader_selector` | the leader selector |
 //! | `persistent_node` | the znode that comes back |
 //! | `simple` | locks written by hand |
@@ -41,6 +42,7 @@
 )]
 
 mod atomic;
+mod auto_traits;
 mod barriers;
 mod cancelling;
 mod claims;

@@ -138,7 +138,7 @@ async fn test_reentrant_single_lock() {
             let owner = Owner::new();
             let outer = lock.acquire().as_owner(&owner).await.unwrap();
             let inner = lock.acquire().as_owner(&owner).await.unwrap();
-            let alone = inside.try_lock().expect("nobody else is inside");
+            let alone = inside.try_lock().expect("no other task is inside");
             sleep(Duration::from_millis(5)).await;
             drop(alone);
             drop((outer, inner));
@@ -230,7 +230,7 @@ async fn test_with_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn test_some_releases_fail() {
-    // The server refuses to delete one member's znode: the others are given back, and that one
+    // The server refuses to delete one member's znode: the others are released, and that one
     // in the background.
     let server = start().await;
     let one = contender(&server, 1).await;
@@ -243,12 +243,12 @@ async fn test_some_releases_fail() {
     let error = guard.release().await.unwrap_err();
     assert!(error.is(ErrorCode::SystemError), "{error}");
     assert_eq!(queues(&server), [0, 1, 0]);
-    until("it is given back in the end", || queues(&server) == [0; 3]).await;
+    until("it is released in the end", || queues(&server) == [0; 3]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn release_says_that_a_member_was_lost() {
-    // The members are of two clients, one of which is closed: the others are given back.
+    // The members are of two clients, one of which is closed: the others are released.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -280,7 +280,7 @@ async fn test_some_locks_fail_to_lock() {
         error.to_string().contains("the client is closed"),
         "{error}"
     );
-    until("the one before is given back", || queues(&server) == [0; 3]).await;
+    until("the one before is released", || queues(&server) == [0; 3]).await;
     // Hazard H18: the one behind was not asked for.
     assert!(server.get(PATHS[2]).is_none());
 }
@@ -304,7 +304,7 @@ async fn h18_all_members_have_one_deadline() {
         waited.unwrap_err().to_string(),
         "lock \"/multi/c\": not free within 5000 ms"
     );
-    until("the ones before are given back", || {
+    until("the ones before are released", || {
         queues(&server) == [0, 0, 1]
     })
     .await;
@@ -341,7 +341,7 @@ async fn partial_acquire_goes_in_reverse_order() {
     // Timed out.
     assert!(one.lock.try_acquire().await.unwrap().is_none());
     assert_eq!(deleted(3).await, "cba");
-    // Held, and given back in both ways.
+    // Held, and released in both ways.
     drop(last);
     assert_eq!(deleted(1).await, "c");
     drop(one.lock.acquire().await.unwrap());
@@ -439,7 +439,7 @@ async fn loss_of_one_member_is_loss_of_all() {
     assert_eq!(queues(&server), [0; 3]);
 }
 
-/// Drops an acquire after so many polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was done before.
 async fn drop_after(polls: usize, is_contended: bool) -> bool {
     let server = start().await;
     let (blocker, _) = client(&server, 1).await;

@@ -296,7 +296,7 @@ async fn contenders_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiter_in_the_middle_that_leaves_wakes_nobody_wrongly() {
+async fn contender_in_the_middle_that_leaves_wakes_no_other() {
     for options in both_ways() {
         let server = start().await;
         let holder = contender_with(&server, 0, options.clone()).await;
@@ -420,7 +420,7 @@ async fn h19_negative_number_sorts_before_all_others_and_blocks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ephemeral_parent_is_told() {
+async fn ephemeral_parent_is_an_error() {
     let server = start().await;
     let contender = contender(&server, 1).await;
     let client = &contender.client;
@@ -436,7 +436,7 @@ async fn ephemeral_parent_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h46_closed_client_is_told() {
+async fn h46_closing_the_client_is_reported_as_a_loss() {
     let server = start().await;
     let contender = contender(&server, 1).await;
     let waiter = kit::contender(&server, 2).await;

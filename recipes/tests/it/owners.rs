@@ -57,7 +57,7 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
 
 /// It said no whenever another task of the owner was asking.
 #[tokio::test(start_paused = true)]
-async fn is_held_by_does_not_depend_on_who_asks_meanwhile() {
+async fn is_held_by_does_not_depend_on_concurrent_calls() {
     let server = start().await;
     let one = contender(&server, 1).await;
     let other = contender(&server, 2).await;
@@ -221,7 +221,7 @@ async fn nothing_waits_for_a_server_longer_than_the_session_lasts() {
     assert!(asked.expect("not for ever").unwrap_err().is_retryable());
     let asked = timeout(10 * SECOND, semaphore.available()).await;
     asked.expect("not for ever").unwrap_err();
-    // What was given back is.
+    // The released lock is free.
     one.link.set(Mode::Pass);
     until("it goes", || queue(&server).is_empty()).await;
     drop(soon(one.lock.acquire()).await.unwrap());

@@ -216,7 +216,7 @@ async fn closed_client_ends_it() {
     soon(node.close()).await.unwrap_err();
 }
 
-/// The znode stayed for as long as the session, and nobody kept it.
+/// The znode stayed as long as the session, although no task kept it.
 #[tokio::test(start_paused = true)]
 async fn keeper_that_ends_takes_its_ephemeral_znode_away() {
     for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {

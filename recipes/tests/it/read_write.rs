@@ -324,7 +324,7 @@ async fn test_revoking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h33_revocation_asked_before_anybody_listens_is_not_missed() {
+async fn h33_revocation_before_the_holder_listens_is_not_missed() {
     let server = start().await;
     let one = contender(&server, 1, &LockOptions::default()).await;
     let guard = one.lock.acquire_read().await.unwrap();
@@ -335,7 +335,7 @@ async fn h33_revocation_asked_before_anybody_listens_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_revocation_releases_nobody() {
+async fn asking_for_revocation_releases_no_lock() {
     // The data of a watched znode changes: that is no release
     // (`docs/curator-recipes.md` section 4.8).
     for options in both_ways() {

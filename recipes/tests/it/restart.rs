@@ -76,7 +76,7 @@ impl Net {
         let hosts = std::mem::take(&mut *self.hosts.lock());
         let server = hosts.into_values().next().expect("there is one");
         // Connections in the making hold it for a moment.
-        until("nobody else has it", || Arc::strong_count(&server) == 1).await;
+        until("no other task has it", || Arc::strong_count(&server) == 1).await;
         Arc::into_inner(server).unwrap().shutdown().await.unwrap();
     }
 
@@ -143,7 +143,7 @@ async fn test_waiting_process_killed_server() {
             guard.release().await.unwrap();
         });
         granted.unwrap().release().await.unwrap();
-        until("nobody holds it", || {
+        until("it is free", || {
             net.children(PATH)
                 .iter()
                 .all(|name| !name.contains("lock-"))
@@ -229,7 +229,7 @@ async fn h31_dead_clients_znodes_live_for_one_timeout_after_a_restart() {
     let waiter = net.client("one", 2).await;
     let waiting = tokio::spawn(async move { mutex(&waiter).acquire().await });
     sleep(SECOND).await;
-    // The holder's process dies with the server: nobody says goodbye for it.
+    // The holder's process dies with the server: its session is not closed.
     process.abort();
     net.stop().await;
     drop((guard, holder));
@@ -321,7 +321,7 @@ async fn test_killed_server_with_ensemble_provider() {
     sleep(2 * SECOND).await;
     inside.goes_on().await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    until("nobody contends", || net.children(PATH).is_empty()).await;
+    until("no contender is left", || net.children(PATH).is_empty()).await;
     net.stop().await;
 }
 
@@ -340,19 +340,19 @@ async fn test_cluster() {
         net.stop().await;
         sleep(SECOND).await;
         assert_eq!(inside.holders(), 0, "work stops");
-        // One of three is not enough, and serves nobody.
+        // One of three is not enough, and serves no client.
         sleep(10 * SECOND).await;
         net.start(&up).await;
         sleep(2 * SECOND).await;
         inside.goes_on().await;
     }
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    until("nobody contends", || net.children(PATH).is_empty()).await;
+    until("no contender is left", || net.children(PATH).is_empty()).await;
     net.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn holder_of_a_server_that_forgot_is_told() {
+async fn holder_notices_that_the_server_forgot_its_session() {
     // A server on the same address that knows no session.
     let net = Net::new("forgot");
     net.start(&["one"]).await;
@@ -361,8 +361,8 @@ async fn holder_of_a_server_that_forgot_is_told() {
     net.stop().await;
     net.forget();
     net.start(&["one"]).await;
-    // Servers refuse whoever has seen what they have not, so it may take until the session is
-    // given up.
+    // Servers refuse clients that have seen newer changes than they, so it may take until the
+    // session is given up.
     let loss = timeout(SESSION_TIMEOUT + SECOND, guard.lost())
         .await
         .unwrap();

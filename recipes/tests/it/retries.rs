@@ -53,7 +53,7 @@ async fn reply_lost_after_a_change_of_session_leaves_no_orphan() {
                             wire::Fault::ExpireBehind(session, expired),
                             wire::Fault::LoseReply(lost),
                         ]);
-                        // Shorter than a session: nobody's end is waited for.
+                        // Shorter than a session: no session ends in between.
                         let kept = timeout(3 * SECOND, future).await;
                         let kept = kept.expect("it does not wait for itself").unwrap();
                         soon(kept.give_back()).await;

@@ -126,7 +126,7 @@ async fn test_simple2() {
 
 #[tokio::test(start_paused = true)]
 async fn test_acquire_after_lost_server() {
-    // Ten clients, one lease; connections are lost again and again, at every step of somebody.
+    // Ten clients, one lease; connections are lost again and again, at every step of some client.
     for options in both_ways() {
         let server = start().await;
         let inside = Arc::new(Inside::default());
@@ -199,7 +199,7 @@ async fn lowered_maximum_takes_nothing_away() {
         assert!(one.semaphore.try_acquire().await.unwrap().is_none());
         drop(held.pop());
         let last = one.semaphore.acquire().await.unwrap();
-        // None at all, and fewer than that: nobody is granted.
+        // Zero leases, and fewer than zero: no contender gets one.
         drop(last);
         for max in [0, -5] {
             count.set(max).await.unwrap();
@@ -332,7 +332,7 @@ async fn test_release_in_chunks() {
         let mut returned = 0;
         let mut chunk = Vec::new();
         while returned < 100 {
-            // Somebody else gives them back, in groups.
+            // Another task releases them, in groups.
             sleep(Duration::from_millis(10)).await;
             while let Ok(lease) = timeout(Duration::from_millis(100), given.recv()).await {
                 chunk.push(lease.unwrap());
@@ -406,7 +406,7 @@ async fn several_leases_take_one_hold_of_the_inner_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h16_two_who_want_all_do_not_wait_for_one_another() {
+async fn h16_two_contenders_that_want_all_leases_do_not_deadlock() {
     let server = start().await;
     let mut tasks = Vec::new();
     for seed in 0..2 {
@@ -435,7 +435,7 @@ async fn what_can_never_be_got_is_told() {
     let error = one.semaphore.acquire_many(0).await.unwrap_err();
     assert!(matches!(error, LockError::NothingWanted { .. }), "{error}");
     assert!(server.get("/semaphores").is_none());
-    // As Curator does it, all there are are held and given back.
+    // In Curator's way, all leases are acquired and released.
     let two = contender(&server, 2, 3, LockOptions::curator_exact()).await;
     let error = two.semaphore.acquire_many(4).within(WITHIN).await;
     assert!(matches!(error, Err(LockError::TimedOut { .. })));

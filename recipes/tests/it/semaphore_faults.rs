@@ -1,4 +1,4 @@
-//! What befalls a semaphore: dropped acquires, lost links, sessions and znodes
+//! Faults of a semaphore: dropped acquires, lost links, sessions and znodes
 //! (`docs/curator-recipes.md` section 6.6).
 
 use std::{
@@ -24,7 +24,7 @@ async fn clean(server: &Server, one: &Contender) {
     until("nothing waits", || locks(server).is_empty()).await;
 }
 
-/// Drops an acquire after so many polls; false if it was done before.
+/// Drops an acquire after N polls; false if it was done before.
 async fn drop_after(polls: usize, is_full: bool, options: &LockOptions) -> bool {
     let server = start().await;
     let other = contender(&server, 1, 2, options.clone()).await;
@@ -138,7 +138,7 @@ async fn test_no_orphaned_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn inner_lock_deleted_by_somebody_is_got_again() {
+async fn inner_lock_deleted_by_another_client_is_acquired_again() {
     let server = start().await;
     let one = contender(&server, 1, 1, LockOptions::default()).await;
     let other = contender(&server, 2, 1, LockOptions::default()).await;
@@ -160,7 +160,7 @@ async fn inner_lock_deleted_by_somebody_is_got_again() {
     drop(soon(waiting).await.unwrap().unwrap());
 }
 
-/// The link loses everything for a while, from so many writes on.
+/// The link loses everything for a while, from the Nth write on.
 async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
     let server = start().await;
     let other = contender(&server, 1, 2, options.clone()).await;
@@ -314,7 +314,7 @@ async fn link_cut_while_waiting_keeps_the_place() {
         let before = (leases(&server), locks(&server));
         other.link.set(Mode::Cut);
         sleep(Duration::from_secs(1)).await;
-        // What happens meanwhile is not missed.
+        // Changes in between are not missed.
         drop(held);
         other.link.set(Mode::Pass);
         let lease = soon(waiting).await.unwrap().unwrap();
@@ -324,7 +324,7 @@ async fn link_cut_while_waiting_keeps_the_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_lease_is_told() {
+async fn lost_lease_is_reported() {
     let server = start().await;
     let mut options = LockOptions::default();
     options.watch_own = true;
@@ -344,7 +344,7 @@ async fn lost_lease_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unreadable_maximum_is_told() {
+async fn unreadable_maximum_is_an_error() {
     let server = start().await;
     let (counting, _) = client(&server, 9).await;
     let count = SharedCount::start(counting.clone(), "/max", 1)
@@ -360,9 +360,12 @@ async fn unreadable_maximum_is_told() {
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         error.to_string(),
-        "semaphore \"/semaphores/a\": its maximum is not known"
+        "semaphore \"/semaphores/a\": cannot read its maximum"
     );
-    assert_eq!(source, "shared count \"/max\": 1 bytes are no count; 4 are");
+    assert_eq!(
+        source,
+        "shared count \"/max\": 1 bytes found, but a count has 4; set the count to repair it"
+    );
     clean(&server, &one).await;
     until("its lease goes", || leases(&server).len() == 1).await;
 }

@@ -59,7 +59,7 @@ async fn test_2_clients() {
         sleep(Duration::from_secs(60)).await;
         assert!(!waiting.is_finished());
         let token = guard.token();
-        // Anybody may release it.
+        // Any task may release it.
         let release = tokio::spawn(guard.release());
         assert_eq!(soon(release).await.unwrap().unwrap(), Released::Done);
         let guard = soon(waiting).await.unwrap().unwrap();
@@ -68,7 +68,7 @@ async fn test_2_clients() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_cannot_be_entered_again() {
+async fn semaphore_mutex_is_not_reentrant() {
     for options in both_ways() {
         let server = start().await;
         let one = contender(&server, 1, options).await;

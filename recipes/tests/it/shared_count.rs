@@ -56,7 +56,7 @@ async fn test_multi_clients() {
         }));
     }
     for value in 1..=50 {
-        // Time passes when everybody waits: all have seen the one before.
+        // Time passes when all tasks wait: all have seen the value before.
         sleep(Duration::from_millis(1)).await;
         setter.set(value).await.unwrap();
     }
@@ -84,7 +84,7 @@ async fn test_simple_versioned() {
 
 #[tokio::test(start_paused = true)]
 async fn test_multi_client_versioned() {
-    // Those who do not know of the newest version are refused, and know it then.
+    // Clients that do not know the newest version are refused, and know it then.
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let (other, _) = client(&server, 2).await;
@@ -213,7 +213,7 @@ async fn get_asks_only_after_a_change() {
     sleep(Duration::from_millis(1)).await;
     assert_eq!(&value.current().value[..], b"a");
     assert_eq!(&value.get().await.unwrap().value[..], b"b");
-    // Without a connection nobody can know: it waits for one.
+    // Without a connection the value is uncertain: it waits for one.
     link.set(Mode::Cut);
     sleep(Duration::from_secs(1)).await;
     assert!(timeout(Duration::from_secs(1), value.get()).await.is_err());
@@ -222,7 +222,7 @@ async fn get_asks_only_after_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_change_is_told_once() {
+async fn own_change_is_returned_once() {
     // By the reply to the set, and by the event, of which the reading brings nothing new.
     let server = start().await;
     let (one, link) = client(&server, 1).await;
@@ -238,7 +238,7 @@ async fn own_change_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h17_nobody_who_stopped_waiting_is_still_watching() {
+async fn h17_stream_that_was_dropped_leaves_no_watch() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let count = SharedCount::start(one, COUNT, 0).await.unwrap();
@@ -280,7 +280,7 @@ async fn starting_and_waiting_may_be_dropped_anywhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_value_is_told_and_may_come_back() {
+async fn deleted_value_is_an_error_and_may_come_back() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let value = SharedValue::start(one.clone(), "/value", b"a")
@@ -314,7 +314,7 @@ async fn what_is_no_count_is_told() {
     let error = count.get().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "shared count \"/count\": 3 bytes are no count; 4 are"
+        "shared count \"/count\": 3 bytes found, but a count has 4; set the count to repair it"
     );
     // Java looks at the first four.
     one.set_data("/count", &[0, 0, 1, 0, 7], None)
@@ -324,7 +324,7 @@ async fn what_is_no_count_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_client_is_told() {
+async fn closed_client_is_an_error() {
     let server = start().await;
     let (one, _) = client(&server, 1).await;
     let count = SharedCount::start(one.clone(), COUNT, 1).await.unwrap();
@@ -340,7 +340,7 @@ async fn closed_client_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parents_above_the_root_of_the_client_are_told_to_be_missing() {
+async fn missing_parent_above_the_chroot_is_an_error() {
     let server = start().await;
     let link = Link::to(&server);
     let below = Client::builder("server/not/there").unwrap();
@@ -358,7 +358,7 @@ async fn parents_above_the_root_of_the_client_are_told_to_be_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn starting_goes_on_over_every_fault() {
+async fn starting_retries_after_every_fault() {
     for mode in [Mode::SwallowReplies, Mode::SwallowRequests, Mode::Cut] {
         let server = start().await;
         let link = Link::to(&server);

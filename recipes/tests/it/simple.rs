@@ -31,18 +31,20 @@ fn acquire(kind: usize, client: &Client, within: Duration) -> Acquire {
             0 => {
                 let interval = Duration::from_millis(100);
                 let lock = PollingLock::new(client, PATH, interval).unwrap();
-                lock.acquire_within(within).await
+                lock.acquire().within(within).await
             }
             1 => {
                 HerdLock::new(client, PATH)
                     .unwrap()
-                    .acquire_within(within)
+                    .acquire()
+                    .within(within)
                     .await
             }
             _ => {
                 SequentialLock::new(client, PATH)
                     .unwrap()
-                    .acquire_within(within)
+                    .acquire()
+                    .within(within)
                     .await
             }
         }

@@ -1,5 +1,6 @@
-//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every step, alone and with somebody in the way:
-//! afterwards others get what there is to get, and nothing is left behind.
+//! Every recipe, dropped, cut off (behind every message and at every byte) and expired at every
+//! step, alone and behind another contender: afterwards others get what there is to get, and
+//! nothing is left behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.6 and 15.9 (1, 2 and 9); hazards H5, H20 to H24.
 
@@ -24,7 +25,7 @@ use crate::{
     wire::{Fault, Wire},
 };
 
-/// When somebody who is in the way makes way.
+/// When the contender ahead leaves.
 pub(crate) const DELAY: Duration = Duration::from_millis(500);
 
 /// How many messages it takes to find out what became of a lost reply.
@@ -131,7 +132,7 @@ impl Scene {
         self.server.check().unwrap();
     }
 
-    /// While it is kept nobody else gets it.
+    /// While it is held no other contender gets it.
     pub(crate) async fn check_kept(&self, result: Result<Kept, Failure>) {
         let recipe = self.case.recipe;
         let kept = match result {
@@ -159,11 +160,11 @@ impl Scene {
 /// Where a future is dropped.
 #[derive(Clone, Copy, Debug)]
 enum Drop {
-    /// After so many polls.
+    /// After N polls.
     Poll,
-    /// The same, but all that it waits for comes meanwhile.
+    /// The same, but everything that it waits for arrives in between.
     LatePoll,
-    /// When so many replies have come.
+    /// After N replies.
     Reply,
     LateReply,
 }
@@ -206,7 +207,7 @@ async fn drop_everywhere(recipe: Recipe, how: Drop) {
     }
 }
 
-/// Lets something fail at the message of this number; false if there are not so many.
+/// Lets something fail at the Nth message; false if there are fewer.
 async fn fail_at(case: &Case, fault: fn(&Scene, usize) -> Fault, step: usize) -> bool {
     let scene = scene(case).await;
     let future = pin!(scene.begin().await);
@@ -230,7 +231,7 @@ async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
     }
 }
 
-/// Loses one reply, and drops the future when another has come: says whether there were so many.
+/// Loses one reply, and drops the future when another has come; false if there were fewer.
 async fn lose_and_drop(case: &Case, lost: usize, told: usize) -> (bool, bool) {
     let scene = scene(case).await;
     let mut future = scene.begin().await;
@@ -307,10 +308,11 @@ fn expire(scene: &Scene, step: usize) -> Fault {
     Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
 }
 
-/// One byte in so many is cut at, from a random one on; at every byte with `MINIKEEPER_SWEEP=full`.
+/// The distance between two bytes to cut at, from a random one on; `MINIKEEPER_SWEEP=full` cuts at
+/// every byte.
 const STRIDE: usize = 97;
 
-/// Cuts the connection behind so many bytes, in one direction, for every number of bytes there is.
+/// Cuts the connection behind every number of bytes, in one direction.
 ///
 /// Each run has a runtime of its own, so that nothing is left of the one before. All findings are
 /// told, not only the first.
@@ -436,13 +438,13 @@ async fn closing_behind_every_reply_leaves_nothing() {
 async fn close_at(case: &Case, step: usize, is_lost: bool) {
     let scene = scene(case).await;
     if case.is_contended {
-        // Somebody is in the way, and makes way in the end.
+        // Another contender is ahead, and leaves in the end.
         drop(scene.begin().await);
     }
     let kept = case.recipe.start(&scene.client, &case.options);
     let lost = is_lost.then_some(Fault::LoseReply(step + 1));
     scene.wire.arm([Fault::Tell(step)].into_iter().chain(lost));
-    // There may not be so many.
+    // There may be fewer messages.
     let _ = timeout(DELAY, scene.wire.told()).await;
     soon(kept.give_back()).await;
     scene.wire.arm(None);

@@ -161,7 +161,7 @@ async fn s2_parents_are_made_from_below() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s3_who_has_waited_too_long_leaves_at_once() {
+async fn s3_call_leaves_at_once_at_its_time_limit() {
     let server = start().await;
     let (a, b) = (Tapped::on(&server, 1).await, Tapped::on(&server, 2).await);
     let options = LockOptions::default();
@@ -221,7 +221,7 @@ async fn s4_hand_over_needs_no_list_and_looking_ahead_one() {
             assert_eq!(last[at].matches("getChildren").count(), 0, "{at}: {last:?}");
             guard.release().await.unwrap();
         }
-        // Whoever had more ahead than he watches looked once more, at leisure.
+        // A contender with more contenders ahead than it watches has listed once more.
         let expected = [0, 1, 2, 3, 4, 5].map(|ahead| usize::from(ahead > look_ahead));
         assert_eq!(lists, expected, "look-ahead {look_ahead}");
     }

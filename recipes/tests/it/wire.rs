@@ -1,4 +1,4 @@
-//! A link that fails at one message, or at one byte, counted from when it is told to.
+//! A link that fails at one message, or at one byte, counted from the call that arms it.
 //!
 //! Messages are whole frames, so that replies which leave the server together can be told apart.
 
@@ -43,9 +43,9 @@ pub(crate) enum Fault {
     LoseRequest(usize),
     /// The connection ends instead of carrying this reply, or event.
     LoseReply(usize),
-    /// The connection ends when it has carried so many bytes of requests.
+    /// The connection ends after this number of bytes of requests.
     CutRequests(usize),
-    /// The connection ends when it has carried so many bytes of replies and events.
+    /// The connection ends after this number of bytes of replies and events.
     CutReplies(usize),
     /// The session expires behind this reply, or event.
     ExpireBehind(SessionId, usize),
@@ -57,7 +57,7 @@ pub(crate) enum Fault {
     Refuse(usize, ErrorCode),
     /// The server refuses this request and all that follow.
     RefuseFrom(usize, ErrorCode),
-    /// The test is told of this reply, or event, as it arrives.
+    /// Notifies the test when this reply or event arrives.
     Tell(usize),
 }
 
@@ -118,7 +118,7 @@ impl Wire {
         *self.state.faults.lock() = faults.into_iter().collect();
     }
 
-    /// Whether a fault has not happened, because there were not so many messages.
+    /// Whether a fault has not happened, because there were fewer messages.
     pub(crate) fn is_armed(&self) -> bool {
         self.armed() > 0
     }

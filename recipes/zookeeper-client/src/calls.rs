@@ -1,5 +1,5 @@
-//! Requests: sent when a method is called, followed up when the caller drops the future, with
-//! what their replies prove about the session.
+//! Requests: they are sent when a method is called, continue when the caller drops the future, and
+//! their replies prove that the session is alive.
 
 use std::{
     future::Future,
@@ -33,7 +33,7 @@ where
     at_once(async move { answer(&shared, &session, path, request).await })
 }
 
-/// Whatever a server answers proves that the session was alive when the request was made.
+/// Waits for the reply. Any reply proves that the session was alive when the request was made.
 async fn answer<T, F>(
     shared: &Shared,
     session: &Session,
@@ -54,20 +54,20 @@ where
 pub(crate) fn is_answer<T>(result: &Result<T, Error>) -> bool {
     match result {
         Ok(_) => true,
-        // The client itself may have found it.
+        // The client itself may have raised it.
         Err(Error::BadArguments(_) | Error::InvalidAcl) => false,
         Err(error) => convert::code(error).is_some(),
     }
 }
 
-/// A request that was made, with the words for its failure.
+/// A request that was made, with its operation and path for errors.
 pub(crate) struct Call<T> {
     op: &'static str,
     path: String,
     answer: AtOnce<(Session, Result<T, Error>)>,
 }
 
-/// Makes a request now, or as soon as there is a session again if one is over and another comes.
+/// Makes a request now, or in the next session if the current one is over and another one follows.
 pub(crate) fn call<T, F>(
     shared: &Arc<Shared>,
     op: &'static str,
@@ -98,7 +98,7 @@ where
 }
 
 impl<T> Call<T> {
-    /// The answer, and the session it was asked for in.
+    /// Waits for the reply; returns the session of the request, too.
     pub(crate) async fn in_session(self) -> Result<(Session, T), minikeeper_client::Error> {
         match self.answer.await {
             (session, Ok(value)) => Ok((session, value)),
@@ -106,7 +106,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// The answer. It counts for the epoch it was asked for in.
+    /// Waits for the reply, stamped with the epoch of the request.
     pub(crate) async fn answer(self) -> Result<Stamped<T>, minikeeper_client::Error> {
         let (session, value) = self.in_session().await?;
         let (zxid, epoch) = (Zxid::NONE, session.epoch);
@@ -118,14 +118,14 @@ impl<T> Call<T> {
     }
 }
 
-/// A future whose type is of no interest.
+/// A boxed future.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Begins a future at once.
+/// Polls a future once, at once.
 ///
-/// The client sends a request when its method is called, but most of its futures borrow what they
-/// were made from. In a future that owns all of it the request is sent at the first poll, so that
-/// comes here; whoever waits for it is known to it from the second on.
+/// The client sends a request when its method is called, but most of its futures borrow their
+/// arguments. A future that owns the arguments sends the request at its first poll, so that poll is
+/// made here. The task that waits for the reply registers its waker with the next poll.
 pub(crate) fn at_once<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> AtOnce<T> {
@@ -143,7 +143,7 @@ pub(crate) enum AtOnce<T> {
     Begun(Boxed<T>),
 }
 
-// Nothing in it is pinned in place: the future is behind a pointer.
+// Nothing in it is pinned: the future is boxed.
 impl<T> Unpin for AtOnce<T> {}
 
 impl<T> Future for AtOnce<T> {
@@ -159,7 +159,8 @@ impl<T> Future for AtOnce<T> {
     }
 }
 
-/// A call that goes on when it is dropped, and whose result is seen to then.
+/// A call that continues in the background when it is dropped, where `if_dropped` handles its
+/// result.
 pub(crate) struct Insured<T: Send + 'static> {
     call: Option<Boxed<T>>,
     if_dropped: Option<Box<dyn FnOnce(T) + Send>>,

@@ -1,4 +1,4 @@
-//! Requests that change something.
+//! Requests that change znodes.
 
 use std::{future::Future, sync::Arc};
 
@@ -15,13 +15,13 @@ use crate::{
 };
 use minikeeper_recipes::naming;
 
-/// What servers take in one request. Unit: bytes.
+/// The largest request that servers accept. Unit: bytes.
 const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 
-/// What a request takes beside paths and data, by far. Unit: bytes.
+/// An upper bound for the size of a request without paths and data. Unit: bytes.
 const FIXED_BYTES: usize = 512;
 
-/// Larger requests end the connection, again with each attempt.
+/// Refuses larger requests: they would end the connection with each attempt.
 fn check_size(op: &'static str, path: &str, payload_bytes: usize) -> Result<(), Error> {
     let (path, bytes) = (path.to_owned(), payload_bytes + FIXED_BYTES);
     let bytes_max = REQUEST_BYTES_MAX;
@@ -58,7 +58,7 @@ pub(crate) fn create(
         let stat = match stat {
             Some(stat) => stat,
             None => {
-                // The client was told of a server too old to say.
+                // The server is too old to return the stat.
                 let exists = call(&owner, "exists", &path, |client, path| async move {
                     client.check_stat(&path).await
                 });
@@ -90,7 +90,7 @@ pub(crate) fn create(
     Insured::new(&shared.runtime, created, withdraw)
 }
 
-/// Gives what the server has appended to the name, and the stat if it is told.
+/// Returns the created path with its sequence number, and the stat if the server returned one.
 type Begun = Call<(String, Option<Stat>)>;
 
 fn begin_create(
@@ -173,7 +173,7 @@ pub(crate) fn multi(
         call(shared, op, path, move |client, _| async move {
             match commit(&client, &multi).await {
                 Ok(results) => Ok(Ok(results)),
-                // That is an answer.
+                // That is a reply.
                 Err(MultiWriteError::OperationFailed { index, source }) => Ok(Err((index, source))),
                 Err(MultiWriteError::RequestFailed { source }) => Err(source),
             }

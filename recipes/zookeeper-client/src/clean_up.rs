@@ -1,7 +1,7 @@
-//! Clean-up that outlives its caller: znodes that must go although nobody waits for it.
+//! Clean-up in the background: deletes znodes whose caller no longer waits.
 //!
-//! Each is a task. It asks again and again, until the server says it is done or the session is
-//! over, which removes ephemeral znodes anyhow.
+//! Each clean-up is a task. It retries until the server confirms the deletion or the session is
+//! over, which removes ephemeral znodes anyway.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,14 +16,14 @@ use crate::{
 };
 use minikeeper_recipes::naming;
 
-/// The wait before a failed clean-up is tried again; doubled up to the largest.
+/// The wait before a failed clean-up is retried; doubled up to the largest.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Sees to it that a znode made in this epoch goes. The first request is made at once.
+/// Deletes a znode that was created in this epoch. The first request is made at once.
 pub(crate) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
     let session = shared.session();
-    // A znode of an earlier session goes with that session; this only shortens the wait.
+    // A znode of an earlier session is deleted with that session; this only shortens the wait.
     let is_once = !shared.has_session_of(epoch);
     let first = delete(shared, &session, path);
     let (owner, path) = (Arc::clone(shared), path.to_owned());
@@ -38,7 +38,7 @@ pub(crate) fn named(shared: &Arc<Shared>, epoch: Epoch, path: &str) {
     });
 }
 
-/// The same for a child of `parent` whose name begins with `prefix`, and whose creation was not
+/// As [`named`], for a child of `parent` whose name begins with `prefix` and whose creation was not
 /// answered.
 pub(crate) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefix: &str) {
     if !shared.has_session_of(epoch) {
@@ -49,7 +49,7 @@ pub(crate) fn unanswered(shared: &Arc<Shared>, epoch: Epoch, parent: &str, prefi
     shared.runtime.spawn(async move {
         let mut pause = BACKOFF_MIN;
         loop {
-            // What another server still has in its pipe is seen only after a sync.
+            // Another server may show the znode only after a sync.
             let sync = ask(&owner, &session, &parent, |client, path| async move {
                 client.sync(&path).await
             });
@@ -84,7 +84,7 @@ fn delete(shared: &Arc<Shared>, session: &Session, path: &str) -> AtOnce<Result<
     })
 }
 
-/// Whether there is nothing more to do, or nothing that would help.
+/// Returns whether the clean-up is done, or retries cannot help.
 fn is_done<T>(result: &Result<T, Error>) -> bool {
     match result {
         Ok(_) | Err(Error::NoNode | Error::NoAuth | Error::BadArguments(_)) => true,

@@ -1,11 +1,11 @@
-//! One crate's words in the other's.
+//! Maps the types of one crate to those of the other.
 
 use minikeeper_client::{
     Cause, CreateMode, Data, Error, ErrorCode, EventKind, Fired, SessionId, Stat, Zxid,
 };
 use zookeeper_client as theirs;
 
-/// What a server has refused, or `None` if there was no answer.
+/// Returns the server's error code, or `None` if there was no reply.
 pub(crate) fn code(error: &theirs::Error) -> Option<ErrorCode> {
     Some(match error {
         theirs::Error::BadArguments(_) => ErrorCode::BadArguments,
@@ -29,8 +29,8 @@ pub(crate) fn code(error: &theirs::Error) -> Option<ErrorCode> {
     })
 }
 
-/// The client does not tell a request that was not sent from one whose reply was lost, and words
-/// some ends of a connection as it likes: all that is no refusal may have been carried out.
+/// Converts an error. The client does not distinguish a request that was not sent from one whose
+/// reply was lost, so every error that is no refusal becomes [`Error::OutcomeUnknown`].
 pub(crate) fn error(op: &'static str, path: &str, error: &theirs::Error) -> Error {
     let path = path.to_owned();
     if let Some(code) = code(error) {
@@ -65,7 +65,7 @@ pub(crate) fn data(data: Vec<u8>, stat: &theirs::Stat) -> Data {
     Data { data, stat }
 }
 
-/// The mode, or `None` for those with a time to live, which recipes do not use.
+/// Converts the mode; `None` for those with a time to live, which recipes do not use.
 pub(crate) const fn mode(mode: CreateMode) -> Option<theirs::CreateMode> {
     Some(match mode {
         CreateMode::Persistent => theirs::CreateMode::Persistent,

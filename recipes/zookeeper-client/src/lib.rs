@@ -45,8 +45,8 @@
 //! # Files
 //!
 //! `calls` sends requests and follows up those whose future was dropped; `changes` are the requests
-//! that write; `session` knows how certain the session is, and `monitor` is the task that keeps that
-//! knowledge fresh; `clean_up` deletes znodes in the background; `watch` are the watch and the
+//! that write; `session` knows how certain the session is, and `monitor` is the task that keeps
+//! that knowledge fresh; `clean_up` deletes znodes in the background; `watch` are the watch and the
 //! stream of states; `convert` maps the types of one crate to those of the other.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.

@@ -1,4 +1,4 @@
-//! The task that keeps an adapter's knowledge of its session fresh when nobody else asks.
+//! The task that proves the session alive when no other request does.
 
 use std::{
     future::pending,
@@ -15,15 +15,14 @@ use crate::{
     session::{Errand, Shared},
 };
 
-/// The wait before a new session is asked for again, or a server that did not answer; doubled up to
-/// the largest.
+/// The wait before another attempt to get a session or a reply; doubled up to the largest.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Makes a client with a session of its own.
+/// Connects a client with a session of its own.
 pub(crate) type Connect = Arc<dyn Fn() -> Boxed<Result<Client, Error>> + Send + Sync>;
 
-/// A request on its way. It does not keep the client alive.
+/// A pending request. It does not keep the client alive.
 struct Question {
     generation: u64,
     made: Instant,
@@ -43,14 +42,15 @@ impl Question {
     }
 }
 
-/// Runs until the adapter is dropped, which this does not delay, or its session is over for good.
+/// Runs until the adapter is dropped, or its session is over for good. Does not keep the adapter
+/// alive.
 pub(crate) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
     let mut asked: Option<Question> = None;
     let mut pause = Duration::ZERO;
     let mut earliest = clock::now();
     while let Some(owner) = shared.upgrade() {
         let mut watcher = owner.watcher();
-        // Only now, so that no change falls between the two.
+        // After the line above, so that no change is missed in between.
         let (ask, look) = match owner.errand() {
             Errand::Keep { ask, look } => (ask, look),
             Errand::End => return,
@@ -93,7 +93,7 @@ pub(crate) async fn run(shared: Weak<Shared>, connect: Option<Connect>) {
     }
 }
 
-/// The answer to what was asked; never without a question.
+/// Waits for the reply to the pending request; for ever without one.
 async fn answer(asked: &mut Option<Question>) -> Result<(), Error> {
     match asked {
         Some(question) => question.answer.as_mut().await,
@@ -108,7 +108,7 @@ async fn at(due: Option<Instant>) {
     }
 }
 
-/// Connects, however often that has to be tried.
+/// Connects, and retries until it succeeds.
 async fn connected(connect: &Connect) -> Client {
     let mut pause = BACKOFF_MIN;
     loop {

@@ -1,7 +1,7 @@
-//! What the client keeps to itself: how sure it is of its session.
+//! How certain the client is of its session, which `zookeeper-client` does not report.
 //!
-//! Sessions get their numbers here, and the time until which a session is certainly alive is
-//! counted here: from the making of the newest request that was answered.
+//! It numbers the sessions, and computes the time until which a session is certainly alive: the
+//! session timeout after the newest request with a reply.
 
 use std::{
     future::Future,
@@ -24,10 +24,10 @@ use minikeeper_recipes::client::Standing;
 
 use crate::clock;
 
-/// How many changes of standing may wait for a subscriber; then the oldest are dropped.
+/// How many changes of standing may wait for a subscriber before the oldest are dropped.
 const STANDINGS_WAITING_MAX: usize = 1024;
 
-/// What clones of an adapter have in common.
+/// The state that clones of an adapter share.
 pub(crate) struct Shared {
     state: Mutex<State>,
     /// The newest epoch that is over.
@@ -37,14 +37,14 @@ pub(crate) struct Shared {
     pub(crate) runtime: Handle,
 }
 
-/// A session of the client's, and the epoch in which a request made now will be answered.
+/// A session of a client, and the epoch of a request made now.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) epoch: Epoch,
-    /// Which client of the adapter it is.
+    /// The number of the client within the adapter.
     pub(crate) generation: u64,
-    /// Nothing will be answered.
+    /// No request will get a reply.
     pub(crate) is_over: bool,
 }
 
@@ -52,37 +52,37 @@ struct State {
     client: Arc<Client>,
     /// How many clients there were.
     generation: u64,
-    /// The first epoch in which the client's session was sure.
+    /// The first epoch of the client's session.
     first_epoch: Epoch,
     watcher: StateWatcher,
     seen: SessionState,
     certainty: Certainty,
     epoch: Epoch,
-    /// Goes up with each change of the connection's state.
+    /// Increases with each change of the connection's state.
     connections: u64,
-    /// When the newest request was made that was answered.
+    /// When the newest request with a reply was made.
     contact: Option<Instant>,
-    /// How long a session lives from a contact on.
+    /// How long a session lives after a request.
     lifetime: Duration,
-    /// Whether another client comes when this one's session is over.
+    /// Whether another client replaces this one when its session is over.
     is_renewed: bool,
-    /// `None` when there is nothing more to tell.
+    /// `None` when the last change was sent.
     told: Option<broadcast::Sender<Standing>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Certainty {
-    /// No request was answered for too long, or none yet.
+    /// No request had a reply for too long, or none has had one yet.
     Unsure,
     Sure,
     /// The client's session is over.
     Over,
 }
 
-/// What the monitor has to do.
+/// The next task of the monitor.
 pub(crate) enum Errand {
     Keep {
-        /// When the server is to be asked something next, if it can be.
+        /// When to make the next request, if there is a connection.
         ask: Option<Instant>,
         /// When the session will be presumed lost.
         look: Option<Instant>,
@@ -116,7 +116,7 @@ impl Shared {
         shared
     }
 
-    /// Does something with a state that is up to date.
+    /// Updates the state, then passes it to `act`.
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         state.refresh(clock::now());
@@ -181,16 +181,16 @@ impl Shared {
         self.with(|state| state.told.as_ref().map(broadcast::Sender::subscribe))
     }
 
-    /// Resolves when this epoch is over.
+    /// Waits until this epoch is over.
     pub(crate) fn epoch_over(&self, epoch: Epoch) -> impl Future<Output = ()> + Send + 'static {
         let mut over = self.over.subscribe();
         async move {
-            // Without an adapter there is no session either.
+            // The adapter was dropped, and the session with it.
             let _ = over.wait_for(|over| *over >= epoch).await;
         }
     }
 
-    /// A request made then was answered.
+    /// Notes that a request that was made at this time has a reply.
     pub(crate) fn answered(&self, generation: u64, made: Instant) {
         self.with(|state| {
             if generation == state.generation {
@@ -199,7 +199,7 @@ impl Shared {
         });
     }
 
-    /// A server has given the client another session without a word of it.
+    /// Notes that a server has assigned another session without reporting it.
     pub(crate) fn replaced(&self, generation: u64) {
         self.with(|state| {
             if generation == state.generation {
@@ -208,7 +208,7 @@ impl Shared {
         });
     }
 
-    /// There is another client, with a session of its own.
+    /// Replaces the client by one with a new session.
     pub(crate) fn renew(&self, client: Client) {
         let generation = self.with(|state| {
             state.watcher = client.state_watcher();
@@ -226,7 +226,7 @@ impl Shared {
         self.newest.send_replace(generation);
     }
 
-    /// The newest client's state, to be woken by.
+    /// Returns the newest client's stream of states.
     pub(crate) fn watcher(&self) -> StateWatcher {
         self.with(|state| state.client.state_watcher())
     }
@@ -252,9 +252,9 @@ impl Shared {
 }
 
 impl State {
-    /// Takes in what the client tells, and the time.
+    /// Updates the state by the client's state and the time.
     fn refresh(&mut self, now: Instant) {
-        // The client keeps only the newest state; but that there was a change is never lost.
+        // The client keeps only the newest state, but never loses the fact that it has changed.
         while let Some(state) = changed(&mut self.watcher) {
             self.connections += 1;
             let before = std::mem::replace(&mut self.seen, state);
@@ -312,7 +312,7 @@ impl State {
         }
     }
 
-    /// The client's session is over.
+    /// Notes that the client's session is over.
     fn end(&mut self) {
         if self.certainty == Certainty::Over {
             return;
@@ -329,7 +329,7 @@ impl State {
 
     fn tell(&self, standing: Standing) {
         if let Some(told) = &self.told {
-            // Nobody may be listening.
+            // There may be no subscriber.
             let _ = told.send(standing);
         }
     }
@@ -342,14 +342,14 @@ impl State {
     }
 }
 
-/// The session timeout, less an allowance for clocks that do not run alike.
+/// Returns the session timeout minus an allowance for clock drift.
 fn lifetime(client: &Client) -> Duration {
     let timeout = client.session_timeout();
     let allowance = (timeout / 50).max(Duration::from_millis(20));
     timeout.saturating_sub(allowance)
 }
 
-/// The state, if it has changed since this was asked last.
+/// Returns the state if it has changed since the last call.
 fn changed(watcher: &mut StateWatcher) -> Option<SessionState> {
     let mut cx = Context::from_waker(Waker::noop());
     match pin!(watcher.changed()).poll(&mut cx) {

@@ -1,4 +1,4 @@
-//! What tells of changes: of a znode, and of the client's standing.
+//! The watch of a znode, and the stream of the client's standings.
 
 use std::{
     fmt,
@@ -14,8 +14,8 @@ use zookeeper_client::OneshotWatcher;
 use crate::{calls::Boxed, convert, session::Shared};
 use minikeeper_recipes::client::{Standing, StateStream};
 
-/// A watch that fires once. Dropping it takes it away, from the server too if nobody else of this
-/// client watches the same.
+/// A watch that fires once. Dropping it removes the watch, from the server too if it is the
+/// client's last on the same znode.
 pub struct Watch {
     fired: Boxed<Fired>,
 }
@@ -49,10 +49,10 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// See [`StateStream`].
+/// A stream of the changes of the client's standing, see [`StateStream`].
 #[derive(Debug)]
 pub struct Standings {
-    /// `None` if there was nothing more to tell from the beginning.
+    /// `None` if the client was closed from the beginning.
     pub(crate) told: Option<broadcast::Receiver<Standing>>,
 }
 

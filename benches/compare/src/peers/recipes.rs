@@ -229,9 +229,9 @@ impl Lock {
             (Self::Semaphore(lock), _) => lock.acquire().within(limit).await.map(Held::Lease),
             (Self::SemaphoreMutex(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
             (Self::Multi(lock), _) => lock.acquire().within(limit).await.map(Held::Multi),
-            (Self::Polling(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
-            (Self::Herd(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
-            (Self::Sequential(lock), _) => lock.acquire_within(limit).await.map(Held::Guard),
+            (Self::Polling(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
+            (Self::Herd(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
+            (Self::Sequential(lock), _) => lock.acquire().within(limit).await.map(Held::Guard),
         }
     }
 }

@@ -50,16 +50,14 @@ impl Pauses {
 /// How long to wait before the next attempt: the wait doubles with each attempt up to a cap, and
 /// half of it is random.
 ///
-/// The client uses it between connections and clean-ups. Use it wherever a request is made again
-/// because of an error for which [`Error::is_retryable`](crate::Error::is_retryable) is true: a
-/// server that throttles, or a connection that is cut again and again, must not be asked as fast as
-/// it can refuse. Make one `Backoff` for each operation that is tried again, wait for
-/// [`Backoff::next_pause`] before each further attempt, and call [`Backoff::reset`] once an attempt
-/// was answered with something else.
+/// The client uses it between connections and between clean-ups. Use it for retries after errors
+/// for which [`Error::is_retryable`](crate::Error::is_retryable) is true, so that they do not flood
+/// a server that throttles or closes connections. Create one `Backoff` per operation, wait for
+/// [`Backoff::next_pause`] before each further attempt, and call [`Backoff::reset`] after progress.
 ///
-/// It reads no clock and sleeps by no means of its own. Take the seed from
-/// [`Client::random`](crate::Client::random) (any other random number will do, such as a new UUID):
-/// then a client with a fixed seed makes the same waits each run.
+/// It reads no clock and does not sleep. Take the seed from
+/// [`Client::random`](crate::Client::random), so that a client with a fixed seed makes the same
+/// waits in each run. Any other random number will do, too.
 ///
 /// # Examples
 /// ```
@@ -88,7 +86,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits between half of `min` and `min` first, later at most `max`.
+    /// Creates a backoff whose first wait is between half of `min` and `min`, and later ones at
+    /// most `max`.
     ///
     /// # Examples
     /// ```
@@ -112,7 +111,7 @@ impl Backoff {
         }
     }
 
-    /// How long to wait before the next attempt.
+    /// Returns how long to wait before the next attempt.
     ///
     /// # Examples
     /// ```
@@ -130,7 +129,7 @@ impl Backoff {
         pause
     }
 
-    /// An attempt has succeeded: the next wait is a short one again.
+    /// Starts again with a short wait, after an attempt that made progress.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

@@ -1,8 +1,8 @@
 //! Deletes znodes in the background whose creator has stopped waiting.
 //!
 //! A ticket names a znode, or says where to look for one whose creation was not answered. The
-//! client sends requests for it until the server confirms the deletion or the session is over, which
-//! removes ephemeral znodes anyway.
+//! client sends requests for it until the server confirms the deletion or the session is over,
+//! which removes ephemeral znodes anyway.
 //!
 //! Source: `docs/curator-recipes.md` sections 2.3, 2.5 and 2.9; hazards H11, H20 to H24.
 

@@ -1,5 +1,5 @@
-//! The servers: the connect string, the order in which the client tries them, and the pauses between
-//! rounds.
+//! The servers: the connect string, the order in which the client tries them, and the pauses
+//! between rounds.
 //!
 //! Source: `ConnectStringParser` and `StaticHostProvider` of ZooKeeper's client.
 
@@ -40,13 +40,13 @@ pub struct ConnectString {
 }
 
 impl ConnectString {
-    /// The servers, each as `host:port`.
+    /// Returns the servers, each as `host:port`.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// The znode all paths are below; `None` if that is the root.
+    /// Returns the znode that is the root of all paths of the client; `None` for the server's root.
     ///
     /// # Examples
     /// ```
@@ -73,17 +73,17 @@ impl ConnectString {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectStringError {
-    /// No server, or nothing between two commas.
+    /// There is no server, or nothing between two commas.
     EmptyHost {
         /// The string.
         text: String,
     },
-    /// What follows a colon is no port.
+    /// The text behind a colon is no port.
     Port {
-        /// The server as it is written.
+        /// The server as written.
         host: String,
     },
-    /// What follows the servers is no path.
+    /// The text behind the servers is no path.
     Chroot(PathError),
 }
 
@@ -205,8 +205,8 @@ impl Hosts {
     /// try the next server.
     ///
     /// That is at once if it had lived. Otherwise the other servers are tried at once, and between
-    /// two rounds is a pause, half of it random. A handshake alone proves nothing: a server, or what
-    /// stands before it, may cut every connection behind it.
+    /// two rounds is a pause, half of it random. A handshake alone proves nothing: a server, or
+    /// what stands before it, may cut every connection behind it.
     pub(crate) fn failed(&mut self, now: Time, lived: Duration) -> Time {
         if lived >= LIVED_MIN {
             self.failures = 0;

@@ -363,7 +363,8 @@ impl Core {
     /// Closes the session, then the client.
     pub(crate) fn close(&mut self, now: Time, effects: &mut impl Effects) {
         if self.closing.is_none() && !self.is_stopped() {
-            // Reported before anything is sent that lets other contenders have what this session holds.
+            // Reported before anything is sent that lets other contenders have what this session
+            // holds.
             effects.changed(Change::Closed);
             self.closing = Some(now + self.settings.close_wait);
             self.cleanups.hurry(now);
@@ -699,9 +700,9 @@ impl Core {
         }
     }
 
-    /// The next frame cannot be read, so the connection has to end. The caller who asked for a reply
-    /// that is too long gets an error that says so: asking again would end the next connection too
-    /// (hazard H36).
+    /// The next frame cannot be read, so the connection has to end. The caller who asked for a
+    /// reply that is too long gets an error that says so: asking again would end the next
+    /// connection too (hazard H36).
     pub(super) fn reject_frame(
         &mut self,
         now: Time,

@@ -13,8 +13,8 @@ pub(crate) type Time = Duration;
 
 /// The number of a session within one client: 1 for the first, 2 for the one after it.
 ///
-/// Every reply, event and change of state carries it. What was learned in one epoch says nothing
-/// about locks in the next: their znodes went with the session.
+/// Every reply, event and change of state carries it. What a client learned in one epoch says
+/// nothing about locks in the next one: their znodes are gone with the session.
 ///
 /// # Examples
 /// ```
@@ -54,11 +54,11 @@ pub enum LostReason {
     Presumed,
     /// A server did not accept an identity.
     AuthFailed,
-    /// The client has given it up, since more clean-ups waited than
-    /// [`ClientBuilder::clean_ups_max`](crate::ClientBuilder::clean_ups_max) allows: the end of the
-    /// session removes what they were to remove.
+    /// The client has given it up, because more clean-ups were pending than
+    /// [`ClientBuilder::clean_ups_max`](crate::ClientBuilder::clean_ups_max) allows. The end of the
+    /// session deletes the same znodes.
     TooManyCleanUps,
-    /// It was given by a server that takes no changes, and has ended with its connection.
+    /// A read-only server had created it for one connection, which has ended.
     ReadOnly,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// Why a request has no answer.
+/// Why a request has no reply.
 ///
 /// # Examples
 /// ```
@@ -94,22 +94,23 @@ pub enum Cause {
     SessionLost,
     /// The client is closed.
     Closed,
-    /// The server answered with an error that is no refusal of the request, see [`ErrorClass`].
+    /// The server replied with an error that is no refusal of the request, see [`ErrorClass`].
     ///
     /// [`ErrorClass`]: crate::ErrorClass
     Server(ErrorCode),
-    /// Too many requests wait for a connection or an answer. Wait for a connection, ask less at a
-    /// time, or raise [`ClientBuilder::pending_bytes_max`](crate::ClientBuilder::pending_bytes_max).
+    /// Too many requests wait for a connection or a reply. Wait for a connection, make fewer
+    /// requests at a time, or raise
+    /// [`ClientBuilder::pending_bytes_max`](crate::ClientBuilder::pending_bytes_max).
     TooManyPending {
-        /// How much they take, in bytes.
+        /// Their size, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         bytes_max: usize,
     },
-    /// Its reply is longer than the client takes, which cost the connection. Ask for less, or raise
+    /// The reply is longer than the client accepts, which ended the connection. Read less, or raise
     /// [`ClientBuilder::frame_bytes_max`](crate::ClientBuilder::frame_bytes_max).
     ReplyTooLarge {
-        /// How long it is, in bytes.
+        /// The size of the reply, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         bytes_max: usize,
@@ -135,7 +136,7 @@ impl fmt::Display for Cause {
                 return write!(
                     f,
                     "its reply of {bytes} bytes exceeds the client's limit of {bytes_max} bytes; \
-                     ask for less, or raise frame_bytes_max"
+                     read less, or raise frame_bytes_max"
                 );
             }
         })
@@ -147,18 +148,18 @@ impl fmt::Display for Cause {
 pub(crate) enum Verdict {
     /// The server's answer to this request. Nothing was changed.
     Refused,
-    /// The server has not looked at the request. The session lives.
+    /// The server has not processed the request. The session lives.
     NotCarriedOut,
-    /// The server knows the session no more, and has not looked at the request.
+    /// The server no longer knows the session, and has not processed the request.
     SessionOver,
-    /// What answered cannot tell what became of the request.
+    /// The sender of the reply cannot know the outcome of the request.
     Unknown,
 }
 
 impl Verdict {
-    /// Servers send SESSIONEXPIRED, SESSIONMOVED and THROTTLEDOP before they process a request.
-    /// The other three are made up by clients about a server that was not heard; in a reply they
-    /// come from something that stands between, such as a proxy.
+    /// Servers send SESSIONEXPIRED, SESSIONMOVED and THROTTLEDOP before they process a request. The
+    /// other three are normally raised by clients that did not hear from a server. In a reply they
+    /// come from something in between, such as a proxy.
     pub(crate) const fn of(code: ErrorCode) -> Self {
         match code {
             ErrorCode::SessionMoved | ErrorCode::ThrottledOp => Self::NotCarriedOut,
@@ -170,13 +171,13 @@ impl Verdict {
         }
     }
 
-    /// Whether the server that answered so has heard of the session just now.
+    /// Returns whether a server that replies so has just heard from the session.
     pub(crate) const fn proves_contact(code: ErrorCode) -> bool {
         matches!(Self::of(code), Self::Refused) || matches!(code, ErrorCode::ThrottledOp)
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// A server has answered.
@@ -242,7 +243,7 @@ pub(crate) trait Effects {
     fn stopped(&mut self);
 }
 
-/// What a server sent that ends the connection.
+/// Bytes from a server that end the connection.
 #[derive(Debug)]
 pub(crate) enum CloseCause {
     Frame(FrameError),

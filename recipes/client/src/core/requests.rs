@@ -13,10 +13,10 @@ use super::{
     watches::{WatchKind, WatchToken},
 };
 
-/// Who waits for a reply.
+/// The owner of a request, who gets its reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
-    /// The shell knows whom by this number.
+    /// A caller, by its slot.
     Caller(u32),
     Cleanup(CleanupRequest),
 }
@@ -26,7 +26,7 @@ pub(crate) enum Token {
 pub(crate) struct Registering {
     pub(crate) kind: WatchKind,
     pub(crate) path: Ustring,
-    /// `None` once nobody waits for it any more.
+    /// `None` once the caller no longer waits for it.
     pub(crate) token: Option<WatchToken>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum IfAbandoned {
 pub(crate) struct Entry {
     pub(crate) xid: Xid,
     pub(crate) op: OpCode,
-    /// Who waits for the reply; `None` if nobody does (any more).
+    /// The caller that waits for the reply, if there is one.
     pub(crate) token: Option<Token>,
     /// The only session it may be sent in, if there is one.
     pub(crate) epoch: Option<Epoch>,
@@ -155,7 +155,7 @@ pub(crate) struct Requests {
     pub(crate) out: Vec<u8>,
     /// How much was taken from the output since the connection was made, in bytes.
     taken: u64,
-    /// Every deadline of a call somebody waits for.
+    /// The deadlines of the calls that a caller waits for.
     deadlines: BTreeSet<(Time, u32)>,
 }
 
@@ -214,8 +214,8 @@ impl Requests {
         self.unsent.take()
     }
 
-    /// Hands over what is to be written, in exchange for an empty buffer. From here on it counts
-    /// as sent: nobody can say how much of it will arrive.
+    /// Hands over the output in exchange for an empty buffer. From here on it counts as sent,
+    /// because it is unknown how much of it will arrive.
     pub(crate) fn take_output(&mut self, empty: Vec<u8>) -> Vec<u8> {
         debug_assert!(empty.is_empty(), "what is exchanged is not lost");
         self.taken += self.out.len() as u64;
@@ -264,7 +264,7 @@ impl Requests {
         lost
     }
 
-    /// Nobody waits for this caller's request any more.
+    /// The caller no longer waits for this request.
     ///
     /// Gives it back if it was not sent; otherwise it stays, without a token, for its reply.
     pub(crate) fn abandon(&mut self, caller: u32) -> Option<Entry> {
@@ -322,8 +322,8 @@ impl Requests {
         kept
     }
 
-    /// What nobody has to wait for any longer: first what was not sent, then the callers of what
-    /// was.
+    /// Returns the requests whose deadline has passed: first those that were not sent, then those
+    /// that were.
     pub(crate) fn overdue(&mut self, now: Time) -> (Vec<Entry>, Vec<u32>) {
         let (mut unsent, mut unanswered) = (Vec::new(), Vec::new());
         while let Some(&(deadline, caller)) = self.deadlines.first()
@@ -345,7 +345,7 @@ impl Requests {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Whether nothing waits for anything.
+    /// Returns whether no request is pending.
     #[cfg(test)]
     pub(crate) const fn is_empty(&self) -> bool {
         self.sent.len == 0 && self.unsent.len == 0

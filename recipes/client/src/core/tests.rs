@@ -1,4 +1,5 @@
-//! Tests of the machine against a server that the test plays: no runtime, no socket, a manual clock.
+//! Tests of the machine against a server that the test plays: no runtime, no socket, a manual
+//! clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

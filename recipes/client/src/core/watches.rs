@@ -86,8 +86,8 @@ struct ServerWatch {
     waiters: SmallVec<[(WatchKind, WatchToken); 1]>,
     /// Registrations on their way.
     registering: u32,
-    /// Whether the server may keep the watch: a registration has left it, and neither an event nor a
-    /// removal has ended it since.
+    /// Whether the server may keep the watch: a registration has left it, and neither an event nor
+    /// a removal has ended it since.
     is_kept: bool,
 }
 
@@ -425,7 +425,7 @@ mod tests {
         registered(&mut watches, WatchKind::Data, "/a", A);
         watches.announce(WatchKind::Data, &"/a".into());
         assert!(!watches.leave(WatchKind::Data, &"/a".into(), A));
-        // Its future was dropped meanwhile: now nobody wants what the server keeps.
+        // The future was dropped in between: the server's watch is no longer needed.
         let left = Some((WatchKind::Data, None));
         assert!(watches.settle(WatchKind::Data, &"/a".into(), left));
         assert!(watches.is_empty());

@@ -68,7 +68,7 @@ async fn e1_dropped_create_whose_reply_is_lost_leaves_nothing() {
     assert_eq!(client.epoch(), Epoch(1), "in the same session");
 }
 
-/// Drops a call whose outcome is there before anybody has looked at it, as a task does that is
+/// Drops a call whose outcome has arrived before it was polled, as a task does that is
 /// ended just then.
 async fn drop_with_its_outcome(scene: &Scene, call: impl Future, is_lost: bool) {
     let mut call = pin!(call);
@@ -82,7 +82,7 @@ async fn drop_with_its_outcome(scene: &Scene, call: impl Future, is_lost: bool) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_dropped_create_whose_outcome_nobody_looked_at_leaves_nothing() {
+async fn e1_dropped_create_with_an_unread_outcome_leaves_nothing() {
     for is_lost in [false, true] {
         let scene = scene().await;
         let client = &scene.client;
@@ -103,7 +103,7 @@ async fn e1_dropped_create_whose_outcome_nobody_looked_at_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e2b_dropped_deletion_whose_loss_nobody_looked_at_is_carried_out() {
+async fn e2b_dropped_deletion_with_an_unread_loss_is_carried_out() {
     let scene = scene().await;
     let client = &scene.client;
     client
@@ -203,7 +203,7 @@ async fn e3_watches_of_every_kind_go_on_after_a_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e3_what_happened_meanwhile_is_told_after_the_reconnect() {
+async fn e3_watches_fire_after_the_reconnect_for_changes_before_it() {
     let scene = scene().await;
     let client = &scene.client;
     client
@@ -289,7 +289,7 @@ async fn e10_loss_is_known_before_the_server_ends_the_session() {
     assert_eq!(kit::lost(&mut states).await, LostReason::Presumed);
     assert!(
         scene.server.get("/held").is_some(),
-        "nobody else can hold it yet"
+        "no other contender can hold it yet"
     );
     let after = frozen.elapsed();
     assert!(

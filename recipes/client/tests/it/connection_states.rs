@@ -20,7 +20,7 @@ use crate::{
 
 #[tokio::test(start_paused = true)]
 async fn test_connection_state_recovers_from_unexpected_expired_connection() {
-    // The session expires while nobody can say so.
+    // The session expires while the connection is down.
     let scene = scene().await;
     let mut states = scene.client.states();
     let session = scene.client.session_id().unwrap();
@@ -70,7 +70,7 @@ async fn test_validate_connection_event_races() {
 
 #[tokio::test(start_paused = true)]
 async fn test_retry() {
-    // Curator tries again inside; here the caller is told, and knows what may have happened.
+    // Curator retries internally; here the caller gets an error that says what may have happened.
     let scene = scene().await;
     scene.link.set(Mode::SwallowRequests);
     let create = scene.client.create("/a", b"", CreateMode::Persistent);

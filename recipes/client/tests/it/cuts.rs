@@ -27,7 +27,7 @@ fn transaction() -> Multi {
 }
 
 /// Watches seven ways what one transaction of another client changes, with the connection cut
-/// behind so many bytes; says whether there were so many.
+/// behind N bytes; false if there were fewer.
 async fn watch_with_cut(direction: Direction, at: usize) -> bool {
     let scene = scene().await;
     let (client, other) = (&scene.client, scene.other().await);

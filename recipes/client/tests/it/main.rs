@@ -1,11 +1,12 @@
 //! The client against a server in the same process, over a link that can be made to misbehave,
-//! on time that only passes when everybody waits.
+//! on time that passes only when all tasks wait.
 //!
 //! | module | what belongs there |
 //! | --- | --- |
 //! | `link` | the link and its faults |
 //! | `kit` | a server, clients on it |
 //! | `acceptance` | E1 to E13 of `docs/client.md` section 2, each with the opposite outcome |
+//! | `auto_traits` | `Send` and `Sync` |
 //! | `cuts` | the connection ends behind every single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
@@ -19,6 +20,7 @@
 )]
 
 mod acceptance;
+mod auto_traits;
 mod connection_states;
 mod cuts;
 mod failed_delete;

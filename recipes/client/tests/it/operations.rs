@@ -12,8 +12,8 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn missing_chroot_is_told_by_name() {
-    // It was a bare NONODE about a path that nobody could make sense of.
+async fn missing_chroot_is_named_in_the_error() {
+    // It was a bare NONODE about a path that the caller had not used.
     let server = start().await;
     let transport = Link::to(&server);
     let builder = Client::builder("server/app/one").unwrap();
@@ -123,7 +123,7 @@ async fn errors_keep_the_path_and_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn multi_happens_as_a_whole() {
+async fn multi_is_carried_out_all_or_none() {
     let scene = scene().await;
     let client = &scene.client;
     let multi = Multi::new()

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn every_change_of_state_is_told_in_order() {
+async fn every_change_of_state_is_returned_in_order() {
     let scene = scene().await;
     let mut states = scene.client.states();
     let session = scene.client.session_id().unwrap();
@@ -207,7 +207,7 @@ async fn driver_that_is_dropped_ends_every_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_there_is_told_with_what_to_do() {
+async fn error_without_a_server_says_what_to_do() {
     let server = start().await;
     let link = Link::to(&server);
     link.set(Mode::Cut);

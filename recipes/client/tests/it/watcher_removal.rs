@@ -1,5 +1,5 @@
 //! Curator's tests of watches that are taken away again (`docs/curator-recipes.md` sections 2.6
-//! and 15.7): when nobody waits, neither the client nor the server keeps one.
+//! and 15.7): without a waiting caller neither the client nor the server keeps one.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ async fn test_with_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn test_reset_from_watcher() {
-    // Whoever is told watches anew at once.
+    // A notified caller watches again at once.
     let scene = scene().await;
     let made = scene.client.create("/a", b"", CreateMode::Persistent);
     made.await.unwrap();

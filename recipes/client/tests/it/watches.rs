@@ -82,7 +82,7 @@ async fn h40_dropping_one_of_two_watches_leaves_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_whose_call_is_dropped_is_taken_away() {
+async fn watch_whose_call_is_dropped_is_removed() {
     let scene = scene().await;
     let client = &scene.client;
     drop(client.get_data_and_watch("/"));

@@ -28,7 +28,7 @@ fn lock(client: &Adapter) -> InterProcessMutex<Adapter> {
 }
 
 #[tokio::test]
-async fn h1_expiry_while_holding_is_told() {
+async fn h1_expiry_while_holding_is_reported_as_a_loss() {
     let server = start().await;
     let client = adapter(&server).await;
     let guard = soon(lock(&client).acquire()).await.unwrap();
@@ -76,7 +76,7 @@ async fn client_that_is_not_renewed_fails_with_its_session() {
 }
 
 #[tokio::test]
-async fn holder_that_is_not_renewed_is_told() {
+async fn holder_whose_session_is_not_renewed_notices_the_loss() {
     let server = start().await;
     let client = Adapter::new(join(&server.connect_string(), SESSION_TIMEOUT).await);
     let guard = soon(lock(&client).acquire()).await.unwrap();
@@ -134,7 +134,7 @@ async fn h42_cut_while_waiting_keeps_the_place() {
             .await;
             assert_eq!(queue(&server), before);
         }
-        // Freed while nobody is told of it.
+        // Released while the event is lost.
         cut(&server, &waiter);
         held.release().await.unwrap();
         let guard = soon(waiting).await.unwrap().unwrap();
@@ -143,7 +143,7 @@ async fn h42_cut_while_waiting_keeps_the_place() {
     }
 }
 
-/// The link loses everything from so many writes on, and is cut: each step loses its reply or its
+/// The link loses everything from the Nth write on, and is cut: each step loses its reply or its
 /// request once. The lock is got all the same, once, and nothing stays.
 async fn lose_at(step: usize, mode: Mode, options: LockOptions) {
     let server = start().await;
@@ -205,7 +205,7 @@ async fn h20_lost_reply_of_the_create_loses_no_place() {
 
 #[tokio::test]
 async fn h21_dropped_acquire_takes_its_znode_away() {
-    // The create is answered when nobody waits for it any more; or it never is.
+    // The reply to the create comes when no caller waits for it any more; or never.
     let server = start().await;
     let link = Link::to(&server);
     let address = link.listen().await.unwrap();
@@ -218,7 +218,7 @@ async fn h21_dropped_acquire_takes_its_znode_away() {
         let acquire = lock(&client);
         let acquire = acquire.acquire();
         let limit = tokio::time::timeout(Duration::from_millis(50), acquire).await;
-        assert!(limit.is_err(), "nobody has answered");
+        assert!(limit.is_err(), "there is no reply");
         assert_eq!(queue(&server).len(), 1, "it was created");
         link.delay_replies(Duration::ZERO);
         if mode != Mode::Pass {
@@ -247,7 +247,7 @@ async fn h11_dropped_guard_without_a_connection_frees_its_lock() {
 }
 
 #[tokio::test]
-async fn dropped_release_goes_on() {
+async fn dropped_release_continues() {
     let server = start().await;
     let link = Link::to(&server);
     let address = link.listen().await.unwrap();
@@ -255,12 +255,12 @@ async fn dropped_release_goes_on() {
     let guard = soon(lock(&client).acquire()).await.unwrap();
     link.set(Mode::SwallowRequests);
     let release = tokio::time::timeout(Duration::from_millis(20), guard.release());
-    assert!(release.await.is_err(), "nobody has answered");
+    assert!(release.await.is_err(), "there is no reply");
     link.cut();
     until("it is free", || queue(&server).is_empty()).await;
 }
 
-/// Polls a future so often, and no more.
+/// Polls a future N times.
 struct Polls<F> {
     future: F,
     left: usize,
@@ -306,7 +306,7 @@ async fn h21_dropping_at_every_await_point_leaves_nothing() {
                 let others = usize::from(is_contended);
                 until("its znode goes", || queue(&server).len() == others).await;
                 drop(held);
-                until("nobody is left", || queue(&server).is_empty()).await;
+                until("no contender is left", || queue(&server).is_empty()).await;
             }
             until("no watch is left", || !server.dump().contains("watch")).await;
             server.check().unwrap();

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::kit::{PATH, SESSION_TIMEOUT, adapter, cut, queue, soon, start, until};
 
-/// Who was inside, in order; and whether somebody is.
+/// Who was inside, in order; and whether a contender is inside.
 #[derive(Default)]
 struct Log {
     is_inside: bool,
@@ -80,7 +80,7 @@ async fn contenders_on_both_clients_are_served_in_the_order_in_which_they_came()
         let numbers: Vec<_> = turns.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, (0..12).collect::<Vec<_>>());
         assert!(turns.is_sorted_by(|a, b| a.1 < b.1), "tokens grow");
-        until("nobody is left", || queue(&server).is_empty()).await;
+        until("no contender is left", || queue(&server).is_empty()).await;
     }
 }
 
@@ -103,5 +103,5 @@ async fn contenders_on_both_clients_exclude_each_other() {
     }
     let log: &Mutex<Log> = &log;
     assert_eq!(log.lock().turns.len(), 40);
-    until("nobody is left", || queue(&server).is_empty()).await;
+    until("no contender is left", || queue(&server).is_empty()).await;
 }

@@ -81,7 +81,7 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("it comes in the end")
 }
 
-/// Lets everybody go on who can: what has not come by then is not on its way.
+/// Lets all ready tasks run: what has not arrived by then is not under way.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

@@ -139,7 +139,7 @@ async fn mutex_test_container_cleanup() {
     for task in tasks {
         lock = Some(soon(task).await.unwrap());
     }
-    until("nobody is left", || queue(&server).is_empty()).await;
+    until("no contender is left", || queue(&server).is_empty()).await;
     // Not by `advance`: that would end the sessions too, which have been silent for so long.
     assert!(server.get(PATH).is_some());
     drop(soon(lock.unwrap().acquire()).await.unwrap());
@@ -246,7 +246,7 @@ async fn semaphore_mutex_test_2_clients() {
         settle().await;
         assert!(!waiting.is_finished());
         let token = guard.token();
-        // Anybody may release it.
+        // Any task may release it.
         let release = tokio::spawn(guard.release());
         assert_eq!(soon(release).await.unwrap().unwrap(), Released::Done);
         let guard = soon(waiting).await.unwrap().unwrap();

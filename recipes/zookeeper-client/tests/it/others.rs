@@ -39,7 +39,7 @@ async fn shared_count_test_multi_client_versioned() {
     assert_eq!(other.try_set(&stale, 12).await.unwrap(), None);
     assert!(other.try_set(&newer, 12).await.unwrap().is_some());
     assert_eq!(soon(changes.next()).await.unwrap().value, 12);
-    // What happens while nobody can tell is told afterwards.
+    // Changes while the connection is down are reported afterwards.
     for interrupt in [cut, expire] {
         interrupt(&server, &clients[1]);
         let set = soon(one.set(one.get().await.unwrap().value + 1))
@@ -81,7 +81,7 @@ async fn atomic_test_basic_and_simulation() {
     let counter = DistributedAtomicLong::new(adapter(&server).await, COUNTER).unwrap();
     assert_eq!(counter.get().await.unwrap(), 0);
     assert!(server.get(COUNTER).is_none(), "reading makes nothing");
-    assert_eq!(counter.increment().await.unwrap().current, 1);
+    assert_eq!(counter.add(1).await.unwrap().current, 1);
     assert_eq!(counter.compare_and_set(3, 4).await.unwrap(), None);
     let change = counter.compare_and_set(1, 0).await.unwrap().unwrap();
     assert_eq!((change.previous, change.current), (1, 0));
@@ -95,7 +95,7 @@ async fn atomic_test_basic_and_simulation() {
         tasks.push(tokio::spawn(async move {
             let mut seen = Vec::new();
             for _ in 0..10 {
-                seen.push(counter.increment().await.unwrap().previous);
+                seen.push(counter.add(1).await.unwrap().previous);
             }
             seen
         }));

@@ -19,7 +19,7 @@ use crate::{
 /// Short enough to be waited for.
 const SHORT: Duration = Duration::from_millis(1500);
 
-/// Whether nobody has said that the session is over, or that the znode is gone.
+/// Whether no reply has said that the session is over, or that the znode is gone.
 const fn is_by_time(loss: Loss) -> bool {
     matches!(loss, Loss::Presumed | Loss::SessionOver)
 }
@@ -87,7 +87,7 @@ async fn idle_session_stays_sure() {
 }
 
 #[tokio::test]
-async fn every_change_is_told_in_order() {
+async fn every_change_is_returned_in_order() {
     let server = start().await;
     let client = adapter(&server).await;
     let mut states = client.states();
@@ -125,7 +125,7 @@ async fn watches_end_with_their_epoch() {
 }
 
 #[tokio::test]
-async fn session_and_connection_outlive_nobody() {
+async fn session_and_connection_end_with_the_last_clone() {
     let server = start().await;
     let client = adapter(&server).await;
     let created = client.create("/mine", b"", CreateMode::Ephemeral, false);
@@ -141,7 +141,7 @@ async fn session_and_connection_outlive_nobody() {
 
 #[tokio::test]
 async fn requests_leave_in_the_order_they_were_made_in() {
-    // However their futures are polled, and though nobody waits for the first.
+    // However their futures are polled, although no task waits for the first.
     let server = start().await;
     let client = adapter(&server).await;
     let first = client.create("/a", b"", CreateMode::Persistent, false);

@@ -18,7 +18,7 @@ pub(super) async fn contend(mut me: Contender) {
     });
     let counter = DistributedAtomicLong::with_options(me.client.clone(), PATH, options).unwrap();
     while me.goes_on().await {
-        match me.must("counting", counter.increment()).await {
+        match me.must("counting", counter.add(1)).await {
             Some(Ok(value)) => me.judge.counted("counter", PATH, value.current),
             Some(Err(AtomicError::Contended { .. })) | None => me.judge.event("contended"),
             // Whether it was counted is not known.

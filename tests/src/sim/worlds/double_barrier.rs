@@ -37,7 +37,7 @@ pub(super) async fn contend(mut me: Contender) {
         let left = if me.is_last {
             me.must("leaving", member.leave()).await
         } else {
-            Some(member.leave_within(me.chance.millis(8_000)).await)
+            Some(member.leave().within(me.chance.millis(8_000)).await)
         };
         match left {
             Some(Ok(())) => me.judge.gained("double barrier, left"),

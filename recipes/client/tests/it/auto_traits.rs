@@ -1,0 +1,64 @@
+//! Checked by the compiler: every public type is `Send` and `Sync`, and every future is `Send`.
+
+use std::time::Duration;
+
+use minikeeper_client::{
+    Backoff, Call, Cause, Children, Client, ClientBuilder, ClientStatus, ConnectError,
+    ConnectString, ConnectStringError, Connecting, ConnectionState, CreateOptions, Created, Data,
+    Driver, Epoch, Error, ErrorClass, Fired, LostReason, Multi, MultiStep, Names, OneShot,
+    Persistent, Stamped, States, Tcp, WatchEvent,
+};
+
+const fn shared<T: Send + Sync>() {}
+
+const fn sent<T: Send>() {}
+
+const _: () = {
+    shared::<Backoff>();
+    shared::<Call<Data>>();
+    shared::<Cause>();
+    shared::<Children>();
+    shared::<Client>();
+    shared::<ClientStatus>();
+    shared::<ConnectError>();
+    shared::<ConnectString>();
+    shared::<ConnectStringError>();
+    shared::<ConnectionState>();
+    shared::<CreateOptions>();
+    shared::<Created>();
+    shared::<Data>();
+    shared::<Epoch>();
+    shared::<Error>();
+    shared::<ErrorClass>();
+    shared::<Fired>();
+    shared::<LostReason>();
+    shared::<Multi>();
+    shared::<MultiStep<'static>>();
+    shared::<Names>();
+    shared::<OneShot>();
+    shared::<Persistent>();
+    shared::<Stamped<Data>>();
+    shared::<States>();
+    shared::<Tcp>();
+    shared::<WatchEvent>();
+    // They own the transport, of which only one task has need.
+    sent::<ClientBuilder>();
+    sent::<Driver>();
+    sent::<Connecting>();
+};
+
+fn send<F: Future + Send>(_: F) {}
+
+/// Never called: it is enough that it compiles.
+#[expect(dead_code, reason = "only the types matter")]
+async fn futures_are_send(client: Client, driver: Driver, watch: OneShot) {
+    send(Client::connect(""));
+    send(Client::builder("").unwrap().connect());
+    send(client.connected(Duration::ZERO));
+    send(client.close());
+    send(client.get_data("/"));
+    send(client.states().next());
+    send(driver.run());
+    let mut events = Persistent::from(watch);
+    send(events.next());
+}
