@@ -1,4 +1,4 @@
-//! The codec: what decoding a request and encoding a reply cost, without a socket.
+//! The codec: the cost of decoding a request and encoding a reply, without a socket.
 //!
 //! Requests are decoded as a server does it: a batch of frames in one shared buffer, each read
 //! through a window of it, so that paths and data are counted slices.

@@ -1,4 +1,4 @@
-//! What a test pays for what it is given: a universe of its own, a way back, a copy.
+//! The cost of what tests use: a universe of their own, snapshot and restore, a fork.
 
 use std::time::Duration;
 
@@ -84,8 +84,8 @@ fn large_tree(c: &mut Criterion) {
         });
     });
     c.bench_function("double/fork of 100000 znodes", |b| {
-        // One at a time, as tests have them: hundreds of them would measure the system's memory. And with
-        // a pause: the one before is freed by another thread, from the same heap.
+        // One at a time, as tests have them: hundreds of them would measure the system's memory.
+        // And with a pause: the one before is freed by another thread, from the same heap.
         b.iter_custom(|rounds| {
             let mut time = Duration::ZERO;
             for _ in 0..rounds {

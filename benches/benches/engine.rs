@@ -156,8 +156,8 @@ fn listings(c: &mut Criterion) {
     }
 }
 
-/// One setData that so many persistent watchers hear of, and the one-shot way: watches set again
-/// before each change, which is not measured.
+/// One setData with N persistent watchers, and with N one-shot watches, which are registered again
+/// before each change, outside the measurement.
 fn fan_out(c: &mut Criterion) {
     for watchers in [1_u32, 1_000] {
         let mut bench = Bench::new();

@@ -1,9 +1,8 @@
 //! Keeps cores from going to sleep.
 //!
-//! A virtual core that has nothing to do is taken away, and comes back some 50 to 100 us after it
-//! is woken; whether that happens depends on how long the pause was. A round trip of 20 us may
-//! then cost 120 us because a client took 3 us more. Cores that wait awake take that out of every
-//! figure alike.
+//! An idle virtual core is taken away, and comes back some 50 to 100 us after it is woken; whether
+//! that happens depends on the length of the pause. A round trip of 20 us may then take 120 us
+//! because a client took 3 us longer. Cores that stay awake remove this effect from all figures.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,7 +11,7 @@ use std::{
 
 use crate::{Error, IoContext as _};
 
-/// Where Linux is told how long waking up may take (`PM QoS`), as long as the file is open.
+/// The file that limits how long waking up may take (`PM QoS` of Linux), while it is open.
 const PATH: &str = "/dev/cpu_dma_latency";
 
 /// Cores wait awake until this is dropped.

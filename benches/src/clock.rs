@@ -1,4 +1,4 @@
-//! The only module that reads the clock, and waits that say what they wait for.
+//! The only module that reads the clock; and waits whose errors name what they waited for.
 
 use std::{
     sync::OnceLock,
@@ -45,7 +45,7 @@ pub fn today() -> String {
     date(since.map_or(0, |since| since.as_secs() / 86_400))
 }
 
-/// The date so many days after 1970-01-01, by the Gregorian calendar.
+/// Returns the date N days after 1970-01-01, by the Gregorian calendar.
 fn date(days: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);

@@ -1,4 +1,4 @@
-//! What can keep a measurement from being taken.
+//! Why a measurement failed.
 
 use std::{fmt::Write as _, io};
 

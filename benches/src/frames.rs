@@ -74,7 +74,7 @@ impl Kind {
 
 /// Deals out the requests of a run.
 pub trait Source {
-    /// Appends the next request of a connection, or says that the connection has no more.
+    /// Appends the next request of a connection; `None` if there is none left.
     fn next(&mut self, connection: usize, xid: Xid, out: &mut Vec<u8>) -> Option<Kind>;
 }
 

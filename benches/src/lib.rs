@@ -17,7 +17,7 @@
 //! | [`stats`] | medians, spreads, histogram summaries |
 //! | [`table`] | readable output |
 //!
-//! How the numbers are taken is told in `README.md`.
+//! `README.md` describes how the numbers are taken.
 
 pub mod awake;
 pub mod client;

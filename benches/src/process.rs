@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server somebody else started. Its CPU time is not known.
+    /// A server that was started by another program. Its CPU time is unknown.
     #[must_use]
     pub fn running(addr: SocketAddr) -> Self {
         Self {
@@ -179,7 +179,7 @@ impl Server {
         };
         let pid = Pid::from_child(&child);
         if child.try_wait().ok().flatten().is_none() {
-            // It may end in between; then there is nobody to signal and nothing to do.
+            // It may end in between; then there is no process to signal.
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Deadline::new(STOP_LIMIT, "end of the server after SIGTERM");
@@ -361,7 +361,7 @@ pub fn rss_bytes(pid: u32) -> Result<u64, Error> {
         .ok_or_else(|| Error::Unexpected(format!("{path} has no VmRSS; has the process ended?")))
 }
 
-/// A loopback port nobody listens on right now.
+/// Returns a loopback port on which no server listens.
 ///
 /// # Errors
 /// When the system has none.
@@ -381,7 +381,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A name nobody uses: no file is there.
+    /// An unused name: no file exists there.
     ///
     /// # Errors
     /// When a file of an earlier run is there and cannot be removed.

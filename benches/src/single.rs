@@ -47,7 +47,8 @@ impl Single {
         })
     }
 
-    /// Sends what `source` deals, one after the other, until the time is over or it has no more.
+    /// Sends the requests of `source`, one after the other, until the time is over or the source
+    /// ends.
     ///
     /// # Errors
     /// When the connection fails, a reply is out of order, or none comes for [`ANSWER_LIMIT`].

@@ -1,5 +1,5 @@
-//! Every recipe: a free lock taken and given back, and a hand-over between two sessions; over a
-//! connection inside the process and over loopback. And a change that many watch.
+//! Every recipe: acquire and release of a free lock, and a hand-over between two sessions, over an
+//! in-process connection and over loopback. And a change with many watchers.
 //!
 //! In process, server and contenders share a thread; over loopback the server has its own.
 
@@ -74,7 +74,7 @@ fn cycle(c: &mut Criterion) {
                         contender
                             .acquire(access)
                             .await
-                            .expect("nobody else wants it"),
+                            .expect("there is no other contender"),
                     );
                     contender.release().await.expect("it is held");
                 });
@@ -110,7 +110,7 @@ fn hand_over(c: &mut Criterion) {
     }
 }
 
-/// The time of so many hand-overs between two, from the median of those that were waited for.
+/// Returns the time of N hand-overs between two contenders, from the median of those with a waiter.
 fn hand_overs(runtime: &Runtime, lock: &Recipe, times: u64, resource: &str) -> Duration {
     let grants = u32::try_from(times).unwrap_or(u32::MAX).max(20);
     let contest = Contest {
@@ -127,12 +127,12 @@ fn hand_overs(runtime: &Runtime, lock: &Recipe, times: u64, resource: &str) -> D
         .expect("two sessions");
     let holds = holds(&contested.history).expect("a history that makes sense");
     let found = figures::times(Workload::HandOver(2), &holds, &contested.timed);
-    assert!(!found.is_empty(), "nobody waited for {resource}");
+    assert!(!found.is_empty(), "no contender waited for {resource}");
     Duration::from_nanos(found.value_at_quantile(0.5))
         .mul_f64(minikeeper_bench::stats::as_f64(times))
 }
 
-/// One change, until everybody who watches has heard of it, and watches again.
+/// One change, until every watcher has its event and watches again.
 fn fan_out(c: &mut Criterion) {
     let runtime = runtime();
     let (_server, places) = places(&runtime);
@@ -145,7 +145,7 @@ fn fan_out(c: &mut Criterion) {
             }
             let mode = minikeeper_client::CreateMode::Persistent;
             let made = clients[0].create("/watched", b"", mode).await;
-            made.expect("nobody made it before");
+            made.expect("it did not exist before");
             clients
         });
         c.bench_function(&format!("fan-out/{WATCHERS} watchers/{place}"), |b| {

@@ -1,10 +1,11 @@
-//! Contenders that want one lock, over and over: a closed loop, whose only product is a history.
+//! Contenders that acquire one lock again and again: a closed loop, whose only product is a
+//! history.
 //!
-//! All contenders run in the calling thread's runtime. Everybody asks before the first holder gives
-//! the lock back, so that the queue is full from the beginning; when enough grants were given, those
-//! who wait give up. Who gave it back asks again at once, or, in a contest in turn, as soon as
-//! another has it: then its asking is no part of the hand-over, and a lock that prefers who had it
-//! just before has to hand it over too.
+//! All contenders run in the calling thread's runtime. All of them ask for the lock before the
+//! first holder releases it, so that the queue is full from the beginning. When there were enough
+//! grants, the waiting contenders give up. A contender asks again at once after its release or, in
+//! a contest in turn, as soon as another one holds the lock. Then asking is no part of the
+//! hand-over, and a lock that prefers the last holder has to hand over too.
 
 use std::{
     ops::Range,
@@ -41,13 +42,13 @@ const GIVING_BACK: Duration = Duration::from_secs(10);
 pub struct Contest {
     /// How many.
     pub contenders: u32,
-    /// Of 100 asks so many are only to read.
+    /// How many of 100 asks are only to read.
     pub readers: u32,
     /// Whether who gave it back asks again only when another has it.
     pub in_turn: bool,
-    /// How long a holder keeps the lock; others of the thread run meanwhile.
+    /// How long a holder keeps the lock, while the other contenders of the thread run.
     pub hold: Duration,
-    /// Grants before those that count; as many as there are contenders lets everybody have it once.
+    /// Grants before those that count; with one per contender each has had the lock once.
     pub warmup: u32,
     /// Grants that count.
     pub grants: u32,
@@ -92,7 +93,8 @@ struct Shared {
     /// When the first and the last grant that counts were given; 0: not yet.
     from_ns: AtomicU64,
     to_ns: AtomicU64,
-    /// Time holders spent with nothing to do for anybody, and up to when it was counted.
+    /// Time in which a holder kept the lock and no contender had work, and until when it was
+    /// counted.
     idle_ns: AtomicU64,
     idle_until_ns: AtomicU64,
     end: Instant,
@@ -274,7 +276,7 @@ impl Shared {
         (grant, is_over)
     }
 
-    /// Keeps the lock; the very first holder until everybody waits.
+    /// Keeps the lock; the very first holder until all other contenders wait.
     async fn hold(&self, turn: u32) {
         if turn == 0 && self.grants.load(Ordering::Relaxed) == 1 && self.contest.contenders > 1 {
             while self.asked.load(Ordering::Relaxed) < self.contest.contenders {

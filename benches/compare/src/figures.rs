@@ -50,7 +50,8 @@ fn hand_over(before: &Hold, hold: &Hold) -> Option<u64> {
         .flatten()
 }
 
-/// The figures of a round, without those that do not come from its history: echo, CPU time, traffic.
+/// The figures of a round, without those that do not come from its history: echo, CPU time,
+/// traffic.
 #[must_use]
 pub fn figures(
     history: &History,
@@ -111,7 +112,7 @@ pub fn jain(grants: &[u64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (ratio(grants.len(), 1) * squares))
 }
 
-/// Grants to somebody who asked clearly after another who got it later.
+/// Counts grants to a contender that asked clearly later than another one that got the lock later.
 fn inversions(holds: &[Hold], timed: &Range<u64>) -> usize {
     let mut earliest = u64::MAX;
     let mut count = 0;

@@ -5,7 +5,7 @@
 
 use crate::peers::{Access, Kind};
 
-/// One thing one contender did or was told.
+/// One action of a contender, or one result that it got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When.
@@ -16,7 +16,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// What a contender did or was told.
+/// An action of a contender, or a result that it got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// It was time to ask for the lock; in an open loop the asking may come later.
@@ -32,7 +32,7 @@ pub enum What {
     Refused,
     /// It stopped waiting because the run is over.
     GaveUp,
-    /// Acquire failed, and nobody can say whether it is held.
+    /// Acquire failed, and it is unknown whether the lock is held.
     AcquireUnknown,
     /// It wrote to the resource which the lock is there for.
     Wrote {
@@ -47,11 +47,11 @@ pub enum What {
     Died,
     /// It calls release, and does nothing under the lock any more.
     Releasing,
-    /// Release returned: given back.
+    /// Release returned: the lock is released.
     Released,
     /// Release returned: it was not held any more.
     ReleaseRefused,
-    /// Release failed, and nobody can say whether it is still held.
+    /// Release failed, and it is unknown whether the lock is still held.
     ReleaseUnknown,
 }
 

@@ -31,7 +31,7 @@ pub struct Hold {
     pub writes: Vec<(u64, bool)>,
 }
 
-/// Why a history cannot be: somebody recorded nonsense.
+/// Why a history is impossible: it was recorded wrongly.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("contender {contender}, {before}, at {at_ns} ns: {what:?}")]
 pub struct Nonsense {
@@ -72,7 +72,7 @@ enum Stage {
     /// The hold at this place of the list.
     Holding(usize),
     Releasing(usize),
-    /// It was told that the lock is lost, and may still call release.
+    /// It knows that the lock is lost, and may still call release.
     Lost,
 }
 

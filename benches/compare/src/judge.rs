@@ -1,4 +1,4 @@
-//! Whether a lock kept its word in a run: nobody's belief, only its history.
+//! Judges from the history of a run whether a lock kept its promises.
 //!
 //! *Exclusion*: a hold lasts from the return of acquire to the call of release, or to the moment
 //! its client learned of the loss, or died. No two holds that exclude one another may overlap.
@@ -6,8 +6,8 @@
 //! *Fencing*: tokens rise from grant to grant; no write of the rightful holder is refused; no write
 //! of a holder is accepted after that of a later one.
 //!
-//! *Unknown outcomes*: an acquire or release which failed so that nobody can say what the server
-//! did is no hold and no violation, but it is counted, and never passed over.
+//! *Unknown outcomes*: an acquire or release that failed with an unknown outcome is no hold and no
+//! violation, but the report counts it.
 //!
 //! What could not be checked is [`Finding::NotChecked`], which is no pass.
 //!
@@ -100,7 +100,7 @@ pub struct Verdict {
     pub exclusion: Finding,
     /// Whether the fencing tokens protect the resource.
     pub fencing: Finding,
-    /// Acquires and releases of which nobody knows what became of them.
+    /// Acquires and releases with an unknown outcome.
     pub unknown: usize,
     /// Why the figures of this run must not be published, if so.
     pub refusal: Option<String>,
@@ -142,7 +142,7 @@ pub fn judge(history: &History, busy: Option<f64>) -> Verdict {
     let exclusion = exclusion::check(history, &holds);
     let fencing = fencing::check(history, &holds);
     let refusal = if holds.is_empty() {
-        Some("nobody got the lock".to_owned())
+        Some("no contender got the lock".to_owned())
     } else if exclusion.is_violated() {
         Some("the lock was held by more than may hold it".to_owned())
     } else if fencing.is_violated() {

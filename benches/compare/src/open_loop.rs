@@ -170,7 +170,7 @@ impl Random {
         state
     }
 
-    /// A pause so that there are so many a second in the mean.
+    /// Returns a random pause whose mean gives this rate per second.
     fn pause_ns(&mut self, rate: u32) -> u64 {
         // 2^53 steps between 0 and 1, without 0.
         let share = crate::stats::as_f64((self.next() >> 11) + 1) / crate::stats::as_f64(1 << 53);

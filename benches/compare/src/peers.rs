@@ -76,7 +76,7 @@ pub trait Contender: Send {
     /// What the server tells it from others by: a session's id, a client's id, a connection's.
     fn session(&self) -> String;
 
-    /// Waits for the lock as long as it takes.
+    /// Acquires the lock, waiting without a time limit.
     fn acquire(&mut self, access: Access) -> Doing<'_, Result<Grant, LockFailure>>;
 
     /// Waits so long at most; zero means to try once. `None`: certainly not held, nothing is left
@@ -126,7 +126,7 @@ pub struct Grant {
 pub enum Belief {
     /// It is held.
     Held,
-    /// It may be lost; somebody else may have it.
+    /// It may be lost, and another contender may hold it.
     Unsure,
     /// It is lost, or was never held.
     Lost,
@@ -137,11 +137,11 @@ pub enum Belief {
 /// An operation that failed, by what is known after it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LockFailure {
-    /// Nothing is held: the lock was lost before, or somebody else has it.
+    /// Nothing is held: the lock was lost before, or another contender holds it.
     #[error("not held: {0}")]
     NotHeld(String),
-    /// Nobody can say whether the server did it. The lock may be held until its session or lease
-    /// ends.
+    /// It is unknown whether the server carried it out. The lock may be held until its session or
+    /// lease ends.
     #[error("outcome unknown: {0}")]
     Unknown(String),
 }
@@ -164,6 +164,6 @@ pub struct Promises {
 pub enum Fairness {
     /// First come, first served.
     Fifo,
-    /// Whoever asks at the right moment.
+    /// None: the contender that asks at the right moment gets it.
     None,
 }

@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{Error, IoContext as _};
 
-/// What is spoken over the wire, as far as messages are counted that nobody asked for.
+/// The protocol on the wire, for counting unsolicited messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     /// Watch events: replies whose xid is -1.
@@ -37,7 +37,7 @@ pub enum Wire {
 pub struct Traffic {
     /// Bytes, both ways.
     pub bytes: u64,
-    /// Messages that nobody asked for, if they can be told.
+    /// Unsolicited messages, where they can be recognised.
     pub events: Option<u64>,
 }
 
@@ -236,7 +236,7 @@ async fn pass(
     }
 }
 
-/// Counts messages that nobody asked for in what a server sends.
+/// Counts unsolicited messages from a server.
 #[derive(Debug)]
 struct Events {
     wire: Wire,

@@ -65,22 +65,22 @@ pub enum Workload {
     HandOver(u32),
     /// The same with holders that keep it for no time at all: how many a second.
     Saturated(u32),
-    /// So many contenders, of 100 asks so many to read. Latency: acquire.
+    /// N contenders, of whose asks a percentage is to read. Latency: acquire.
     ReadWrite {
         /// How many contend.
         contenders: u32,
         /// Percent of asks that only read.
         readers: u32,
     },
-    /// So many contenders for so many leases. Latency: acquire.
+    /// N contenders for M leases. Latency: acquire.
     Semaphore {
         /// How many contend.
         contenders: u32,
         /// How many leases there are.
         leases: u32,
     },
-    /// Asks that come when they come, so many a second, whether or not those before were served.
-    /// Latency: from when it was due to the return of acquire.
+    /// Asks at a rate per second, whether or not earlier ones were served. Latency: from when the
+    /// ask was due to the return of acquire.
     OpenLoop {
         /// How many contend.
         contenders: u32,
@@ -89,7 +89,7 @@ pub enum Workload {
     },
     /// The holder's process is killed. Latency: from then to the next one's return of acquire.
     Recovery,
-    /// What one hand-over with so many contenders costs on the wire. Latency is not measured.
+    /// The cost of one hand-over on the wire, with N contenders. Latency is not measured.
     Herd(u32),
 }
 
@@ -137,7 +137,7 @@ pub struct Figures {
     pub rate: f64,
     /// Jain's index of the contenders' grants: 1 when all got as many.
     pub jain: Option<f64>,
-    /// Grants that overtook somebody who had asked clearly before, a grant.
+    /// The share of grants that overtook a contender that had asked clearly before.
     pub inversions: Option<f64>,
     /// Grants that went to who had it just before although others waited, a grant.
     pub regrabs: Option<f64>,
@@ -182,8 +182,8 @@ pub struct Pause {
     pub granted_after_ms: Option<u64>,
     /// What its client said when the outage was over.
     pub belief: crate::peers::Belief,
-    /// Whether its late write was taken; `None`: it was told that the lock is or may be
-    /// lost, and wrote nothing.
+    /// Whether its late write was accepted; `None`: it knew that the lock is or may be lost, and
+    /// wrote nothing.
     pub late_write_accepted: Option<bool>,
     /// What the judge says.
     pub verdict: Verdict,

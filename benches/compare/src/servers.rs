@@ -112,7 +112,7 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What is left behind is in the temporary folder, where it is nobody's harm.
+        // Files left behind in the temporary folder do no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

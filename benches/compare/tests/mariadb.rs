@@ -130,8 +130,8 @@ fn both_behave_as_a_lock() {
     });
 }
 
-/// Each release deletes the row of the table, after which those who find none share its gap and
-/// end in dead-locks; those are no failures.
+/// Each release deletes the row of the table. Contenders that then find no row share its gap and
+/// end in deadlocks, which are no failures.
 #[test]
 fn one_at_a_time_holds_it_however_many_want_it() {
     run_both(async |lock, name| {
@@ -266,7 +266,7 @@ fn row_outlives_the_connection_of_its_owner_who_goes_on_with_a_new_one() {
         let mut connection = connection(server).await;
         let kill = format!("KILL CONNECTION {id}");
         connection.query_drop(kill).await.unwrap();
-        // What is told of the first call over it is that nothing was done.
+        // The first call over it reports that nothing was done.
         let refused = owner.lock_once().await.unwrap_err();
         assert!(matches!(refused, LockFailure::NotHeld(_)), "{refused}");
         assert!(!other.lock_once().await.unwrap());
@@ -298,7 +298,7 @@ fn get_lock_is_free_when_the_connection_is_cut() {
         let kill = format!("KILL CONNECTION {}", holder.session());
         connection.query_drop(kill).await.unwrap();
         assert!(is_got_within(&mut *second, Duration::from_secs(10)).await);
-        // It does not know yet that it lost its connection; what it is told is no success.
+        // It does not know yet that it lost its connection: the call must not succeed.
         holder.release().await.unwrap_err();
         second.release().await.unwrap();
         // It goes on with a new one.

@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bug {
     None,
-    /// One in twenty who asks has it at once, whoever else has.
+    /// One ask in twenty is granted at once, even if the lock is held.
     GrantedAtOnce,
     /// A token comes twice.
     TokenRepeated,

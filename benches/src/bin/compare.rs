@@ -214,7 +214,7 @@ impl<'a> Bench<'a> {
         Ok(row)
     }
 
-    /// Loads each server once. Every other round goes backwards, so that a drift favours nobody.
+    /// Loads each server once. Every other round goes backwards, so that a drift favours no server.
     fn round(&self, point: &Point, servers: &Servers, backwards: bool) -> Result<Round, Error> {
         let mut round = Round::default();
         let measured = Some(&servers.measured);

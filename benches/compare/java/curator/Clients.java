@@ -28,7 +28,7 @@ final class Clients {
         return new Clients(address, sessionTimeoutMs);
     }
 
-    /** The first so many, connected. */
+    /** Returns the first {@code count} clients, connected. */
     List<CuratorFramework> connect(int count) throws Exception {
         while (clients.size() < count) {
             CuratorFramework client = CuratorFrameworkFactory.newClient(address, sessionTimeoutMs,

@@ -9,13 +9,13 @@ import org.apache.zookeeper.data.Stat;
 final class Contender extends Thread {
     /** Shorter times than this are waited for awake: sleeping is not that exact. */
     private static final long AWAKE_BELOW_NS = 100_000;
-    /** How long the first holder waits at most until everybody stands in the queue. */
+    /** The longest wait of the first holder until all contenders are in the queue. */
     private static final long QUEUE_LIMIT_NS = TimeUnit.SECONDS.toNanos(5);
 
     final int number;
     final CuratorFramework client;
     int count;
-    /** An operation failed: nobody can say what the server still has of it. */
+    /** An operation failed with an unknown outcome: the server may still have its znode. */
     boolean isBroken;
     private final Lock lock;
     private final Contest contest;
@@ -59,7 +59,7 @@ final class Contender extends Thread {
         try {
             contest.end.await();
         } catch (InterruptedException e) {
-            // Nobody interrupts it; it would end a little earlier.
+            // Never interrupted; otherwise it would end a little earlier.
         }
     }
 
@@ -107,7 +107,7 @@ final class Contender extends Thread {
         return (number * 61 + turn * 37) % 100 < contest.readers;
     }
 
-    /** Everybody is to wait before the lock goes from hand to hand. */
+    /** Waits until all contenders are in the queue, before the first hand-over. */
     private void awaitQueue() {
         long endNs = Math.min(contest.endNs, System.nanoTime() + QUEUE_LIMIT_NS);
         try {

@@ -26,10 +26,10 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
  * </pre>
  *
  * <p>A history is a line "history N", a line "session I HEX" for each contender, N lines "I AT_NS
- * CODE" (d due, a asked, s asked to read, g granted, r releasing, R released, f refused, u failed so
- * that nobody can say what the server did), and "end CPU_NS", the CPU time of this process from the
- * start to the last event, without the thread that only waits for it. An order that cannot be carried
- * out is answered with "error TEXT".
+ * CODE" (d due, a asked, s asked to read, g granted, r releasing, R released, f refused, u failed
+ * with an unknown outcome), and "end CPU_NS", the CPU time of this process from the start to the last
+ * event, without the thread that only waits for it. The reply to an order that cannot be carried out
+ * is "error TEXT".
  *
  * <p>What Curator tells of the connection of connect, hold and release comes between answers, as
  * "belief WORD": held, unsure, or lost, which it remains until the next hold.

@@ -73,11 +73,11 @@ fn said(what: What) -> String {
             token,
             is_accepted: false,
         } => format!("writes {}: refused", with(token)),
-        What::Lost => "is told that it is lost".into(),
+        What::Lost => "learns that it is lost".into(),
         What::Died => "dies".into(),
         What::Releasing => "gives it back".into(),
         What::Released => "has given it back".into(),
-        What::ReleaseRefused => "is told that it had it no more".into(),
+        What::ReleaseRefused => "learns that it had lost it".into(),
         What::ReleaseUnknown => "does not know whether it has given it back".into(),
     }
 }

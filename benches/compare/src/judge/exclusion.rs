@@ -10,7 +10,7 @@ use super::{Finding, counterexample};
 
 pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     let Some(first) = holds.first() else {
-        return Finding::NotChecked("nobody got the lock".into());
+        return Finding::NotChecked("no contender got the lock".into());
     };
     if holds.iter().all(|hold| hold.contender == first.contender) {
         return Finding::NotChecked("one contender alone got it: nothing could overlap".into());

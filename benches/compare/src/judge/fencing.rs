@@ -17,7 +17,7 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
                 .into(),
         );
     }
-    // Readers do not write, and raise nobody's mark.
+    // Readers do not write, so they raise no mark.
     let writers: Vec<&Hold> = holds
         .iter()
         .filter(|hold| hold.access == Access::Exclusive)
@@ -32,7 +32,7 @@ pub(super) fn check(history: &History, holds: &[Hold]) -> Finding {
     }
     let with_token = writers.iter().filter(|hold| hold.token.is_some()).count();
     match (with_token, writers.len()) {
-        (0, 0) => Finding::NotChecked("nobody got it to write".into()),
+        (0, 0) => Finding::NotChecked("no contender got it to write".into()),
         (0, _) => Finding::NotChecked("the lock gives no token".into()),
         (1, _) => Finding::NotChecked("one grant has no order".into()),
         (some, all) if some < all => {

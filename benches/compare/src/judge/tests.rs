@@ -224,9 +224,9 @@ fn what_was_not_checked_is_no_pass() {
     let without = sorted(&[hold(10, 20, 0, GRANTED), hold(30, 40, 1, GRANTED)]);
     let verdict = judge(&history(Kind::Mutex, 2, &without), None);
     assert!(matches!(verdict.fencing, Finding::NotChecked(_)));
-    let nobody = judge(&history(Kind::Mutex, 2, &[]), None);
-    assert!(matches!(nobody.exclusion, Finding::NotChecked(_)));
-    assert!(nobody.refusal.is_some());
+    let empty = judge(&history(Kind::Mutex, 2, &[]), None);
+    assert!(matches!(empty.exclusion, Finding::NotChecked(_)));
+    assert!(empty.refusal.is_some());
 }
 
 #[test]
@@ -256,6 +256,6 @@ fn shared_sessions_and_busy_generators_are_not_published() {
 #[test]
 fn nonsense_is_not_judged() {
     let verdict = judge(&history(Kind::Mutex, 1, &[(5, 0, GRANTED)]), None);
-    let why = verdict.refusal.expect("granted what nobody asked for");
+    let why = verdict.refusal.expect("granted without being asked for");
     assert!(why.contains("who wants nothing"), "{why}");
 }

@@ -1,10 +1,10 @@
 //! Apache Curator's locks, in Java processes.
 //!
-//! Java cannot be driven call by call from here without measuring the pipe between. So one process
-//! a contestant lives through a run, takes orders and answers each with a whole history
-//! (`java/curator/` has the words). Its contenders are threads, each with a client and a session of
-//! its own, which are kept from order to order. Where milliseconds are told apart and not
-//! microseconds, a contender is a process of its own: [`CuratorLock`].
+//! Driving Java call by call from here would measure the pipe in between. So each contestant has
+//! one process for a run, which takes orders and replies to each with a whole history
+//! (`java/curator/` defines the words). Its contenders are threads, each with a client and a
+//! session of its own, which it keeps from order to order. Where milliseconds matter and
+//! microseconds do not, a contender is a process of its own: [`CuratorLock`].
 //!
 //! *Clocks.* `System.nanoTime()` and [`now_ns`] count the same nanoseconds from different zeros.
 //! The difference is found when the process starts: each of [`CLOCK_SAMPLES`] times it is asked
@@ -100,8 +100,8 @@ impl Curator {
     /// Holds a contest. Returns what each contender did, and the CPU time of the Java process from
     /// the start to the last event, in nanoseconds.
     ///
-    /// A contender whose operation failed so that nobody can say what the server did leaves the
-    /// contest; the next order gives it a new session.
+    /// A contender whose operation failed with an unknown outcome leaves the contest; the next
+    /// order gives it a new session.
     ///
     /// # Errors
     /// When the contest cannot be held, when a session ends in it, or when Java ends.
@@ -139,7 +139,8 @@ impl Curator {
         Ok(word == "held")
     }
 
-    /// Gives back what [`hold`](Self::hold) took. Returns when that was done, as [`now_ns`] says it.
+    /// Gives back what [`hold`](Self::hold) took. Returns when that was done, as [`now_ns`] says
+    /// it.
     ///
     /// # Errors
     /// When nothing is held, the server does not answer, or Java ends.

@@ -1,5 +1,5 @@
-//! etcd's own lock, the `Mutex` of its concurrency package, by which `etcdctl lock` and the server's
-//! call `Lock` lock too.
+//! etcd's own lock, the `Mutex` of its concurrency package, by which `etcdctl lock` and the
+//! server's call `Lock` lock too.
 //!
 //! *Acquire*: one transaction puts a key under the lock's name, bound to the contender's lease, and
 //! reads the oldest key there. If that is another, the contender waits until the youngest of the
@@ -101,7 +101,7 @@ struct One {
 enum Key {
     /// There is none.
     None,
-    /// A call that puts or deletes it was begun, and nobody has seen its end.
+    /// A call that puts or deletes it has begun, and its outcome is unknown.
     InDoubt,
     /// It is there, behind older ones.
     Waits,
@@ -254,7 +254,7 @@ impl One {
         }
     }
 
-    /// The key may be there. It goes with the lease, if nobody keeps that alive.
+    /// The key may exist. It is deleted with the lease once that is no longer kept alive.
     fn unknown(&mut self, reason: String) -> LockFailure {
         self.key = Key::InDoubt;
         self.lease.lost();

@@ -107,7 +107,7 @@ impl One {
                 self.connection = Some(connection);
                 Err(LockFailure::NotHeld(error.to_string()))
             }
-            // The server may have locked it before it saw that nobody is there any more.
+            // The server may have locked it before it noticed the lost connection.
             Err(error) => Err(LockFailure::Unknown(error.to_string())),
         }
     }
@@ -150,7 +150,7 @@ impl Plain for One {
                 match released.flatten() {
                     Some(1) => Ok(()),
                     Some(_) => Err(LockFailure::NotHeld("another connection has it".into())),
-                    None => Err(LockFailure::NotHeld("nobody has it".into())),
+                    None => Err(LockFailure::NotHeld("it is free".into())),
                 }
             }
             Err(error) if was_held => Err(LockFailure::Unknown(error.to_string())),

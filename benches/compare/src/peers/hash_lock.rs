@@ -20,8 +20,8 @@ const RENEWALS_PER_LEASE: u32 = 3;
 /// What the owner publishes when it gives the lock back.
 const UNLOCKED: &str = "0";
 
-/// Keys: lock. Arguments: lease in ms, owner. Answers nil when held, else what is left of the
-/// other's lease in ms: -1 without end, -2 gone meanwhile.
+/// Keys: lock. Arguments: lease in ms, owner. Returns nil when acquired, else the rest of the other
+/// owner's lease in ms: -1 without end, -2 if it has just ended.
 const LOCK: &str = "
 local mine = redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1
 if mine or redis.call('EXISTS', KEYS[1]) == 0 then
@@ -159,7 +159,7 @@ impl HashLock {
             .await
     }
 
-    /// Whether somebody held it.
+    /// Frees the lock, even if another contender holds it. Returns whether it was held.
     pub(super) async fn force(&mut self) -> RedisResult<bool> {
         self.force
             .key(&self.key)

@@ -12,11 +12,11 @@
 //!    other's lease has ended.
 //! 6. A remaining time of 0, -1 or -2 is taken for no time: the contender asks again at once, and
 //!    keeps the server busy.
-//! 7. Release by somebody who does not hold it counts the holds down all the same, and so ends the
-//!    watchdog of a hold.
+//! 7. Release by a contender that does not hold it decrements the holds all the same, and so ends
+//!   the watchdog of a hold.
 //!
-//! Not imitated: 2, a contender has one thread; 5, it has its own connections; 8, whoever waits here
-//! can give up after a time, so that the harness comes to an end.
+//! Not imitated: 2, a contender has one thread; 5, it has its own connections; 8, a waiting
+//! contender here can give up after a time, so that the harness ends.
 //!
 //! Source: `docs/curator-recipes.md` section 13.7.
 
@@ -118,7 +118,7 @@ impl Plain for One {
 
     async fn unlock(&mut self) -> Result<(), LockFailure> {
         let answer = self.link.unlock().await;
-        // Defect 7: before anybody looks at the answer.
+        // Defect 7: before the reply is evaluated.
         self.holds -= 1;
         if self.holds <= 0
             && let Some(watchdog) = &self.watchdog

@@ -6,7 +6,7 @@ use mysql_async::{Conn, Error, OptsBuilder};
 
 use crate::servers::mariadb::USER;
 
-/// Whoever waits for a lock may be silent for long; the server's own default.
+/// How long a connection may be silent while it waits for a lock; the server's own default.
 const SILENCE_LIMIT_S: usize = 28_800;
 
 /// The server's own default.

@@ -1,5 +1,5 @@
-//! The `resource_lock` table of MySQL, on MariaDB: a row is the lock, its owner and its count are
-//! in it, and whoever wants it asks every 3 ms.
+//! The `resource_lock` table of MySQL, on MariaDB: a row is the lock and holds its owner and count.
+//! Contenders poll it every 3 ms.
 //!
 //! Corrected as the section says: an insert is an acquire, unlock is a transaction, values are
 //! bound, a wait ends, an owner is unique. What is weak about it stays: all contenders queue on the

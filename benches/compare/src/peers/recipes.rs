@@ -31,7 +31,7 @@ pub enum Algorithm {
     CuratorExact,
     /// `InterProcessReadWriteLock`.
     ReadWrite,
-    /// `InterProcessSemaphoreV2` with so many leases.
+    /// `InterProcessSemaphoreV2` with this number of leases.
     Semaphore(u32),
     /// `InterProcessSemaphoreMutex`.
     SemaphoreMutex,

@@ -20,7 +20,7 @@ use crate::Error;
 pub(super) struct Channel {
     connection: MultiplexedConnection,
     name: String,
-    /// One permit for each message that nobody has waited for yet.
+    /// One permit for each message that no caller has waited for yet.
     messages: Arc<Semaphore>,
     /// The last change of the subscription that was not waited for.
     changing: Option<JoinHandle<()>>,

@@ -71,7 +71,7 @@ async fn open(
         .await
 }
 
-/// A text nobody else on this machine has: process, a count in it, time.
+/// Returns a text that is unique on this machine: process id, a counter, time.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

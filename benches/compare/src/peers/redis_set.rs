@@ -26,7 +26,7 @@ pub struct RedisSet {
     pub durability: &'static str,
     /// Where.
     pub addr: SocketAddr,
-    /// How long a hold lasts; nobody renews it.
+    /// How long a hold lasts; it is not renewed.
     pub ttl: Duration,
     /// How often a contender tries. Usually [`POLLING_INTERVAL`].
     pub interval: Duration,

@@ -103,7 +103,7 @@ pub struct RLock {
     link: HashLock,
     channel: Channel,
     lease: Lease,
-    /// How often it was acquired and not given back, as far as this side knows.
+    /// How often it was acquired and not released, as far as this side knows.
     holds: u32,
     renewal: Option<Renewal>,
 }
@@ -134,8 +134,8 @@ impl RLock {
         }
     }
 
-    /// Takes the lock once more, if it is still held: each acquire wants a release. `false`: somebody
-    /// else has it.
+    /// Acquires the lock again if it is still held; each acquire needs a release. `false`: another
+    /// contender holds it.
     ///
     /// # Errors
     /// When the server did not answer, or refused.
@@ -155,7 +155,7 @@ impl RLock {
         Ok(self.link.holds().await?)
     }
 
-    /// Whether anybody holds it.
+    /// Returns whether any contender holds it.
     ///
     /// # Errors
     /// When the server did not answer, or refused.
@@ -179,7 +179,7 @@ impl RLock {
         Ok(self.link.left_ms().await?)
     }
 
-    /// Frees it whoever holds it, and ends the own watchdog. `false`: nobody held it.
+    /// Frees it for any holder, and ends the own watchdog. `false`: it was free.
     ///
     /// # Errors
     /// When the server did not answer, or refused.

@@ -124,7 +124,7 @@ pub fn validity(ttl: Duration, elapsed: Duration) -> Option<Duration> {
     (!left.is_zero()).then_some(left)
 }
 
-/// How many of so many instances decide.
+/// Returns how many of N instances are a majority.
 #[must_use]
 pub const fn majority(instances: usize) -> usize {
     instances / 2 + 1
@@ -193,7 +193,8 @@ impl Holder {
         let step = Step::Extend(held.value.clone(), self.ttl);
         let (old_until_ns, answers) = (held.until_ns, self.on_all(&step).await);
         let until_ns = self.trusted_until(began_ns, &answers);
-        // Answers that came after the end are too late: somebody else may have been in between.
+        // Replies after the end of the lease are too late: another contender may have held it
+        // since.
         let until_ns = until_ns.filter(|_| now_ns() < old_until_ns);
         if let (Some(held), Some(until_ns)) = (&mut self.held, until_ns) {
             held.until_ns = until_ns;

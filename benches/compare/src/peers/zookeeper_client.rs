@@ -3,15 +3,15 @@
 //!
 //! What the crate does not offer, and what is done about it here:
 //!
-//! - Its guard gives the lock back in the background when dropped, so nobody can wait for it. Here
-//!   its znode is deleted and that is waited for, as with the others.
+//! - Its guard releases the lock in the background when dropped, so a caller cannot wait for it.
+//!   Here the adapter deletes its znode and waits for that, as with the others.
 //! - It says that a lock can be timed by dropping the call. Under Curator's names a call that is
 //!   dropped, or that fails, while its znode is being created leaves that znode in the queue for as
 //!   long as the session lives (`docs/client.md` section 2, E1). Here, after each call that did not
 //!   get the lock, the ephemeral znodes which the session has in the lock's folder are asked for
 //!   and deleted: one request more, and a delete if one is left.
-//! - It has no try. Here the folder is looked at first; if somebody is in it, the answer is no. If
-//!   nobody is, the lock is asked for, and given up after [`TRY_LIMIT`] should somebody have come
+//! - It has no try. Here the adapter lists the folder first; if it is not empty, the try fails.
+//!   Otherwise it acquires the lock, and gives up after [`TRY_LIMIT`] if another contender came
 //!   first.
 //! - It drops what the server said of the znode, so that a fencing token would cost a request more:
 //!   there is none.

@@ -39,8 +39,8 @@ const HISTOGRAM_BARS: usize = 56;
 /// More contenders than this share bars.
 const GRANTS_BARS_MAX: usize = 100;
 
-/// How high a contender's lane is, how many holds are shown, and with how many contenders only
-/// those who held the lock have a lane.
+/// The height of a contender's lane, the number of holds shown, and the number of contenders beyond
+/// which only holders have a lane.
 const LANE_HEIGHT: f64 = 13.0;
 const HOLDS_MAX: usize = 60;
 const LANES_OF_ALL_MAX: u32 = 24;

@@ -18,7 +18,7 @@ impl Workload {
             more => format!("{} contenders", grouped(more)),
         };
         match self {
-            Self::Cycle => "cycle, nobody else wants it".into(),
+            Self::Cycle => "cycle, no other contender".into(),
             Self::HandOver(contenders) => format!("hand-over, {}", of(contenders)),
             Self::Saturated(contenders) => format!("no time held, {}", of(contenders)),
             Self::ReadWrite {
@@ -158,7 +158,7 @@ impl Verdict {
         }
     }
 
-    /// The word, and how many outcomes nobody knows.
+    /// Returns the word, and the number of unknown outcomes.
     #[must_use]
     pub fn text(&self) -> String {
         match self.unknown {
@@ -245,9 +245,9 @@ pub struct Findings<'a> {
     pub unchecked: Vec<Unchecked<'a>>,
     /// Runs of which the figures must not be published: subject and reason.
     pub refusals: Vec<(String, &'a str)>,
-    /// Outcomes nobody knows: subject and how many.
+    /// Unknown outcomes: subject and number.
     pub unknown: Vec<(String, usize)>,
-    /// How many verdicts are in each word; words nobody got are left out.
+    /// The number of verdicts for each word; words without a verdict are omitted.
     pub tally: Vec<(Word, usize)>,
 }
 
@@ -340,8 +340,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// A number as tables say it. What would be rounded to zero is not, and what nobody can read in
-/// digits has an exponent.
+/// Formats a number for tables. A number that would be rounded to zero keeps its digits, and one
+/// that is too long to read has an exponent.
 #[must_use]
 pub fn figure(value: f64) -> String {
     if value > 0.0 && value < 0.000_5 {

@@ -180,7 +180,7 @@ fn pauses(report: &Report) -> String {
             match pause.late_write_accepted {
                 Some(true) => "TAKEN",
                 Some(false) => "refused",
-                None => "none: it was told",
+                None => "none: it knew",
             }
             .into(),
             pause.verdict.text(),

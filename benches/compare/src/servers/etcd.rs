@@ -51,7 +51,7 @@ pub fn start(storage: Storage, pin: Pin) -> Result<Running, Error> {
     })
 }
 
-/// A free port that is not this one, which nobody listens on yet.
+/// Returns a free port other than this one, on which no server listens yet.
 fn other_port(taken: u16) -> Result<u16, Error> {
     for _ in 0..16 {
         let port = free_port()?;

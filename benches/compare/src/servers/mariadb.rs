@@ -13,10 +13,10 @@ use crate::{
     process::{Pin, free_port},
 };
 
-/// The user whom it lets in from 127.0.0.1 without a password.
+/// The user that may log in from 127.0.0.1 without a password.
 pub const USER: &str = "root";
 
-/// How many connections it takes at most: a thousand contenders and those who look on.
+/// The largest number of connections: a thousand contenders and some observers.
 pub const CONNECTIONS_MAX: u32 = 1_300;
 
 /// How long one greeting may take.
@@ -96,7 +96,7 @@ fn option(name: &str, path: &Path) -> std::ffi::OsString {
     option
 }
 
-/// MariaDB refuses to run as root unless it is told that this is meant.
+/// The option without which MariaDB refuses to run as root.
 fn as_root() -> Option<&'static str> {
     rustix::process::geteuid()
         .is_root()

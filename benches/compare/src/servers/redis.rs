@@ -112,7 +112,7 @@ impl Redis {
         }
     }
 
-    /// Starts so many, each with its own port and folder.
+    /// Starts N servers, each with its own port and folder.
     ///
     /// # Errors
     /// As [`start`](Self::start); those that run already are stopped.

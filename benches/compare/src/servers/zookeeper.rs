@@ -27,8 +27,8 @@ pub const KINDEST_SESSION_MIN: Duration = Duration::from_millis(400);
 /// The longest session that [`Setup::Kindest`] grants. Twenty ticks, the default, would be 4 s.
 pub const KINDEST_SESSION_MAX: Duration = Duration::from_secs(60);
 
-/// How often another port is tried when a server ends at once: between finding a free port and
-/// using it somebody else may have taken it.
+/// How often another port is tried when a server ends at once: another process may have taken the
+/// free port in between.
 const STARTS_MAX: u32 = 3;
 
 /// With which settings ZooKeeper runs.
@@ -37,7 +37,8 @@ pub enum Setup {
     /// Debian's example settings and Java's own: a tick of 2,000 ms (sessions of 4 to 40 s), every
     /// change forced to disk before it is answered. Three things differ from what is shipped:
     ///
-    /// - `maxClientCnxns` is 0, because all contenders come from one address, and 60 is the default;
+    /// - `maxClientCnxns` is 0, because all contenders come from one address, and 60 is the
+    ///   default;
     /// - the admin server is off, because its port 8080 is one for the whole machine;
     /// - nothing is logged, where Debian writes a line for each session to a file.
     ///
@@ -53,7 +54,7 @@ pub enum Setup {
     ///   room for the young that few collections happen;
     /// - a tick of 200 ms, so that sessions of 400 ms can be had; up to 60 s all the same.
     ///
-    /// The log grows in memory, by some hundreds of bytes for each lock taken and given back.
+    /// The log grows in memory, by some hundreds of bytes for each acquire and release.
     Kindest,
 }
 
@@ -242,7 +243,7 @@ fn version(addr: SocketAddr) -> Result<String, Error> {
     stream.set_read_timeout(Some(TRY_LIMIT)).context(failed)?;
     stream.write_all(b"srvr").context(failed)?;
     let mut answer = String::new();
-    // Enough for its ten lines, and no more from whoever else may listen there.
+    // Enough for its ten lines, and a bound in case another server listens there.
     stream
         .take(4_096)
         .read_to_string(&mut answer)

@@ -39,8 +39,8 @@ pub(crate) async fn elapsed<T>(doing: impl Future<Output = T>) -> (T, Duration) 
     (done, Duration::from_nanos(now_ns() - began_ns))
 }
 
-/// What every lock must do. `held` is what it says while it is held; `expect_holders` looks at the
-/// server, and panics if there is anything of this lock but what so many holders need.
+/// Checks what every lock must do. `held` is its belief while it is held; `expect_holders` looks at
+/// the server, and panics if the lock has more state there than this number of holders needs.
 pub(crate) async fn behaves_as_a_lock(
     lock: &dyn LockUnderTest,
     resource: &str,
@@ -79,7 +79,7 @@ pub(crate) async fn behaves_as_a_lock(
     assert_eq!(two.belief(), Belief::Lost, "{name}");
     expect_holders(1).await;
 
-    // Whoever does not hold it cannot give it back.
+    // A contender that does not hold it cannot release it.
     assert!(is_not_held(&two.release().await), "{name}");
     assert!(!is_got_within(&mut *two, Duration::ZERO).await, "{name}");
 

@@ -9,9 +9,9 @@
 //! | [`redlock`] | Redlock |
 //! | [`server`] | the servers themselves |
 //!
-//! What every lock must do is in `tests/live`. Times are the server's leases, which nobody can move: a
-//! lower bound is exact up to the server's milliseconds; an upper bound only tells a message from
-//! the end of a long lease.
+//! `tests/live` checks what every lock must do. Times are the server's leases, which a test cannot
+//! move: a lower bound is exact up to the server's milliseconds; an upper bound only distinguishes
+//! a message from the end of a long lease.
 
 #![allow(
     clippy::unwrap_used,

@@ -195,7 +195,7 @@ fn redisson_watchdog_ends_with_the_first_error() {
         assert!(one.is_watched());
         server.stop().unwrap();
         until_unwatched(&one).await;
-        // Nobody told the holder: the library does not know.
+        // The library does not notify the holder, so it does not know.
         assert_eq!(one.belief(), Belief::NoAnswer);
         let released = one.release().await;
         assert!(

@@ -80,7 +80,7 @@ fn redlock_is_extended_by_a_majority_and_not_for_ever() {
         // No majority: the hold goes on as it was.
         assert!(!one.extend().await.unwrap());
         assert_eq!(one.belief(), Belief::Held);
-        // Whether the three deleted it nobody knows.
+        // It is unknown whether the three deleted it.
         let released = one.release().await;
         assert!(
             matches!(released, Err(LockFailure::Unknown(_))),

@@ -22,7 +22,7 @@ use minikeeper_bench::{
 use serde_json::Value;
 
 fn not_checked() -> Finding {
-    Finding::NotChecked("nobody asked".into())
+    Finding::NotChecked("no asks".into())
 }
 
 fn holds() -> Finding {
@@ -99,7 +99,8 @@ fn page_needs_nothing_from_elsewhere_and_has_no_script_but_its_data() {
     assert_eq!(read, json(&odd::report()));
 }
 
-/// Odd values must not become words or places: `NaN` in an attribute hides a picture without a word.
+/// Odd values must not become words or places: `NaN` in an attribute hides a picture without a
+/// word.
 #[test]
 fn no_shape_has_nan_or_infinity() {
     let report = odd::report();
@@ -144,15 +145,12 @@ fn not_checked_is_never_shown_as_a_pass() {
     report.pauses[0].late_write_accepted = Some(true);
     let page = html(&report);
     assert!(!section(&page, "pauses").contains("badge yes"));
-    assert!(section(&page, "judge").contains("exclusion not checked: nobody asked"));
+    assert!(section(&page, "judge").contains("exclusion not checked: no asks"));
     assert!(section(&page, "cycle").contains("not checked"));
     assert!(page.contains("0 of 4"), "the headline counts no pass");
     let text = text(&report);
     assert!(text.contains("Judge: 4 not checked\n"), "{text}");
-    assert!(
-        text.contains("  not checked: fencing: nobody asked\n"),
-        "{text}"
-    );
+    assert!(text.contains("  not checked: fencing: no asks\n"), "{text}");
     assert!(!text.contains("holds\n"), "{text}");
 }
 
@@ -168,7 +166,7 @@ fn violation_is_shown_with_its_counterexample() {
         "beside its figures"
     );
     let text = text(&report);
-    let said = "  VIOLATED 2 times: exclusion: cycle, nobody else wants it: Curator on minikeeper\n    \
+    let said = "  VIOLATED 2 times: exclusion: cycle, no other contender: Curator on minikeeper\n    \
                 a <b> & c\n    d\n";
     assert!(text.contains(said), "{text}");
 }
@@ -212,9 +210,7 @@ fn multiple_of_the_echo_is_the_median_of_the_rounds_ratios() {
 #[test]
 fn text_has_a_table_for_each_workload() {
     let text = text(&odd::plain());
-    let cycle = text
-        .find("cycle, nobody else wants it\ncontestant ")
-        .unwrap();
+    let cycle = text.find("cycle, no other contender\ncontestant ").unwrap();
     let recovery = text.find("recovery after the holder's death\n").unwrap();
     assert!(cycle < recovery);
     let line = text

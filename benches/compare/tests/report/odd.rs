@@ -114,7 +114,7 @@ pub(crate) fn report() -> Report {
     report
 }
 
-/// A thousand contenders, of whom the first never got it, and holds that take very long.
+/// A thousand contenders, the first of which never got the lock, and very long holds.
 pub(crate) fn thousand() -> Report {
     let mut report = empty();
     let mut row = row(NAME, Workload::HandOver(1_000), vec![all(1e9)]);

@@ -138,7 +138,7 @@ fn contest_of_curators_is_a_whole_history() {
     assert_eq!(history.sessions[0], sessions[0][0]);
 }
 
-/// What nobody may hold together, nobody does; what many may hold, many do.
+/// Exclusive locks have one holder at a time, shared ones several.
 #[test]
 fn curators_other_recipes_share_what_may_be_shared_and_no_more() {
     let server = server();
@@ -225,7 +225,7 @@ fn contest_over_a_relay_has_sessions_of_its_own_and_is_counted() {
 fn contest_ends_at_its_limit_with_the_others_refused() {
     let server = server();
     let mut curator = mutex(&server, SESSION_TIMEOUT).start().unwrap();
-    // Each grant lasts longer than half the limit, so no more than two fit in.
+    // Each grant lasts longer than half the limit, so at most two fit in.
     let order = Order {
         in_turn: false,
         hold: Duration::from_millis(600),
@@ -239,7 +239,7 @@ fn contest_ends_at_its_limit_with_the_others_refused() {
     let granted = count(What::Granted { token: None });
     assert!((1..=2).contains(&granted), "{history:?}");
     assert_eq!(count(What::Released), granted, "{history:?}");
-    // At the limit one holds it; all the others are told no, and nothing of them is left.
+    // At the limit one holds it; all others are refused, and leave nothing behind.
     let asked = count(What::Asked(Access::Exclusive));
     assert_eq!(count(What::Refused), asked - granted, "{history:?}");
     assert!(count(What::Refused) >= 2, "{history:?}");

@@ -71,8 +71,8 @@ fn run<T>(task: impl Future<Output = T>) -> T {
     runtime.block_on(task).expect("the test hangs")
 }
 
-/// Who is in the queue, or holds: the ephemeral znodes at a lock's path and below, with their
-/// sessions. A znode that goes meanwhile is not among them.
+/// Returns the contenders in the queue, with the holder: the ephemeral znodes at a lock's path and
+/// below, with their sessions. Omits znodes that are deleted in between.
 async fn ephemerals(eyes: &Client, path: &str) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
     let mut open = vec![path.to_owned()];
@@ -91,7 +91,7 @@ async fn ephemerals(eyes: &Client, path: &str) -> BTreeMap<String, i64> {
     found
 }
 
-/// Whether so many sessions have a znode in the queue: a bounded wait.
+/// Waits, with a bound, until this number of sessions has a znode in the queue.
 async fn await_queued(eyes: &Client, path: &str, wanted: usize) {
     let deadline = Deadline::new(LIMIT, format!("{wanted} contenders in {path}"));
     while ephemerals(eyes, path).await.len() < wanted {
@@ -135,7 +135,7 @@ async fn behaves(lock: &dyn LockUnderTest, resource: &str, eyes: &Client) {
     let left = ephemerals(eyes, &path).await;
     assert_eq!(left, holder, "{name}: after a timed acquire");
 
-    // Who waits longer gets it when it is given back, and not before.
+    // A contender that waits longer gets it when it is released, and not before.
     let wait = tokio::spawn(async move {
         let grant = second.acquire(Access::Exclusive).await;
         (grant.unwrap(), now_ns(), second)

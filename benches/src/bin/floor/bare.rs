@@ -164,7 +164,7 @@ impl BareLock {
         Ustring::from(Bytes::copy_from_slice(path))
     }
 
-    /// Writes, and reads so many replies.
+    /// Writes, and reads N replies.
     async fn ask(&mut self, frames: Option<&[u8]>, replies: u32) -> Result<(), Error> {
         let frames = frames.unwrap_or(&self.entering);
         self.stream.write_all(frames).await.context(write_failed)?;

@@ -1,4 +1,4 @@
-//! Many sessions want one lock: from giving it back to the next one's having it.
+//! Many sessions want one lock: the time from a release to the next grant.
 
 use std::{
     net::SocketAddr,
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) enum Hold {
     Nothing,
-    /// Others of this process run meanwhile.
+    /// While other tasks of this process run.
     Busy(Duration),
     Asleep(Duration),
 }
@@ -31,7 +31,7 @@ impl Hold {
     pub(crate) const ALL: [Self; 4] = [
         Self::Nothing,
         Self::Busy(Duration::from_micros(10)),
-        // Long enough for everybody behind to settle, and everything still warm.
+        // Long enough for all waiting contenders to settle, short enough to keep caches warm.
         Self::Busy(Duration::from_micros(200)),
         Self::Asleep(Duration::from_millis(1)),
     ];
@@ -57,7 +57,7 @@ impl Hold {
     }
 }
 
-/// The contenders, a session each: so many wait, and one more holds.
+/// The contenders, with a session each: N wait, and one more holds.
 pub(crate) struct HandOver {
     locks: Vec<InterProcessMutex<Client>>,
     hold: Hold,
@@ -87,7 +87,7 @@ impl HandOver {
         })
     }
 
-    /// So many hand-overs with a full queue.
+    /// Makes N hand-overs with a full queue.
     pub(crate) async fn block(&mut self, count: u32) -> Result<Measure, Error> {
         let waiting = u32::try_from(self.locks.len()).expect("they were counted in 32 bits") - 1;
         let released_at = Arc::new(AtomicU64::new(0));
@@ -107,7 +107,7 @@ impl HandOver {
                         times.push(now - released_at.load(Ordering::Relaxed));
                     }
                     if grant == 0 {
-                        // Until everybody waits.
+                        // Until all contenders wait.
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
                     hold.pass().await;

@@ -1,4 +1,4 @@
-//! What locks and the client under them cost above the bare requests they consist of.
+//! The cost of locks and of the client, compared to the bare requests that they make.
 //!
 //! Everything runs on one current-thread runtime; the servers are processes of their own. Each
 //! round runs a short block of every point, so that what disturbs the machine disturbs all of

@@ -1,16 +1,16 @@
-//! What one block of operations took.
+//! The time of one block of operations.
 
 use minikeeper_benches::{Error, clock::now_ns, process, stats};
 
 /// How many requests are outstanding where there is more than one.
 pub(crate) const DEPTH: u32 = 64;
 
-/// What of a lock is timed.
+/// Which part of a lock's use is timed.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// Until it is got.
+    /// Until it is acquired.
     Acquire,
-    /// Until it is given back, and the server has said so.
+    /// Until it is released, and the server has confirmed it.
     Cycle,
 }
 

@@ -1,4 +1,4 @@
-//! The client, and a lock nobody else wants.
+//! The client, and a lock without other contenders.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub(crate) fn lock(
     InterProcessMutex::with_options(client.clone(), "/bench/lock", options).map_err(text)
 }
 
-/// A free lock, taken and given back.
+/// Acquires and releases a free lock.
 pub(crate) async fn uncontended(
     lock: &InterProcessMutex<Client>,
     part: Part,

@@ -1,4 +1,4 @@
-//! What starting a server inside a test costs.
+//! The cost of starting a server inside a test.
 
 use minikeeper_benches::{Error, IoContext as _, clock::now_ns, stats::as_f64};
 use minikeeper_protocol::{ConnectRequest, Create, CreateMode, Request, Xid};

@@ -15,7 +15,7 @@ use minikeeper_bench::{
     report::Workload,
 };
 
-/// The session or lease time-out of runs in which nobody dies.
+/// The session or lease timeout of runs in which no contender dies.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// With more who all try again and again, all the time goes into failed tries.
@@ -41,8 +41,8 @@ pub(crate) struct Contestant {
     pub(crate) addrs: Vec<SocketAddr>,
     pub(crate) wire: Wire,
     pub(crate) cpu: Cpu,
-    /// The shortest session or lease time-out it can have; `None`: a dead holder's lock is not freed
-    /// by time.
+    /// The shortest session or lease time-out it can have; `None`: a dead holder's lock is not
+    /// freed by time.
     pub(crate) shortest: Option<Duration>,
     /// The most contenders it is run with.
     pub(crate) contenders_max: u32,

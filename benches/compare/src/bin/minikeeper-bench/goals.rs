@@ -169,7 +169,7 @@ impl<'a> Found<'a> {
         rows.find(|row| row.workload == workload && is(&row.contestant) && !row.rounds.is_empty())
     }
 
-    /// Everybody else who promises first come, first served.
+    /// All other contestants that promise first come, first served.
     fn fifo_peers(&self, workload: Workload) -> impl Iterator<Item = &'a Row> {
         self.0.iter().filter(move |row| {
             row.workload == workload

@@ -28,8 +28,8 @@ const ECHOES: u32 = 200;
 /// The size of a small reply, as `exists` has it.
 const ECHO_BYTES: usize = 88;
 
-/// An echo that takes so many times as long as the least one tells that something else goes on. Cores
-/// that lie apart take 1.4 times as long as those that lie together.
+/// The largest ratio of an echo to the fastest one of the run; above it, something else disturbs
+/// the machine. Distant cores take 1.4 times as long as neighbouring ones.
 const QUIET_MAX: f64 = 1.6;
 
 /// How long to wait for the machine to be quiet, and between two looks.
@@ -175,8 +175,8 @@ fn java_block(
     })
 }
 
-/// The part of a history from Java that counts: all of an open loop, and of a contest what lies
-/// between the beginning, in which everybody gets it once, and the end, at which few are left.
+/// Returns the part of a history from Java that counts: all of an open loop; of a contest, the part
+/// after each contender got the lock once, and before only few are left.
 fn timed(history: &History, workload: Workload, contenders: u32) -> Range<u64> {
     let grants = |event: &&Event| matches!(event.what, What::Granted { .. });
     let at_ns = |event: &Event| event.at_ns;
@@ -263,8 +263,8 @@ impl Echo {
     }
 
     /// The median round trip to a server that does nothing, in nanoseconds, once the machine is
-    /// quiet: a block of 1,000 contenders leaves as many connections to be cleared away, and servers
-    /// and tasks that do so while the next block is on.
+    /// quiet: a block of 1,000 contenders leaves as many connections to be cleared away, and
+    /// servers and tasks that do so while the next block is on.
     pub(crate) async fn quiet_ns(&mut self) -> Result<f64, Error> {
         let deadline = now_ns() + nanos(QUIET_LIMIT);
         loop {

@@ -189,7 +189,7 @@ impl Peers<'_> {
             let Some(mariadb) = self.started("MariaDB", started) else {
                 return;
             };
-            // What Debian adds to it tells nobody anything here.
+            // Without Debian's suffix, which means nothing to readers of the report.
             let version = mariadb.version().split('-').next().unwrap_or_default();
             let server = format!("MariaDB {version} {}", storage.text());
             let about = (

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use minikeeper_bench::{contest::Contest, open_loop::OpenLoop, report::Workload};
 
-/// Long enough for everybody behind to settle, short enough to be warm.
+/// How long a lock is held: long enough for all waiting contenders to settle, short enough to keep
+/// caches warm.
 const HOLD: Duration = Duration::from_micros(200);
 
 /// How large a run is.
@@ -79,7 +80,7 @@ pub(crate) fn contest(workload: Workload, size: Size) -> Option<Contest> {
         grants: match workload {
             Workload::Saturated(_) => 2_000 / scale,
             Workload::Herd(_) => 4 * contenders,
-            // So that everybody can have it as often.
+            // So that all contenders can have it equally often.
             _ => (300 / scale).next_multiple_of(contenders),
         },
         limit: match contenders {

@@ -58,7 +58,10 @@ pub(crate) fn add(row: &mut Row, block: &Block, echo_ns: f64) {
         .all(|grants| *grants == 0)
     {
         // Figures of nothing would look like figures.
-        refuse(row, "nobody got the lock in the part that counts".into());
+        refuse(
+            row,
+            "no contender got the lock in the part that counts".into(),
+        );
         return;
     }
     let times = figures::times(row.workload, &holds, &block.timed);

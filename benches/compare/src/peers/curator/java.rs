@@ -13,7 +13,7 @@ use std::{
 use super::words;
 use crate::{Error, IoContext as _, clock::Deadline, peers::Belief};
 
-/// How long sessions may take to end when there are no more orders.
+/// How long sessions may take to end after the last order.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// How many lines of standard error are kept for the day they are needed.
@@ -22,7 +22,7 @@ const LAST_WORDS_MAX: usize = 20;
 /// How many lines may wait between Java and the reader.
 const LINES_MAX: usize = 1_024;
 
-/// A process that runs until it has no more orders; ended when dropped.
+/// A process that runs until the last order; ended when dropped.
 #[derive(Debug)]
 pub(super) struct Java {
     child: Child,
@@ -96,7 +96,7 @@ impl Java {
         Error::Unexpected(text)
     }
 
-    /// The same of a process that speaks no more: all it said is to be in the text.
+    /// The same for a process that has ended: the error contains all of its output.
     fn ended(&mut self, fault: &str) -> Error {
         if self.wait().is_ok()
             && let Some(reader) = self.last_words_reader.take()
@@ -118,8 +118,8 @@ impl Java {
 
 impl Drop for Java {
     fn drop(&mut self) {
-        // It ends its sessions and then itself when there are no more orders. What is killed
-        // instead leaves them to the server's next minutes.
+        // After the last order it ends its sessions, then itself. A killed process would leave its
+        // sessions on the server for minutes.
         drop(self.orders.take());
         if self.wait().is_err() {
             let _ = self.child.kill().and_then(|()| self.child.wait());
@@ -132,8 +132,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads lines in a thread, so that waiting for one can have an end. What is believed is no answer:
-/// nobody waits for it, and it counts from now on.
+/// Reads lines in a thread, so that waiting for one can have a limit. A line about its belief is no
+/// reply: it only updates `believed`.
 fn lines(from: impl Read + Send + 'static, believed: Arc<Mutex<Belief>>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {

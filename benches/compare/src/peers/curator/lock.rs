@@ -19,7 +19,7 @@ use crate::{
     process::Pin,
 };
 
-/// Who waits as long as it takes waits so long at most: Java cannot be interrupted.
+/// The limit of waits without a time limit, because the Java call cannot be interrupted.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// A recipe of Curator on a server.

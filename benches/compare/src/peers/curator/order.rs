@@ -6,9 +6,9 @@ use crate::{Error, peers::Kind};
 
 /// So many contenders take a lock again and again.
 ///
-/// They start together. The first holder of a mutex waits until the others stand in the queue. There
-/// are exactly as many grants as wanted, unless the limit passes first; towards the end there are
-/// fewer than all left in the queue.
+/// They start together. The first holder of a mutex waits until the others stand in the queue.
+/// There are exactly as many grants as wanted, unless the limit passes first; towards the end there
+/// are fewer than all left in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     /// The lock's name, below `/bench`; without spaces.
@@ -17,7 +17,7 @@ pub struct Order {
     pub kind: Kind,
     /// How many.
     pub contenders: u32,
-    /// Of 100 asks so many are only to read.
+    /// How many of 100 asks are only to read.
     pub readers: u32,
     /// Whether who gave the lock back asks again only when another has it.
     pub in_turn: bool,
@@ -25,10 +25,10 @@ pub struct Order {
     pub hold: Duration,
     /// How many grants there are, altogether.
     pub grants: u32,
-    /// In an open loop: when asks are due, in nanoseconds after the start, as many as grants. Who is
-    /// free asks. Empty: who is free asks at once.
+    /// In an open loop: when asks are due, in nanoseconds after the start, as many as grants. Who
+    /// is free asks. Empty: who is free asks at once.
     pub due_ns: Vec<u64>,
-    /// Nobody asks or waits longer; in whole milliseconds.
+    /// The time after which contenders neither ask nor wait; in whole milliseconds.
     pub limit: Duration,
     /// Where to reach the server, with other sessions, if not where it is.
     pub via: Option<SocketAddr>,

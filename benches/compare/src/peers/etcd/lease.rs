@@ -62,8 +62,8 @@ impl Lease {
         self.id
     }
 
-    /// Whether it lives: counted from when the server was last asked to keep it alive, so that it
-    /// is believed to be lost before the server lets anybody else have its locks.
+    /// Returns whether it lives, counted from the last request to keep it alive, so that the client
+    /// believes it lost before the server grants its locks to another client.
     pub(super) fn belief(&self) -> Belief {
         if now_ns() >= self.known.alive_until_ns.load(Ordering::Acquire) {
             Belief::Lost

@@ -8,8 +8,8 @@ use etcd_client::{
     WatchOptions,
 };
 
-/// Waits until nothing is left below `name` that was put before `revision`. Of the keys that are,
-/// it watches the youngest, so that a deletion wakes one who waits and no more.
+/// Waits until no key below `name` is older than `revision`. It watches the youngest of these keys,
+/// so that a deletion wakes only one waiting contender.
 ///
 /// # Errors
 /// When the server does not answer, or breaks off.

@@ -37,10 +37,10 @@ pub struct Owner {
     node_info: String,
     /// None after it broke, or when a call on it was abandoned.
     connection: Option<Conn>,
-    /// A commit or an unlock was begun, and nobody has seen its end: the row may be there, with any
+    /// A commit or an unlock has begun, and its outcome is unknown: the row may exist, with any
     /// count.
     is_in_doubt: bool,
-    /// How often it is held, as far as it was told.
+    /// How often it is held, as far as known.
     holds: u32,
 }
 
@@ -48,7 +48,7 @@ pub struct Owner {
 enum Found {
     /// It is done; commit.
     Done,
-    /// The row is somebody else's, or, to unlock, is not there.
+    /// The row belongs to another owner or, for an unlock, does not exist.
     NotMine,
 }
 
@@ -148,7 +148,7 @@ impl Owner {
         }
     }
 
-    /// Whether there was something to give back. An error is no certainty: the row may be there.
+    /// Releases once; returns whether there was a hold. After an error the row may still exist.
     async fn leave(&mut self) -> Result<bool, LockFailure> {
         let mut connection = self.connection().await?;
         for _ in 0..CONFLICTS_MAX {
@@ -156,7 +156,7 @@ impl Owner {
             let is_mine = match self.unlock_row(&mut exit).await {
                 Ok(Found::Done) => self.commit(exit).await.map(|()| true)?,
                 Ok(Found::NotMine) => roll_back(exit).await.map(|()| false)?,
-                // The row is its own and stays: somebody has to give it back.
+                // The row is its own and remains: it must still be released.
                 Err(error) if is_conflict(&error) => {
                     roll_back(exit).await?;
                     tokio::time::sleep(PAUSE).await;
@@ -228,8 +228,8 @@ fn not_held(error: SqlError) -> LockFailure {
     LockFailure::NotHeld(error.to_string())
 }
 
-/// Whether somebody else was first: a dead-lock (1213: two who found no row share its gap, and both
-/// insert), a wait that was too long (1205), or the row is there now (1062).
+/// Returns whether another contender was first: a deadlock (1213: two that found no row share its
+/// gap, and both insert), a wait that was too long (1205), or the row exists now (1062).
 pub(super) fn is_conflict(error: &SqlError) -> bool {
     matches!(error, SqlError::Server(error) if matches!(error.code, 1213 | 1205 | 1062))
 }
@@ -269,7 +269,7 @@ impl Plain for Owner {
         }
     }
 
-    /// Nobody watches the row.
+    /// No watch tells it.
     fn belief(&self) -> Belief {
         if self.holds > 0 {
             Belief::NoAnswer
