@@ -156,7 +156,7 @@ fn encoded(request: &Request) -> Vec<u8> {
     out
 }
 
-/// Path with so many bytes behind a name.
+/// Returns a path with this number of bytes behind a name.
 fn long_path(name: &str, bytes: usize) -> String {
     format!("/{name}{}", "x".repeat(bytes))
 }
@@ -446,8 +446,8 @@ fn no_request_allocates_beyond_its_bound() {
     scene.server.check().unwrap();
 }
 
-/// A session that watches its own ephemerals is told of each of them when it ends: 24 bytes had
-/// the server write as much as all their paths have.
+/// A session that watches its own ephemerals gets an event for each of them when it ends: a request
+/// of 24 bytes made the server write all their paths.
 #[test]
 fn closing_a_session_allocates_no_more_than_its_bound() {
     let mut scene = scene();
@@ -475,8 +475,8 @@ fn resident() -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Memory that dropped forks leave behind is the allocator's: nothing of it is still allocated. What
-/// the process holds then is printed, for the figures in README.
+/// Memory that dropped forks leave behind is the allocator's: nothing of it is still allocated.
+/// What the process holds then is printed, for the figures in README.
 #[test]
 fn dropped_fork_leaves_nothing_allocated() {
     const LEFT_BYTES_MAX: i64 = 64 << 10;

@@ -169,14 +169,14 @@ fn engine_knows_no_runtime_clock_thread_environment_or_chance() {
     }
 }
 
-/// Everybody else takes `now` from the caller.
+/// All other code takes `now` from the caller.
 #[test]
 fn only_clock_files_read_time() {
     let all: Vec<_> = ["protocol", "server", "recipes", "benches", "tests"]
         .iter()
         .flat_map(|folder| sources(folder, &["rs"]))
         .filter(|source| source.path != "tests/tidy.rs")
-        // A package of its own that stands in for somebody else's client.
+        // A package of its own that stands in for a client of another project.
         .filter(|source| !source.path.starts_with("tests/interop/"))
         .collect();
     let read_time = ["Instant::now", "SystemTime::now"];
@@ -184,7 +184,7 @@ fn only_clock_files_read_time() {
     assert_none(&found, "time is read outside clock.rs");
 }
 
-/// Architecture, "who may depend on whom".
+/// Architecture, "Dependencies between the parts".
 #[test]
 fn only_turn_names_the_engine_lock() {
     let sources = sources("server/src", &["rs"]);

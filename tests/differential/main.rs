@@ -1,6 +1,6 @@
 //! The differential tester on itself: minikeeper against minikeeper, with and without a bug.
 //!
-//! These need no Java; `tests/differential/run` compares with the original.
+//! These need no Java; `tests/differential/run` compares with ZooKeeper.
 
 mod planted;
 mod table;

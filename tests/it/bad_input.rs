@@ -153,7 +153,7 @@ fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
 }
 
 /// `docs/zookeeper-protocol.md` section 2.1: the server waits for the rest of a frame; a client
-/// that leaves meanwhile costs nothing.
+/// that leaves before it costs nothing.
 #[test]
 fn frame_cut_off_by_the_client_is_forgotten() {
     let scene = Scene::new();
@@ -448,7 +448,7 @@ fn operations_that_are_switched_off_are_refused_and_the_connection_goes_on() {
 
 /// A reset in the middle of everything: requests on their way, replies unread.
 #[test]
-fn client_that_vanishes_with_replies_unread_disturbs_nobody() {
+fn client_that_vanishes_with_unread_replies_disturbs_no_other() {
     let scene = Scene::new();
     let mut setup = scene.open();
     setup.must(&wire::create(

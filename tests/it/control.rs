@@ -120,7 +120,7 @@ fn web_pages_and_strange_names_are_not_served() {
 }
 
 #[test]
-fn token_is_asked_for_and_lets_everybody_in() {
+fn token_is_required_and_admits_every_address() {
     let scene = scene(|config| config.control.token = Some("s3cret".into()));
     let address = scene.address();
     for headers in [
@@ -178,7 +178,7 @@ fn bodies_and_heads_have_a_limit() {
         said(&refused, 413),
         "the body exceeds the limit of 100 bytes"
     );
-    // Announced alone: nobody waits for it.
+    // Only announced: the server does not wait for the body.
     let head = "POST /v1/seed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n";
     assert_eq!(answer(&raw(address, head.as_bytes())).status, 413);
     let long = format!(

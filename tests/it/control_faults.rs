@@ -109,7 +109,7 @@ fn time_moves_by_itself_until_that_is_switched_off() {
     let address = scene.address();
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    // Whoever connects meanwhile has to be as quick as that; this connection is there before.
+    // A later connection would have to be as quick as that; this one exists before.
     let mut control = Kept::open(address);
     let on = control.post("auto_advance", &json!({"idle_ms": 1}));
     assert_eq!(done(on), json!({}));

@@ -40,14 +40,15 @@ fn server_is_restarted_with_what_is_kept() {
     assert!(said(&answer, 400).starts_with("parameter keep: "));
 }
 
-/// Nobody listens there: no listener that accepts and closes, which some clients tell apart.
+/// Checks that no server listens there, not even one that accepts and closes, which some clients
+/// notice.
 #[track_caller]
 fn assert_refused(address: SocketAddr) {
     let refused = TcpStream::connect(address).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{address}");
 }
 
-/// Takes a server down; gives where control is meanwhile.
+/// Takes a server down; returns the address of control while it is down.
 #[track_caller]
 fn go_down(address: SocketAddr) -> SocketAddr {
     let answer = done(post(address, "go_down", &json!({})));
@@ -55,7 +56,7 @@ fn go_down(address: SocketAddr) -> SocketAddr {
 }
 
 #[test]
-fn server_that_is_down_is_brought_up_by_somebody_else() {
+fn server_that_is_down_is_brought_up_by_another_client() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, session) = scene.open_session();
@@ -64,8 +65,7 @@ fn server_that_is_down_is_brought_up_by_somebody_else() {
     client.expect_closed();
     assert_refused(address);
     assert_eq!(side.ip(), address.ip());
-    // Every verb is there, each over a connection of its own; whoever takes it down again is told
-    // the same.
+    // Every verb works, each over a connection of its own; taking it down again returns the same.
     assert_eq!(done(get(side, "get?path=/e"))["data"], json!(""));
     assert_eq!(go_down(side), side);
     // It is no place for clients.
@@ -89,7 +89,7 @@ fn server_that_is_down_is_brought_up_by_somebody_else() {
 
 /// However the server comes up or ends, the port of control alone goes with its being down.
 #[test]
-fn side_entrance_goes_whoever_brings_the_server_up_or_stops_it() {
+fn side_port_closes_when_the_server_comes_up_or_stops() {
     let scene = scene(|_| {});
     let side = go_down(scene.address());
     scene.server.come_up(minikeeper::Keep::Everything).unwrap();
@@ -112,9 +112,9 @@ fn side_entrance_asks_for_the_token() {
     TcpStream::connect(scene.address()).unwrap();
 }
 
-/// Half a way down would be a server that nobody can bring up.
+/// A server that stops half way down could not be brought up.
 #[test]
-fn server_goes_down_even_if_whoever_asked_goes_away() {
+fn server_goes_down_even_if_the_caller_disconnects() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, _) = scene.open_session();
@@ -128,7 +128,7 @@ fn server_goes_down_even_if_whoever_asked_goes_away() {
     });
 }
 
-/// A port that control has for itself is there before, meanwhile and afterwards.
+/// A separate port of control is open before, while and after the server is down.
 #[test]
 fn own_port_of_control_stays() {
     for is_on_both in [false, true] {

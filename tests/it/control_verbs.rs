@@ -62,7 +62,7 @@ fn sessions_are_listed_disconnected_and_ended() {
 }
 
 #[test]
-fn disconnecting_everybody_leaves_the_answer_whole() {
+fn disconnecting_all_sessions_leaves_the_reply_whole() {
     let scene = scene(|_| {});
     let mut client = scene.open();
     assert_eq!(

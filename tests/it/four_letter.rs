@@ -112,7 +112,7 @@ fn word_after_a_refused_handshake_is_not_looked_at() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rules 3 and 4; the lines are the original's.
+/// `docs/zookeeper-protocol.md` section 18.1, rules 3 and 4; the lines are ZooKeeper's.
 #[test]
 fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
     let scene = Scene::with(|config| config.four_letter_whitelist = "ruok, isro".to_owned());
@@ -219,7 +219,7 @@ fn fired_watcher_is_counted_until_it_takes_its_watch_back() {
     scene.end();
 }
 
-/// A listing has room for so many lines, and says how many were left out.
+/// A listing has a limited number of lines, and says how many it left out.
 #[test]
 fn long_listings_are_cut_and_say_so() {
     let scene = Scene::with(|config| config.four_letter_rows_max = 3);

@@ -1,10 +1,10 @@
-//! Four-letter words against what the original answered to the same clients.
+//! Four-letter words compared with ZooKeeper's replies to the same clients.
 //!
-//! `captured/four_letter_3.9.5.txt` is ZooKeeper 3.9.5's side of the conversation below, every
-//! word `4lw.commands.whitelist=*`, with what differs from run to run masked: ports, session ids,
-//! times, latencies, the version and what the Java machine says of itself. Rows that it lists in
-//! the order of a hash table were put into ours, and deadlines in `dump` that nobody has any more
-//! were left out. Source: `docs/zookeeper-protocol.md` sections 18 and 20.1.
+//! `captured/four_letter_3.9.5.txt` has the replies of ZooKeeper 3.9.5 in the conversation below,
+//! with `4lw.commands.whitelist=*`. What differs from run to run is masked: ports, session ids,
+//! times, latencies, the version and the lines about the Java machine. Rows in the order of a hash
+//! table are sorted in our order, and deadlines in `dump` without a session are omitted. Source:
+//! `docs/zookeeper-protocol.md` sections 18 and 20.1.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Xid};
 use minikeeper_test_kit::wire::{self, Wire, four_letter};

@@ -164,8 +164,8 @@ pub(crate) fn memory_kib() -> usize {
         .expect("a number")
 }
 
-/// A client that is being sent sixty megabytes in one reply and reads none of them, so that its
-/// socket is full and the server waits to write. The sign is a path nobody else uses.
+/// A client that does not read a reply of sixty megabytes, so that its socket is full and the
+/// server waits to write. `sign` is a path that no other client uses.
 #[track_caller]
 pub(crate) fn stuck_reader(server: &AsyncServer, sign: &str) -> (Wire, ConnectResponse) {
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -242,7 +242,10 @@ impl io::Write for Log {
         // The text of that request is still in the buffer when the server logs that it has stopped.
         let panics = line.contains(" path=/panic ") && !thread::panicking();
         assert!(!panics, "requested by the test");
-        self.0.lock().expect("nobody panics here").extend(bytes);
+        self.0
+            .lock()
+            .expect("no holder of the lock panics")
+            .extend(bytes);
         Ok(bytes.len())
     }
 
@@ -304,7 +307,7 @@ impl Logged {
     }
 
     pub(crate) fn text(&self) -> String {
-        let bytes = self.log.0.lock().expect("nobody panics here");
+        let bytes = self.log.0.lock().expect("no holder of the lock panics");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -130,8 +130,8 @@ fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     logged.server.check().unwrap();
 }
 
-/// A request of 39 KB, 2,200 times getData of a megabyte, had the server make a reply of 2 GB, which
-/// ended it for everybody.
+/// A request of 39 KB, 2,200 times getData of a megabyte, made the server build a reply of 2 GB,
+/// which ended the server.
 #[test]
 fn read_beyond_reply_bytes_max_is_refused_and_the_connection_goes_on() {
     let logged = Logged::start(|config| config.reply_bytes_max = Some(8 << 20));
@@ -226,7 +226,7 @@ fn frame_beyond_frame_bytes_max_is_closed() {
     unopened.expect_closed();
 }
 
-/// Whoever has said nothing yet could have a megabyte kept, as the first part of a handshake.
+/// A connection without a handshake could make the server keep a megabyte of its first part.
 #[test]
 fn handshake_of_more_than_8_kib_is_closed_and_a_long_password_is_refused() {
     let logged = Logged::start(|_| {});
@@ -313,7 +313,7 @@ fn backlog_and_turn_limits_refuse_nothing() {
 }
 
 #[test]
-fn shortest_listen_backlog_serves_everybody_in_turn() {
+fn shortest_listen_backlog_serves_all_clients_in_turn() {
     let logged = Logged::start(|config| config.listen_backlog = 1);
     for _ in 0..20 {
         Wire::open(logged.address(), TIMEOUT_MS).0.ping();

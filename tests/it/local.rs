@@ -208,7 +208,7 @@ fn connection_closed_by_the_server_ends_reading_and_breaks_writing() {
         assert_eq!(local.read(&mut [0; 1]).await.unwrap(), 0);
         let broken = local.write_all(b"more").await.unwrap_err();
         assert_eq!(broken.kind(), io::ErrorKind::BrokenPipe);
-        // Nobody has to drop the stream first: the session is free, the connection gone.
+        // The stream need not be dropped first: the session is free, the connection closed.
         assert!(!server.sessions()[0].is_connected);
         assert_eq!(server.connections(), 0);
     });

@@ -138,8 +138,8 @@ fn multi_is_kept_whole_or_not_at_all() {
     assert_eq!(server.get("/x"), None);
 }
 
-/// The original does not start from a log in which a number is missing, so requests that were
-/// refused are in it too. Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
+/// ZooKeeper does not start from a log in which a number is missing, so refused requests are in it
+/// too. Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
 #[test]
 fn log_has_every_number() {
     let dir = scratch_dir("logging/numbers");
@@ -246,8 +246,8 @@ fn long_log_is_saved_and_old_ones_are_deleted() {
     assert_eq!(lasting(&start(&dir)), before);
 }
 
-/// A log that is not whole at its end is that of a server that was killed while it wrote: nobody was
-/// answered. What was answered is missed.
+/// A log with an incomplete last entry is that of a server that was killed while it wrote: no
+/// client had a reply. A missing entry that had a reply is detected.
 #[test]
 fn torn_end_of_a_log_is_left_out_unless_it_was_answered() {
     let dir = scratch_dir("logging/torn");
@@ -288,7 +288,7 @@ fn torn_end_of_a_log_is_left_out_unless_it_was_answered() {
 /// Neither the client who asked for it nor one who watches hears of a change that cannot be kept,
 /// and the server stops: who goes on behind a gap would keep nothing that could be believed.
 #[test]
-fn change_that_cannot_be_logged_is_told_to_nobody() {
+fn change_that_cannot_be_logged_is_seen_by_no_client() {
     let dir = scratch_dir("logging/full");
     let server = start(&dir);
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -317,7 +317,8 @@ fn test_hears_of_no_change_that_cannot_be_logged() {
     server.seed(&tree! { "/a" => "" }).unwrap_err();
 }
 
-/// As it is for [`broken`](super::fail_stop) servers: says why, and saves nothing over what is there.
+/// As it is for [`broken`](super::fail_stop) servers: says why, and saves nothing over what is
+/// there.
 #[test]
 fn server_says_why_it_has_stopped() {
     let dir = scratch_dir("logging/says_why");

@@ -15,7 +15,7 @@
 //! | `throttling` | limits on handshakes and on requests that wait |
 //! | `sessions` | resume, move, expiry, negotiation, close |
 //! | `session_verbs` | sessions as a test sees, ends and cuts them: by id, address, identity, owner |
-//! | `time` | the clock: frozen, running, moved, and what falls due meanwhile |
+//! | `time` | the clock: frozen, running, moved, and what falls due in between |
 //! | `waiting` | waiting for watches, children, contenders and quiet |
 //! | `saving` | what a server leaves behind for the next one on its data directory |
 //! | `control`, `control_verbs`, `control_universes`, `control_restarting` | HTTP: who may, limits; what each verb does |
@@ -23,7 +23,7 @@
 //! | `moving` | data directories that are imported and exported |
 //! | `restarting` | a server that goes down and comes up on the same port |
 //! | `four_letter` | questions an operator types into a fresh connection |
-//! | `four_letter_captured` | the same words against captured answers of the original |
+//! | `four_letter_captured` | the same words against captured replies of ZooKeeper |
 //! | `embedding` | what a test suite does with a server in its process |
 //! | `guide`, `guide_start` | the code in the pages of `docs/` |
 //! | `faults` | what a test lets go wrong: requests, replies, connections, events |

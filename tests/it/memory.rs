@@ -38,7 +38,7 @@ fn replies_never_read_are_not_made() {
         wire::get("/mb", false).encode(Xid(xid), &mut bytes);
     }
     client.send_raw(&bytes);
-    // Others are served meanwhile, and the server goes on taking turns.
+    // Others are served in between, and the server continues to take turns.
     for _ in 0..50 {
         scene.check_bystander();
     }
@@ -88,7 +88,7 @@ fn events_never_read_close_the_connection_at_the_outbox_limit() {
     scene.end();
 }
 
-/// The same for a client whose replies fill the socket: nobody reads its outbox any more, and
+/// The same for a client whose replies fill the socket: no task empties its outbox any more, and
 /// still it is closed.
 #[test]
 fn events_behind_replies_never_read_close_the_connection_at_the_outbox_limit() {

@@ -29,7 +29,7 @@ fn exported_directory_starts_another_server_with_the_same_state() {
     let zxid = first.export_data(&dir).unwrap();
     let refusal = first.export_data(&dir).unwrap_err();
     assert!(matches!(refusal, ExportError::NotEmpty { .. }), "{refusal}");
-    // Whoever starts from it, the directory stays as it is.
+    // Starting from the directory does not change it.
     for _ in 0..2 {
         let second = builder().data_from(&dir).start().unwrap();
         assert_eq!(znodes(&second.dump_exact()), znodes(&first.dump_exact()));

@@ -165,7 +165,7 @@ fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     client.must(&wire::watch("/bystander"));
     client.send(&wire::create("/half", b"", CreateMode::Ephemeral));
     client.half_close();
-    // The reply may be lost, and in the original is; the connection ends in any case.
+    // The reply may be lost, as in ZooKeeper; the connection ends in any case.
     let _ = client.rest();
     scene.wait_alone();
     assert!(scene.server.get("/half").is_some());

@@ -70,7 +70,7 @@ fn data_kept_alone_leaves_znodes_and_expires_sessions() {
     before.server.check().unwrap();
 }
 
-/// The client is told that its session is gone, and not turned away for having seen more.
+/// The client learns that its session is gone, and is not refused for having seen newer changes.
 #[test]
 fn nothing_kept_is_a_fresh_tree_for_clients_of_before() {
     let mut before = Before::new();

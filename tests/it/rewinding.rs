@@ -54,7 +54,7 @@ fn session_that_has_ended_since_can_be_taken_up() {
     let (mut owner, resumed) = resume(&server, &session);
     assert_eq!(resumed.session_id, session.session_id);
     owner.must(&wire::get("/e", false));
-    // Nobody takes up another's: a whole timeout is left to it, no more.
+    // No client resumes another's session: it has one whole timeout left.
     drop(owner);
     wait_until("it is not connected", || server.connections() == 0);
     server.advance(Duration::from_secs(60));

@@ -277,7 +277,7 @@ fn save_while_clients_write_is_the_state_of_one_moment() {
 
 /// Connections that do not let go must not keep a server from saving.
 #[test]
-fn stop_within_saves_whoever_hangs_on() {
+fn stop_within_saves_despite_open_connections() {
     let dir = scratch_dir("saving/hangs_on");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -326,7 +326,7 @@ fn next_server_in_the_process_goes_on_without_a_file() {
     client.must(&wire::delete("/e"));
     let (_, fresh) = Wire::open(second.addr(), TIMEOUT_MS);
     assert!(![session.session_id, other.session_id].contains(&fresh.session_id));
-    // Each has its whole timeout to come back, and no more.
+    // Each has exactly its whole timeout to come back.
     assert!(second.get("/l").is_some());
     second.advance(timeout / 2 + 4 * SECOND);
     assert!(second.get("/l").is_none());

@@ -24,7 +24,7 @@ fn list(scheme: &str, id: &str) -> AclList {
     }])
 }
 
-/// A znode for whoever makes it.
+/// A create of a znode that only its creator may use.
 fn create_own(path: &str) -> Request {
     let mut create = Create::new(path, b"", CreateMode::Persistent);
     create.acl = list("auth", "");
@@ -106,7 +106,7 @@ fn unknown_scheme_is_refused_and_nothing_behind_it_served() {
 
 /// EnsembleAuthTest: which name passes by which setting.
 #[test]
-fn ensemble_scheme_lets_in_whoever_looks_for_this_one() {
+fn ensemble_scheme_admits_clients_that_name_this_ensemble() {
     // `None`: the scheme is not there.
     for (names, shown, is_served) in [
         // emptyAuth, skipAuth, passAuth, passAuthCSV, failAuth
@@ -135,7 +135,7 @@ fn ensemble_scheme_lets_in_whoever_looks_for_this_one() {
             client.answer(minikeeper_protocol::OpCode::Auth);
         }
         client.must(&wire::get("/", false));
-        // It is nobody's identity.
+        // It adds no identity.
         let refused = client.refused(&set_acl("/", list("auth", "")));
         assert_eq!(refused, ErrorCode::InvalidAcl);
         let refused = client.refused(&set_acl("/", list("ensemble", "woo")));
@@ -156,9 +156,9 @@ fn key_scheme_asks_for_a_multiple_of_the_number_in_the_tree() {
     }
     first.must(&wire::set("/abc", b"testData1"));
     first.must(&wire::set("/key", b"5"));
-    let mut nobody = scene.open();
+    let mut stranger = scene.open();
     for request in [wire::get("/abc", false), wire::set("/abc", b"testData2")] {
-        assert_eq!(nobody.refused(&request), ErrorCode::NoAuth);
+        assert_eq!(stranger.refused(&request), ErrorCode::NoAuth);
     }
     for number in ["25", "125"] {
         let mut other = key(number);
@@ -183,7 +183,7 @@ fn key_scheme_asks_for_a_multiple_of_the_number_in_the_tree() {
     scene.end();
 }
 
-/// It exited with 2. ZooKeeper starts, and refuses everybody until there are users.
+/// It exited with 2. ZooKeeper starts, and refuses all clients until there are users.
 #[test]
 fn sasl_is_demanded_although_there_are_no_users() {
     let scene = minikeeper::blocking::Server::builder()

@@ -1,5 +1,5 @@
-//! What must not be told, whoever asks and at whatever level is logged: passwords, tokens and their
-//! hashes. And what advisories about ZooKeeper would mean here, each under its number.
+//! Secrets that no reply and no log level shows: passwords, tokens and their hashes. And what each
+//! security advisory about ZooKeeper means here, under its number.
 //!
 //! `docs/zookeeper-protocol.md` sections 9.9, 12.6 and 18.1.
 
@@ -210,7 +210,7 @@ fn cve_2024_23944_persistent_watches_tell_no_path_that_may_not_be_read() {
     bob.must(&create("/a/private", &[(Perms::ALL, "auth", "")]));
     bob.must(&wire::set("/a/private", b"1"));
     bob.must(&wire::delete("/a/private"));
-    // What may be read is told, and nothing came before it.
+    // An event for a readable znode comes, and nothing before it.
     bob.must(&wire::create("/a/public", b"", CreateMode::Persistent));
     let event = eve.event();
     assert_eq!(
@@ -246,7 +246,7 @@ fn cve_2019_0201_get_acl_asks_for_permission_and_hides_hashes() {
     scene.end();
 }
 
-/// CVE-2017-5637: `wchp` and `wchc` cost as much as there are watches, for anybody who asks. Here
+/// CVE-2017-5637: the cost of `wchp` and `wchc` grows with the watches, for any client. Here
 /// they list up to a limit, and by default for this machine alone
 /// (`star_tells_other_machines_nothing_of_clients`).
 #[test]

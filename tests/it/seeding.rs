@@ -56,7 +56,7 @@ fn watchers_are_told_and_each_change_has_its_zxid() {
     let (_, a) = scene.server.get("/a").unwrap();
     let (_, b) = scene.server.get("/a/b").unwrap();
     assert_eq!(b.czxid.0, a.mzxid.0 + 1);
-    assert_eq!(scene.server.sessions().len(), 2, "nobody's session");
+    assert_eq!(scene.server.sessions().len(), 2, "no session was added");
     scene.end();
 }
 
@@ -309,7 +309,7 @@ fn random_create(random: &mut Random) -> Request {
     Request::Create(create)
 }
 
-/// However a tree came to be, and whoever made it: equal ones have equal dumps, and others have not.
+/// Equal trees have equal dumps, and different ones different dumps, however they were made.
 #[test]
 fn equal_trees_have_equal_dumps() {
     let scene = Scene::new();

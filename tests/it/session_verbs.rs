@@ -112,7 +112,7 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
     ] {
         assert_eq!(scene.server.find_sessions(who.clone()), [alices], "{who:?}");
     }
-    for nobody in [
+    for no_match in [
         "/plain",
         "/none",
         "digest:carol",
@@ -122,9 +122,9 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
         "nonsense",
         "",
     ] {
-        assert_eq!(scene.server.find_sessions(nobody), [], "{nobody}");
-        assert!(scene.server.expire(nobody).is_err());
-        assert!(scene.server.disconnect(nobody).is_err());
+        assert_eq!(scene.server.find_sessions(no_match), [], "{no_match}");
+        assert!(scene.server.expire(no_match).is_err());
+        assert!(scene.server.disconnect(no_match).is_err());
     }
     // The bystander is from there too.
     for all in ["127.0.0.1", "ip:127.0.0.1", "::ffff:127.0.0.1"] {
@@ -133,7 +133,7 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
     assert!(scene.server.disconnect("digest:alice").is_ok());
     alice.expect_closed();
     assert!(info(&scene.server, alices).ephemerals == ["/alice"]);
-    // Without a connection it is still the owner, and nobody's identity.
+    // Without a connection it is still the owner, but has no identity.
     wait_until("it is gone", || {
         scene.server.find_sessions("digest:alice").is_empty()
     });
@@ -158,7 +158,7 @@ fn all_that_are_meant_are_ended_or_cut() {
     assert_eq!(server.sessions().len(), 3);
     assert!(
         server.disconnect("127.0.0.1").is_err(),
-        "nobody is connected from there"
+        "no session is connected from there"
     );
     let mut clients: Vec<_> = (0..3)
         .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
@@ -184,13 +184,13 @@ fn read_now(stream: &TcpStream) -> Vec<u8> {
     }
 }
 
-/// A watcher that reads its socket without waiting, once it is told to.
+/// A watcher that reads its socket without waiting, on demand.
 struct Watcher {
     wire: Wire,
     owners: Vec<SessionId>,
 }
 
-/// `ROUNDS` sessions with an ephemeral each, and somebody who watches all of them.
+/// `ROUNDS` sessions with an ephemeral each, and a client that watches all of them.
 fn watched_owners(address: std::net::SocketAddr) -> (Watcher, Wire) {
     let (mut wire, _) = Wire::open(address, 60_000);
     let mut owners = Vec::new();
@@ -226,7 +226,7 @@ fn event_of_an_expiry_is_in_the_watchers_socket_when_the_call_returns() {
     let stream = watcher.wire.raw();
     stream.set_nonblocking(true).unwrap();
     for (round, owner) in watcher.owners.iter().enumerate() {
-        // Somebody else keeps the server's thread busy.
+        // Another client keeps the server's thread busy.
         other.send(&Request::Ping);
         assert!(server.expire(*owner).is_ok());
         assert_told(&watcher, stream, round);
@@ -258,8 +258,8 @@ fn event_of_an_expiry_is_in_the_watchers_socket_when_the_future_resolves() {
     });
 }
 
-/// A client that a fault keeps waiting for a reply is told of other things meanwhile, and whoever
-/// waits for that need not wait for the reply.
+/// A client that waits for a reply because of a fault gets events in the meantime, and
+/// `expire_told` does not wait for the reply.
 #[test]
 fn expiry_does_not_wait_for_a_delayed_request_of_a_watcher() {
     let server = Server::builder().manual_clock().start().unwrap();
@@ -283,7 +283,7 @@ fn expiry_does_not_wait_for_a_delayed_request_of_a_watcher() {
     assert_eq!(watcher.event().kind, EventKind::Deleted);
 }
 
-/// A client whose socket is full cannot be told; nobody waits for it.
+/// A client whose socket is full cannot get its events; no verb waits for it.
 #[test]
 fn expiry_does_not_wait_for_a_client_that_does_not_read() {
     let _alone = crate::kit::alone_with_memory();

@@ -136,7 +136,7 @@ fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
 }
 
 /// `docs/zookeeper-protocol.md` sections 14.1 and 14.6: past the timeout, at a tick; all ephemerals
-/// under one zxid, and watchers are told.
+/// under one zxid, and watchers get events.
 #[test]
 fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     let scene = Scene::with(|config| config.rounds_expiry = true);

@@ -92,8 +92,8 @@ fn waiting_client(logged: &Logged, requests: &[(Xid, Request)]) -> Wire {
     client
 }
 
-/// Goal: what waited too long is refused, changes nothing and uses up no zxid; what the original
-/// never throttles is served. Method: let requests wait behind a reply that is not read.
+/// Goal: a request that waited too long is refused, changes nothing and uses no zxid; requests that
+/// ZooKeeper never throttles are served. Method: let requests wait behind a reply that is not read.
 ///
 /// `docs/zookeeper-protocol.md` section 17.2; the answers were observed on a live 3.9.5.
 #[test]
@@ -175,8 +175,7 @@ fn request_that_came_in_parts_is_not_throttled() {
     assert!(client.answer(OpCode::Exists).outcome.is_ok());
 }
 
-/// The counterpart of the original's stale requests, which it drops if `requestThrottleLimit` is
-/// set.
+/// The counterpart of ZooKeeper's stale requests, which it drops if `requestThrottleLimit` is set.
 #[test]
 fn requests_that_wait_when_their_connection_ends_are_dropped_and_counted() {
     let _alone = alone_with_memory();
@@ -239,8 +238,8 @@ fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     together.must(&set_of(5_000));
 }
 
-/// Strangers who sent parts of requests and nothing more used up the room for everybody: the next
-/// client was closed for its first large request.
+/// Clients that sent only parts of requests used up the common limit: the next client was closed
+/// for its first large request.
 #[test]
 fn half_sent_requests_of_others_make_room_for_who_comes_later() {
     let logged = Logged::start(|config| config.unserved_bytes_max = 4_000_000);
@@ -272,7 +271,7 @@ fn half_sent_requests_of_others_make_room_for_who_comes_later() {
         stranger.send_raw(&half);
         strangers.push(stranger);
     }
-    // Those who came first are gone, and are told by the log.
+    // The first ones are closed, and the log names them.
     strangers[0].expect_closed();
     logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=4000000"]);
 }
@@ -298,7 +297,7 @@ fn partial_requests_beyond_unserved_bytes_max_close_their_connections() {
     }
     logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=2500000"]);
     let fitting = BYTES_MAX / PART_BYTES;
-    wait_until("no more are kept than fit", || {
+    wait_until("only as many are kept as fit", || {
         logged.server.connections() <= 1 + fitting
     });
     let rejected = logged.server.limit_counts().unserved_bytes_rejected;

@@ -1,5 +1,5 @@
-//! The clock: frozen, running, moved, and what falls due meanwhile. Hardly anything waits for real
-//! time, and then for a condition.
+//! The clock: frozen, running, moved, and what falls due in between. Few tests wait for real time,
+//! and then for a condition.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -77,7 +77,7 @@ fn year_passes_at_once_though_a_container_is_looked_at_every_millisecond() {
     server.check().unwrap();
 }
 
-/// `docs/zookeeper-protocol.md` section 14.1, for those who want it as in the original.
+/// `docs/zookeeper-protocol.md` section 14.1, with expiry at the tick as in ZooKeeper.
 #[test]
 fn session_of_a_server_that_rounds_expires_at_the_tick_past_its_timeout() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
@@ -128,7 +128,7 @@ fn advance_of_a_running_clock_walks_the_deadlines_and_goes_on() {
     assert_eq!(server.sessions().len(), 1);
     let after = server.now();
     assert!(after.elapsed >= before.elapsed + 50 * SECOND);
-    // The calendar is the system's, 50 s ahead; it may itself be set meanwhile, but hardly back.
+    // The calendar is the system's, 50 s ahead; it may itself be set in between, but hardly back.
     assert!(after.wall >= before.wall + 49 * SECOND);
     for path in ["/first", "/second"] {
         let event = watcher.event();
@@ -193,7 +193,7 @@ fn handshake_deadline_holds_on_a_clock_that_was_set_free() {
 }
 
 /// Goal: time never runs backwards from turn to turn; the engine would panic. Method: one thread
-/// freezes, moves and sets free while others make turns, and everybody compares what they see.
+/// freezes, moves and sets free while others make turns, and each compares the times that it sees.
 #[test]
 fn time_never_runs_backwards_while_it_is_frozen_moved_and_set_free() {
     let server = running();
@@ -257,7 +257,7 @@ fn seen(server: &AsyncServer) -> (usize, Duration) {
     (server.sessions().len(), server.now().elapsed)
 }
 
-/// Real time is the runtime's here, paused: it moves on when nobody has anything to do.
+/// Real time is the runtime's here, paused: it advances when no task has work.
 #[tokio::test(start_paused = true)]
 async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     let builder = AsyncServer::builder().manual_clock();
@@ -274,7 +274,7 @@ async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     assert_eq!(seen(&server), (2, Duration::ZERO));
     tokio::time::sleep(5 * MS).await;
     assert_eq!(seen(&server), (1, 10 * SECOND));
-    // Whoever asks for something puts it off, whoever pings does not.
+    // A request defers it, a ping does not.
     let (mut busy, mut ping) = (Vec::new(), Vec::new());
     wire::exists("/", false).encode(Xid(2), &mut busy);
     Request::Ping.encode(Xid::PING, &mut ping);
@@ -306,8 +306,8 @@ async fn idle_server_moves_frozen_time_from_deadline_to_deadline_by_itself() {
     server.check().unwrap();
 }
 
-/// A client that takes its time between connecting and its handshake is not closed for that, as long
-/// as it is not for ever.
+/// A client that takes its time between connecting and its handshake is not closed for that, as
+/// long as it is not for ever.
 #[tokio::test(start_paused = true)]
 async fn time_that_moves_by_itself_waits_for_who_has_just_connected() {
     let builder = AsyncServer::builder().manual_clock();
@@ -344,8 +344,8 @@ fn interval_of_saves_is_that_of_the_servers_clock() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// A jump kills nobody's client: whoever is connected would have sent pings on the way. Everything
-/// else happens as ever, at its own time.
+/// A jump expires no connected session: its client would have sent pings on the way. Everything
+/// else happens at its own time, as usual.
 #[test]
 fn connected_sessions_survive_a_jump_of_any_length_and_others_do_not() {
     let scene = Scene::new();
@@ -432,8 +432,8 @@ fn jump_past_a_delayed_request_is_that_of_a_session_which_says_nothing_until_the
     }
 }
 
-/// Sessions of any kind and jumps of any length, strict ones too: who answers lives on, and who does
-/// not ends exactly its timeout after it was heard of last.
+/// Sessions of any kind and jumps of any length, strict ones too: who answers lives on, and who
+/// does not ends exactly its timeout after it was heard of last.
 #[test]
 fn jumps_end_exactly_the_sessions_that_are_not_heard() {
     let seed = minikeeper_test_kit::random::seed_or(1);
@@ -506,7 +506,7 @@ async fn time_that_moves_by_itself_ends_no_connected_session() {
     assert_eq!(seen(&server), (1, 20 * SECOND));
     tokio::time::sleep(60 * SECOND).await;
     assert_eq!(seen(&server), (1, 20 * SECOND));
-    // It is heard of no more, so there is something to move on to.
+    // It sends nothing any more, so there is a deadline to advance to.
     let id = server.sessions()[0].id;
     server.silence(id).unwrap();
     tokio::time::sleep(SECOND).await;

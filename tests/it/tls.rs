@@ -47,7 +47,7 @@ struct Authority {
 type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
 impl Authority {
-    /// The name is nobody else's.
+    /// The name must be unique.
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("minikeeper-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -226,7 +226,7 @@ fn four_letter_words_are_answered_over_tls() {
     assert!(String::from_utf8(wire.rest()).unwrap().contains(&port));
 }
 
-/// The port without TLS could not be turned off, so that whoever had no certificate used that one.
+/// The port without TLS could not be turned off, so clients without a certificate used that one.
 #[test]
 fn server_without_a_plain_port_is_reached_over_tls_alone() {
     let authority = Authority::new("alone");
@@ -324,7 +324,7 @@ fn limit_for_each_address_counts_both_ports() {
     secret.ping();
 }
 
-/// `docs/zookeeper-protocol.md` section 9.12: with `ssl.clientAuth=need`, the original's default.
+/// `docs/zookeeper-protocol.md` section 9.12: with `ssl.clientAuth=need`, ZooKeeper's default.
 #[test]
 fn certificate_is_demanded_and_checked() {
     let authority = Authority::new("demand");
@@ -459,7 +459,7 @@ impl RecordReader {
         plain
     }
 
-    /// Reads so many frames; says in how many records they came.
+    /// Reads N frames; returns in how many records they came.
     fn frames(&mut self, count: usize) -> usize {
         let (mut records, mut read) = (0, 0);
         let mut left = 0;

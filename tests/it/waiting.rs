@@ -151,7 +151,7 @@ fn contenders_are_those_named_like_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_is_idle_when_nobody_asks_but_for_pings() {
+async fn server_is_idle_when_clients_only_ping() {
     use tokio::io::AsyncWriteExt as _;
     let server = AsyncServer::builder().manual_clock().start().await.unwrap();
     let mut client = server.local();
@@ -183,7 +183,7 @@ async fn server_is_idle_when_nobody_asks_but_for_pings() {
     waiting.await.unwrap().unwrap();
 }
 
-/// A blocking server may be waited on from inside somebody's runtime.
+/// A test may wait for a blocking server inside a runtime.
 #[tokio::test]
 async fn blocking_wait_works_inside_a_runtime() {
     let server = start();
@@ -191,7 +191,7 @@ async fn blocking_wait_works_inside_a_runtime() {
     assert!(server.expire("127.0.0.1").is_err());
 }
 
-/// Many wait at once, for different things, and all are told.
+/// Many tasks wait at once, for different conditions, and all are notified.
 #[test]
 fn many_wait_at_the_same_time() {
     let server = start();

@@ -92,8 +92,8 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
                 site.restart(chance.millis(2_000)).await;
             }
             1 => {
-                // Longer than a session lives. It has its whole time before it when the server is
-                // back, but nobody on the other side can count on that.
+                // Longer than a session lives. When the server is back, the session has its whole
+                // timeout again, but a client cannot rely on that.
                 judge.fault("long restart", None);
                 let down = Duration::from_secs(3) + chance.millis(9_000);
                 let rest = end.saturating_duration_since(clock::now());
@@ -115,10 +115,10 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
                 if is_restart {
                     site.restart(chance.millis(2_000)).await;
                 }
-                // Long enough for sessions to end for those who do not come back in time.
+                // Long enough for the sessions of clients that do not come back in time to end.
                 pause(judge, &mut chance, 10_000, end).await;
                 for (_, link) in &site.clients {
-                    // What was lost on it meanwhile must not be missing on a connection that goes on.
+                    // A connection that lost something in between must not continue.
                     link.cut();
                 }
             }

@@ -1,14 +1,15 @@
 //! Server, clients and recipes in one process, over links that misbehave by chance and on time
-//! that only passes when everybody waits: the same run for the same seed.
+//! that passes only when all tasks wait: the same run for the same seed.
 //!
-//! In each run five contenders on four clients want the same things for a simulated minute, while
-//! links, sessions and the server fail. A seed decides what they contend for, how each goes about
-//! it, and what goes wrong when. Judged are, at every grant: who else believes to hold the same,
-//! and whether tokens grow in the order of grants; and whether those who lost something are told.
-//! Then all is well, and everybody must be served once more in time, and leave nothing behind.
+//! In each run five contenders on four clients contend for one recipe for a simulated minute, while
+//! links, sessions and the server fail. A seed decides the recipe, its options, and the faults with
+//! their times. At every grant the judge checks that no other contender believes to hold the same,
+//! that tokens grow in the order of grants, and that contenders notice their losses. Then the
+//! faults end, and each contender must be served once more in time, and leave nothing behind.
 //!
 //! `cargo test -p minikeeper-tests --test sim` runs 390 seeds and prints what they saw.
-//! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one alone.
+//! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one
+//! alone.
 //!
 //! | module | what belongs there |
 //! | --- | --- |

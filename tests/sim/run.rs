@@ -26,7 +26,7 @@ use crate::{
 /// For how long all goes wrong, in each run.
 const CHAOS: Duration = Duration::from_secs(60);
 
-/// How long it may take to tell somebody of a loss: time passes only when everybody waits.
+/// How long a contender may take to notice a loss: time passes only when all tasks wait.
 const TOLD: Duration = Duration::from_millis(5);
 
 /// What a run is to be.
@@ -101,7 +101,7 @@ async fn run(
     history
 }
 
-/// Everybody has left: nothing of them is there any more.
+/// Checks, after all contenders have left, that nothing of them remains.
 async fn look_for_leftovers(site: &Site, judge: &Judge) {
     let server = site.server().expect("all is well again");
     let left = || {

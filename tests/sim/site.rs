@@ -35,7 +35,7 @@ impl Site {
 
     /// Stops the server politely, with all it knows saved, and starts another one with that.
     pub(crate) async fn restart(&self, down: Duration) {
-        // Nobody gets an answer from here on, so nothing is lost that somebody knows of.
+        // No client gets a reply from here on, so nothing is lost that a client knows of.
         for (_, link) in &self.clients {
             link.down();
         }

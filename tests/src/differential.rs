@@ -7,7 +7,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`server`] | what is compared: [`server::Server`]; minikeeper in this process |
-//! | [`original`] | the original in a Java process that obeys commands |
+//! | [`original`] | ZooKeeper in a Java process that obeys commands |
 //! | [`link`] | connections over blocking sockets |
 //! | [`socket`] | scenarios over sockets |
 //! | [`scenarios`] | the scenario files on both |

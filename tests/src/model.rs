@@ -60,8 +60,8 @@ pub struct Model {
     watches: BTreeMap<(u32, String), Modes>,
     /// The digest identities of each connection, in the order they were proven.
     logins: BTreeMap<u32, Vec<String>>,
-    /// Whether a multi is under way, and its containers that were asked for as ephemerals: to its
-    /// later operations the original shows them as such.
+    /// Whether a multi is under way, and its containers that were requested as ephemerals:
+    /// ZooKeeper shows them as ephemerals to the later operations of the multi.
     is_multi: bool,
     looks_ephemeral: BTreeSet<String>,
     output: Output,
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Lets one thing happen and says who is told what, in order.
+    /// Applies one input and returns all replies and events, in order.
     ///
     /// `ended` is the order in which sessions were seen to end: sessions that are due at the
     /// same instant may end in any order, and each takes a zxid.
@@ -401,7 +401,7 @@ impl Model {
         parent.stat.pzxid = Zxid(self.zxid);
     }
 
-    // What is told.
+    // Replies and events.
 
     /// The access lists of a znode and of its parent.
     fn acls(&self, path: &str) -> [AclList; 2] {

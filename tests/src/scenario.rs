@@ -14,8 +14,8 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `case <title>` | a fresh server |
-//! | `deviates` | the original does something else here, on purpose (`docs/zookeeper-protocol.md` section 26) |
-//! | `since 3.9.5 <reason>` | originals before that version do something else here |
+//! | `deviates` | ZooKeeper does something else here; the difference is deliberate (`docs/zookeeper-protocol.md` section 26) |
+//! | `since 3.9.5 <reason>` | ZooKeeper before that version does something else here |
 //! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
 //! | `reconnect a` | the connection drops, another one goes on with its session |
 //! | `disconnect a`, `expire a`, `advance 4000ms` | the connection drops; its session ends; time passes |
@@ -133,9 +133,9 @@ pub struct Script {
 pub struct Case {
     /// What it shows.
     pub title: String,
-    /// Whether the original is known to do something else.
+    /// Whether ZooKeeper is known to do something else.
     pub deviates: bool,
-    /// The first version of the original that does this, and what earlier ones do.
+    /// The first version of ZooKeeper that does this, and what earlier ones do.
     pub since: Option<(String, String)>,
     lines: Vec<Line>,
 }

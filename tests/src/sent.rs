@@ -128,7 +128,7 @@ pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
         let outcome = match (header.error, op) {
             (Some(error), _) => Err(error),
             (None, Some(op)) => Ok(Reply::decode(op, &mut reader).map_err(fault)?),
-            (None, None) => return Err("a reply nobody asked for".to_owned()),
+            (None, None) => return Err("a reply without a request".to_owned()),
         };
         Sent::Reply {
             xid: header.xid,

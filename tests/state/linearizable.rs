@@ -92,7 +92,7 @@ async fn run(
             break;
         }
     }
-    // Nobody stays behind at a barrier, so that a failure is reported and nothing hangs.
+    // No thread stays behind at a barrier, so that a failure is reported and nothing hangs.
     barrier.wait().await;
     if !number.is_multiple_of(2) {
         // The ephemerals go with the session, and the others hear of it.

@@ -157,7 +157,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {
     // Of a planted bug it is enough to know that it shows.
     let shrinks = settings.planted.is_none();
-    // Which of several containers goes first is nobody's promise; clean-up has its own tests.
+    // The order in which containers are deleted is not specified; clean-up has its own tests.
     let settings = Settings {
         container_check_interval_ms: 0,
         ..settings.clone()

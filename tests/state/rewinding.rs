@@ -66,7 +66,7 @@ fn back(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<
         run.is_closed(conn);
     }
     let found = lasting(run.drive.engine());
-    // Whoever was connected then and is not now has no watches, and the other way round.
+    // A connection that existed only then or only now has no watches.
     let connected: Vec<_> = run
         .drive
         .engine()

@@ -164,7 +164,7 @@ public final class Original {
             Object queue = field.get(server.tracker());
             Method poll = queue.getClass().getMethod("poll");
             List<Session> due = new ArrayList<>((java.util.Set<Session>) poll.invoke(queue));
-            // The original's order is that of a hash set; this one can be repeated.
+            // ZooKeeper's order is that of a hash set; this one can be repeated.
             due.sort((a, b) -> Long.compare(a.getSessionId(), b.getSessionId()));
             return due;
         }

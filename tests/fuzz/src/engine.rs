@@ -133,7 +133,7 @@ impl Effects for Shell {
         assert!(self.used[to.0 as usize], "replies go to open connections");
         self.answers_owed = self.answers_owed.saturating_sub(1);
         body.encode(header, &mut self.out, ReplyRef::BYTES_MAX)
-            .expect("the engine answers with no more than reply_bytes_max");
+            .expect("the engine replies with at most reply_bytes_max");
     }
 
     fn event(&mut self, to: ConnId, event: &Event<'_>) {

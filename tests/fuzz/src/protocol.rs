@@ -150,7 +150,7 @@ pub fn split_frames(data: &[u8]) {
     assert_eq!(split(&stream, piece), Split { messages, fault });
 }
 
-/// A path: judged as the original judges it, and taken apart and put together without loss.
+/// A path: valid exactly if ZooKeeper accepts it, and split and joined without loss.
 pub fn path(data: &[u8]) {
     let wire = Bytes::copy_from_slice(data);
     let result = ZnodePath::new(Ustring::from(wire));
@@ -162,7 +162,7 @@ pub fn path(data: &[u8]) {
         Err(error) => {
             assert!(error.at <= data.len());
             assert!(error.to_string().starts_with("path \""));
-            // Paths that nobody checked are split as well.
+            // Unchecked paths are split as well.
             if let Some(parent) = parent_of(data) {
                 assert!(data.starts_with(parent) && data.ends_with(name_of(data)));
             }
@@ -240,7 +240,7 @@ fn message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     Bytes::from(out).slice(frame::PREFIX_BYTES..)
 }
 
-/// The rules as the original states them: on UTF-16 units, malformed input replaced before.
+/// The rules as ZooKeeper states them: on UTF-16 units, after replacing malformed input.
 ///
 /// Source: `PathUtils.validatePath`; `docs/zookeeper-protocol.md` sections 2.2 and 8.1.
 fn original_accepts(path: &[u8]) -> bool {

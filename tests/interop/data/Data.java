@@ -32,7 +32,7 @@ import org.apache.zookeeper.data.Stat;
  *   Data fill HOST:PORT ROUNDS     leaves its sessions behind, as a client does that is killed
  *   Data many HOST:PORT COUNT      znodes of 100 bytes below /many, 1,000 to a parent
  *   Data describe HOST:PORT [EVERY] one line a znode: path, data, access list, stat; then the sessions. Below /many only
- *                                  one in so many
+ *                                  one in N
  */
 final class Data {
   private static final int TIMEOUT_MS = 40_000;

@@ -68,7 +68,7 @@ final class Contest implements AutoCloseable {
                     int now = inside.incrementAndGet();
                     insideMax.accumulateAndGet(now, Math::max);
                     int read = counter;
-                    // A round trip to the server is the widest possible yield: whoever is inside without right has
+                    // A round trip to the server is the widest possible yield: a contender that is inside wrongly has
                     // all the time to spoil the counter.
                     client.checkExists().forPath("/");
                     counter = read + 1;

@@ -64,7 +64,7 @@ public final class Interop {
         check("holder killed, socket cut", () -> killedHolder(VanishingLink::cut));
         check("holder killed, link frozen", () -> killedHolder(VanishingLink::freeze));
         System.out.printf("java: %d passed, %d failed%n", passed, failed);
-        // Clients of vanished links keep threads that try to reconnect; nobody needs to wait for them.
+        // Clients of vanished links keep threads that try to reconnect; the program does not wait for them.
         System.exit(failed == 0 ? 0 : 1);
     }
 
@@ -140,7 +140,7 @@ public final class Interop {
         AtomicInteger writers = new AtomicInteger();
         AtomicInteger readersMax = new AtomicInteger();
         AtomicInteger reads = new AtomicInteger();
-        // Two cells that only writers change, one after the other: whoever reads them apart read while one wrote.
+        // Two cells that only writers change, one after the other: a reader that sees them differ read during a write.
         int[] cells = new int[2];
         try (Contest contest = new Contest(address)) {
             contest.together((client, index) -> {
@@ -201,7 +201,7 @@ public final class Interop {
         try (Contest contest = new Contest(address);
                 CuratorFramework writerClient = connect(address, SESSION_TIMEOUT_MS)) {
             InterProcessMutex write = new InterProcessReadWriteLock(writerClient, path).writeLock();
-            // Everybody is inside when the barrier opens, or it never does. Its action tries to write meanwhile, in a
+            // The barrier opens only when all readers are inside. Its action then tries to write, in a
             // reader's thread, which is as good as any: the lock belongs to the client and the thread together.
             boolean[] wroteMeanwhile = new boolean[1];
             CyclicBarrier allInside = new CyclicBarrier(Contest.CONTENDERS, () -> {
@@ -257,7 +257,7 @@ public final class Interop {
                     return leader[0] != null;
                 });
                 String named = open.get(open.size() - 1).getLeader().getId();
-                require(named.equals(leader[0].getId()), "%s leads, another is told %s", leader[0].getId(), named);
+                require(named.equals(leader[0].getId()), "%s leads, another client sees %s", leader[0].getId(), named);
                 led++;
                 open.remove(leader[0]);
                 leader[0].close();

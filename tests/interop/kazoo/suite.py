@@ -279,7 +279,7 @@ def access_lists():
         require(stranger.get_acls(path)[0] == [mine], "the list comes back as it was made")
         owner.set_acls(path, [make_acl("world", "anyone", read=True), mine])
         with client() as reader:
-            require(reader.get(path)[0] == b"d", "everybody may read now")
+            require(reader.get(path)[0] == b"d", "all clients may read now")
             shown = reader.get_acls(path)[0]
             require(shown[1].id.id == "bob:x", f"a stranger sees {shown[1].id.id}")
     return "a digest list keeps others out until they log in, and hides its hash from them"

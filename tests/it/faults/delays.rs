@@ -239,7 +239,7 @@ fn delayed_request_goes_with_a_connection_that_the_server_closes() {
         send_delayed(&scene, &mut expired, &[create("/expired")]).await;
         assert!(scene.server.disconnect(session.session_id).is_ok());
         cut.expect_end().await;
-        // Nothing is heard of the other meanwhile.
+        // The other gets no reply in between.
         scene.server.advance(20 * SECOND);
         expired.expect_end().await;
         assert_eq!(scene.server.faults()[0].held, 0);
@@ -300,7 +300,7 @@ fn server_stops_with_requests_delayed() {
     });
 }
 
-/// On the system's clock, which a paused runtime governs, nobody has to advance anything.
+/// On the system's clock, which a paused runtime governs, no test has to advance the time.
 #[test]
 fn delay_ends_by_itself_in_real_time() {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -71,7 +71,7 @@ fn first_event_alone_is_held_and_the_second_overtakes_it() {
     });
 }
 
-/// Goal: nothing is sent to somebody else who has got the number of a connection that is gone.
+/// Goal: nothing is sent to a new connection that reuses the number of a closed one.
 #[test]
 fn events_of_a_connection_that_is_gone_are_forgotten() {
     both(async |scene| {

@@ -6,7 +6,7 @@ use minikeeper::{Fault, OpCode, Server};
 use minikeeper_client::{Client, Connecting, CreateMode};
 use minikeeper_recipes::InterProcessMutex;
 
-/// Everything inside the process, on time that passes only when everybody waits.
+/// Everything inside the process, on time that passes only when all tasks wait.
 fn run(play: impl AsyncFnOnce(Arc<Server>)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -120,7 +120,7 @@ fn session_that_is_heard_again_lives_on() {
     });
 }
 
-/// The verbs of [`minikeeper::Universe`]: as above, for whoever is named.
+/// The verbs of [`minikeeper::Universe`]: as above, for the selected sessions.
 #[test]
 fn silence_of_a_named_session_is_taken_back() {
     both(async |scene| {

@@ -1,7 +1,7 @@
-//! What the tests of several crates share: one generator of random numbers, one raw client, one link
-//! that fails when told to, one way to start servers.
+//! What the tests of several crates share: one generator of random numbers, one raw client, one
+//! link that fails when told to, one way to start servers.
 //!
-//! Each part behind a feature, so that a crate's tests compile no more than they use.
+//! Each part behind a feature, so that a crate's tests compile only what they use.
 
 #![allow(
     clippy::unwrap_used,

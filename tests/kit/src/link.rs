@@ -50,7 +50,7 @@ struct State {
     cuts: u32,
     /// `None` while it is down.
     server: Option<Arc<Server>>,
-    /// The connection ends behind so many further bytes.
+    /// The connection ends after this number of further bytes.
     cut_behind: Option<(Direction, usize)>,
 }
 
@@ -101,7 +101,7 @@ impl Link {
 }
 
 impl Link {
-    /// The connection ends behind so many bytes from now on, once; the next one is accepted.
+    /// The connection ends after this number of bytes from now on, once; the next one is accepted.
     pub fn cut_behind(&self, direction: Direction, bytes: usize) {
         self.state
             .send_modify(|state| state.cut_behind = Some((direction, bytes)));

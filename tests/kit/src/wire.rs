@@ -1,9 +1,8 @@
 //! A deliberately dumb client over a blocking socket, able to send nonsense.
 //!
-//! It sends what it is told, reads one frame when it is told, and never reconnects. Waiting is
-//! bounded: a read that brings nothing in [`PATIENCE`] panics with what was waited for, at the
-//! line of the test that waited. Where silence is to be shown, a ping is sent and its reply must
-//! be the next frame.
+//! It sends and reads one frame per call, and never reconnects. Waiting is bounded: a read without
+//! a frame within [`PATIENCE`] panics at the line of the test and names what was awaited. To show
+//! that nothing was sent, a test sends a ping, whose reply must be the next frame.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -60,7 +59,7 @@ impl Wire {
     /// Connects, and says nothing yet.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When no server listens there.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -103,7 +102,7 @@ impl Wire {
             .expect("the server takes the bytes");
     }
 
-    /// Sends bytes to a server that may close meanwhile.
+    /// Sends bytes to a server that may close in between.
     ///
     /// # Errors
     /// When it has, or does not take them in [`PATIENCE`].
@@ -136,7 +135,7 @@ impl Wire {
         self.send_raw(&out);
     }
 
-    /// Sends no more: the server sees the end of the stream.
+    /// Ends the output: the server sees the end of the stream.
     pub fn half_close(&mut self) {
         self.stream
             .get_ref()
@@ -348,7 +347,7 @@ pub fn four_letter(address: SocketAddr, word: &[u8]) -> String {
     String::from_utf8(wire.rest()).expect("an answer in UTF-8")
 }
 
-/// A plain create of a znode that everybody may use, answered with the path alone.
+/// A plain create of a znode that is open to all clients, answered with the path alone.
 #[must_use]
 pub fn create(path: &str, data: &[u8], mode: CreateMode) -> Request {
     Request::Create(Create {

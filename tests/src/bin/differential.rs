@@ -25,10 +25,10 @@ const LINES_SHOWN: usize = 40;
 /// Exit code 0: no difference; 1: a difference, or a server broke; 2: wrong usage.
 #[derive(Parser)]
 struct Args {
-    /// Java class path of the original, with the classes of tests/differential/original.
+    /// Java class path of ZooKeeper, with the classes of tests/differential/original.
     #[arg(long, required_unless_present = "known", default_value = "")]
     class_path: String,
-    /// Where the original may put its data.
+    /// Directory for ZooKeeper's data.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     data: PathBuf,
     /// Where differences are written as scenarios.
@@ -49,10 +49,10 @@ struct Args {
     /// Steps of one history.
     #[arg(long, default_value_t = 300)]
     steps: usize,
-    /// No random history begins after so many seconds.
+    /// Begin no random history after this number of seconds.
     #[arg(long)]
     budget_seconds: Option<u64>,
-    /// What random histories do without, besides what the original's version asks for.
+    /// Operations to leave out of random histories, in addition to those that the version requires.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Without>,
     /// A deliberate bug to switch on in minikeeper, or `all`, one after the other: each must be
@@ -125,7 +125,7 @@ fn run(args: &Args) -> Result<bool, String> {
     Ok(is_equal)
 }
 
-/// The original with the settings that the arguments ask for.
+/// Starts ZooKeeper with the settings from the arguments.
 fn start(args: &Args, enforces_quotas: bool) -> Result<Original, String> {
     let extended = !args.without.contains(&Without::ExtendedTypes);
     let properties = [
@@ -228,7 +228,7 @@ impl Compare<'_> {
             println!("  it did not show again when the history was played again");
         }
         println!("{}", found.difference);
-        println!("  left is the original, right is minikeeper");
+        println!("  left is ZooKeeper, right is minikeeper");
         let text = if found.is_repeated {
             found.scenario(&mut self.original, self.quirks)?
         } else {

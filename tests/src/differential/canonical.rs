@@ -245,7 +245,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A list of items of so many strings each, sorted.
+    /// A list of items of N strings each, sorted.
     fn sorted(&mut self, strings: usize) -> Outcome {
         let count = self.int()?;
         let mut items = Vec::new();

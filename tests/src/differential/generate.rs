@@ -84,7 +84,7 @@ impl Generator {
     }
 
     /// Gives the history a quota if it has none yet, for servers that enforce it. Bursts are left
-    /// out then: the original counts what is under way or not, as it happens.
+    /// out then, because ZooKeeper may or may not count pending requests.
     pub fn enforce_quotas(&mut self) {
         if !self.focus.quotas {
             self.focus.quotas = true;
@@ -125,8 +125,8 @@ impl Generator {
             let count = 2 + self.random.below(9);
             return (0..count)
                 .map(|_| self.plain_request())
-                // The original judges what is under way behind a setACL by the old list, or not;
-                // and what `zxid` means to a setWatches is known when the answer before it is.
+                // ZooKeeper may check requests behind a pending setACL by the old list or the new
+                // one; and `zxid` in a setWatches is known only after the reply before it.
                 .filter(|request| !request.starts_with("setACL"))
                 .filter(|request| !request.starts_with("setWatches"))
                 .map(|request| format!("{conn} {request}"))
@@ -229,7 +229,7 @@ impl Generator {
     }
 }
 
-/// Sets a quota on /a, as the original's command line does.
+/// Sets a quota on /a, as ZooKeeper's command line does.
 fn quota_steps(random: &mut Random) -> Vec<String> {
     let limits = random.pick(&[
         "count=3,bytes=10=;byteHardLimit=-1;countHardLimit=-1",

@@ -126,7 +126,7 @@ pub(super) const DATA: &[&str] = &[
     "\"333333333333333333333333333333333333333333333333333333333333333333\"",
 ];
 
-/// What is written to znodes of quotas; the original does not survive anything else.
+/// The data written to znodes of quotas. ZooKeeper crashes on anything else.
 pub(super) const QUOTA_DATA: &[&str] = &[
     "count=3,bytes=10",
     "count=2,bytes=-1",

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::scenario::{Action, Line};
 
-/// After so many steps everything that has arrived anywhere is compared.
+/// The number of steps after which everything that has arrived is compared.
 const BARRIER_EVERY: usize = 25;
 
 /// Lines that are sent in one piece to one connection; mostly one.
@@ -113,7 +113,7 @@ pub struct Played {
     pub difference: Option<Difference>,
 }
 
-/// Plays steps until there is a difference or `next` has no more. `next` sees the first server.
+/// Plays steps until there is a difference or `next` ends. `next` sees the first server.
 ///
 /// # Errors
 /// When a server is broken.

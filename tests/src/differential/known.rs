@@ -4,7 +4,7 @@ use std::fmt;
 
 pub use crate::scenario::Quirks;
 
-/// A release of the original.
+/// A release of ZooKeeper.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
     major: u32,

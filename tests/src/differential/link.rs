@@ -46,7 +46,7 @@ impl Link {
     /// Connects and says hello.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When no server listens there.
     pub fn open(address: SocketAddr, hello: &ConnectRequest) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -89,7 +89,7 @@ impl Link {
 
     fn write(&mut self, bytes: &[u8]) {
         if !self.is_over {
-            // A server that has closed meanwhile is noticed by whoever reads.
+            // The next read notices a server that has closed in between.
             let _ = self.stream.write_all(bytes);
         }
     }

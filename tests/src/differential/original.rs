@@ -1,4 +1,4 @@
-//! The original, in a Java process that obeys commands: `tests/differential/original`.
+//! ZooKeeper, in a Java process that obeys commands: `tests/differential/original`.
 
 use std::{
     ffi::OsString,
@@ -68,7 +68,7 @@ impl Original {
         original.version = line
             .strip_prefix("version ")
             .and_then(Version::parse)
-            .ok_or_else(|| format!("the original says {line:?} instead of its version"))?;
+            .ok_or_else(|| format!("ZooKeeper printed {line:?} instead of its version"))?;
         Ok(original)
     }
 
@@ -83,20 +83,20 @@ impl Original {
         let read = self.output.read_line(&mut line);
         match read {
             Ok(1..) => Ok(line.trim_end().to_owned()),
-            Ok(0) => Err("the original has ended".to_owned()),
-            Err(error) => Err(format!("the original cannot be read from: {error}")),
+            Ok(0) => Err("ZooKeeper has ended".to_owned()),
+            Err(error) => Err(format!("cannot read from ZooKeeper: {error}")),
         }
     }
 
     fn command(&mut self, command: &str) -> Result<Vec<String>, String> {
-        let input = self.input.as_mut().ok_or("the original is ending")?;
+        let input = self.input.as_mut().ok_or("ZooKeeper is ending")?;
         writeln!(input, "{command}")
-            .map_err(|error| format!("the original cannot be written to: {error}"))?;
+            .map_err(|error| format!("cannot write to ZooKeeper: {error}"))?;
         let line = self.line()?;
         let mut words = line.split(' ').map(str::to_owned);
         match words.next().as_deref() {
             Some("ok" | "port") => Ok(words.collect()),
-            _ => Err(format!("the original answers {command:?} with {line:?}")),
+            _ => Err(format!("ZooKeeper replied to {command:?} with {line:?}")),
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Summary {
     pub passed: usize,
     /// Cases in which minikeeper differs on purpose.
     pub deviating: usize,
-    /// Cases that this version of the original does not keep to yet, with what they say about it.
+    /// Cases that this version of ZooKeeper does not pass yet, with their reasons.
     pub later: Vec<String>,
     /// What went wrong, with the server's name in front.
     pub faults: Vec<String>,
@@ -44,7 +44,7 @@ pub fn read(folder: &Path) -> Result<Vec<Script>, String> {
     files.iter().map(script).collect()
 }
 
-/// Runs every case on minikeeper and on the original.
+/// Runs every case on minikeeper and on ZooKeeper.
 ///
 /// # Errors
 /// When a server does not start.

@@ -229,7 +229,7 @@ impl<'s> Side<'s> {
         };
         conn.link.await_hello();
         let (asked_for, is_over) = (conn.session, conn.link.is_over());
-        // Whoever was attached to the session is cut off, unless the handshake was not looked at.
+        // The connection that had the session is closed, unless the handshake was ignored.
         if asked_for != SessionId::NONE && !is_over {
             self.await_end_of(asked_for, Some(name));
         }

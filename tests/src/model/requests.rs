@@ -457,7 +457,7 @@ impl Model {
     }
 }
 
-/// What the original's decoder makes of an operation of a multi; `None` fails the whole request.
+/// Decodes an operation of a multi as ZooKeeper does; `None` fails the whole request.
 /// Source: `docs/zookeeper-protocol.md` section 13.1.
 fn decode(op: &MultiOp) -> Option<MultiOp> {
     match op {

@@ -39,7 +39,7 @@ impl Model {
         }
     }
 
-    /// Fires the data table; returns who was told.
+    /// Fires the data table; returns the connections that got an event.
     pub(super) fn fire_data(&mut self, kind: EventKind, path: &str, acl: &AclList) -> Vec<u32> {
         let mut told = BTreeSet::new();
         for ((conn, watched), modes) in &mut self.watches {
@@ -79,7 +79,8 @@ impl Model {
         self.tell(told, kind, path, acl);
     }
 
-    /// Those who may read hear of it. Source: `docs/zookeeper-protocol.md` section 12.6.
+    /// Sends the event to connections that may read the znode. Source: `docs/zookeeper-protocol.md`
+    /// section 12.6.
     fn tell(
         &mut self,
         told: BTreeSet<u32>,

@@ -59,7 +59,7 @@ impl OnEngine {
                 .conns
                 .values_mut()
                 .find(|conn| conn.number == effect.conn);
-            let conn = found.ok_or_else(|| format!("{effect:?} for nobody"))?;
+            let conn = found.ok_or_else(|| format!("{effect:?} for no connection"))?;
             match effect.sent {
                 Sent::Close(_) => conn.close(&mut self.drive)?,
                 sent if !conn.is_open => return Err(format!("{sent:?} on a closed connection")),

@@ -13,7 +13,7 @@ use crate::sim::{
     judge::{Hold, HoldId, Judge, Kind},
 };
 
-/// How long it may take, once all is well again, until everybody has been served.
+/// How long it may take after the faults end until all contenders have been served.
 pub const PROGRESS: Duration = Duration::from_secs(60);
 
 /// One contender.
@@ -41,7 +41,7 @@ impl Contender {
         goes_on
     }
 
-    /// Waits for something: with a deadline, until it loses patience, or for as long as it takes.
+    /// Waits for something: with a deadline, until it drops the future, or without a limit.
     pub async fn get<T, A, B>(
         &mut self,
         within: impl FnOnce(Duration) -> A,
@@ -141,7 +141,7 @@ impl Contender {
     pub async fn keep<T>(&mut self, lost: impl Future<Output = T>) {
         let hold = self.chance.millis(800);
         if timeout(hold, lost).await.is_ok() {
-            self.judge.event("told of a loss");
+            self.judge.event("noticed a loss");
         }
     }
 
@@ -160,12 +160,12 @@ impl Contender {
             Ok(Err(error)) => {
                 let who = self.who;
                 self.judge
-                    .violation(format!("{who} cannot give back: {error}"));
+                    .violation(format!("{who} cannot release: {error}"));
             }
             Err(_) => {
                 let who = self.who;
                 self.judge
-                    .violation(format!("{who} waits for ever to give back"));
+                    .violation(format!("{who} waits for ever to release"));
             }
         }
     }
@@ -188,5 +188,5 @@ impl Contender {
 
 /// The only handle there is, back from behind its `Arc` when the judge has let go of it.
 pub fn own<T>(shared: Arc<T>) -> T {
-    Arc::into_inner(shared).expect("nobody else keeps it")
+    Arc::into_inner(shared).expect("this is the last reference")
 }

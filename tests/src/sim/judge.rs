@@ -1,7 +1,7 @@
 //! Who holds what, as the holders see it, and whether they may.
 //!
-//! A holder counts until it has given its hold up or can know of its loss. Only a session that the
-//! server ends before its time is none of its business: nobody can know of that before he is told.
+//! A holder counts until it has released its hold or can know of its loss. A session that the
+//! server ends before its timeout is an exception: the holder can know of it only by a message.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +17,8 @@ use minikeeper_test_kit::clock;
 
 use crate::sim::history::History;
 
-/// For how long somebody may go by a maximum that has been changed: longer than a client without
-/// a word from its server believes in its session.
+/// For how long a contender may use an old maximum: longer than a client without messages from its
+/// server believes in its session.
 const STALE: Duration = Duration::from_secs(10);
 
 /// What a hold is, and so what it goes together with.
@@ -28,9 +28,9 @@ pub enum Kind {
     Exclusive,
     /// With others of its kind.
     Read,
-    /// The same, of one who wrote until now: nobody writes in between.
+    /// The same, of a contender that wrote until now: no other writes in between.
     ReadOn,
-    /// With so many in all as there are.
+    /// A lease of a semaphore with this maximum.
     Leases(u32),
     /// With nothing. The same leader may come back with the token it had.
     Leader,
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// What somebody was granted.
+/// A hold that a contender was granted.
 pub struct Hold {
     /// Which client it belongs to.
     pub client: usize,
@@ -82,7 +82,7 @@ impl Default for Newest {
 }
 
 struct State {
-    /// How long it may take to tell somebody of a loss.
+    /// How long a contender may take to notice a loss.
     told: Duration,
     /// Whether who is granted leases says so before the next one is. Not so on several threads.
     is_in_order: bool,
@@ -92,7 +92,7 @@ struct State {
     barrier: Option<Instant>,
     history: History,
     holds: BTreeMap<HoldId, Hold>,
-    /// Since when holders could know of their loss who wait to be told of it.
+    /// Since when holders that have not noticed their loss could have.
     doubted: BTreeMap<HoldId, Instant>,
     /// Whose holders do something else just now than to wait for their loss.
     unattended: BTreeSet<HoldId>,
@@ -133,13 +133,13 @@ impl Judge {
         self.0.lock().history.event(name);
     }
 
-    /// Somebody got what is no hold.
+    /// Notes a success that is no hold.
     pub fn gained(&self, recipe: &'static str) {
         let totals = &mut self.0.lock().history.totals;
         *totals.grants.entry(recipe).or_default() += 1;
     }
 
-    /// Somebody has counted up to there, and nobody else has.
+    /// Notes that a contender has counted to this number; no other may reach the same.
     pub fn counted(&self, recipe: &'static str, counter: &'static str, to: i64) {
         self.gained(recipe);
         let mut state = self.0.lock();
@@ -149,7 +149,7 @@ impl Judge {
         }
     }
 
-    /// Nobody may pass the barrier from here on.
+    /// Notes that the barrier is set: no contender may pass from here on.
     pub fn barrier_is_set(&self) {
         self.0.lock().barrier.get_or_insert_with(clock::now);
     }
@@ -210,7 +210,7 @@ impl Judge {
             .history
             .line(format_args!("{who}: {lock} {:?} token {token}", hold.kind));
         if !state.counts(&hold) {
-            // It was lost on its way, and whoever looks sees that.
+            // It was lost before it was granted, and its status shows that.
             state.history.event("granted and lost at once");
             return id;
         }
@@ -258,7 +258,7 @@ impl State {
         hold.epoch > self.expired[hold.client] && (hold.is_believed)()
     }
 
-    /// Whether somebody waits to be told of a loss that he could see.
+    /// Returns whether a contender has not noticed a loss that its status shows.
     fn not_told(&mut self, id: HoldId) -> Option<String> {
         let hold = &self.holds[&id];
         if (hold.is_believed)() || self.unattended.contains(&id) {
@@ -267,7 +267,7 @@ impl State {
         let now = clock::now();
         let since = *self.doubted.entry(id).or_insert(now);
         (now > since + self.told)
-            .then(|| format!("{} is not told of its loss of {}", hold.who, hold.lock))
+            .then(|| format!("{} has not noticed its loss of {}", hold.who, hold.lock))
     }
 
     /// Whether it goes together with the holds there are.

@@ -189,8 +189,8 @@ async fn overturn(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Ins
             continue;
         }
         server.go_down().await;
-        // Longer than a session lives, at times. It has its whole time before it when the server
-        // is back, but nobody on the other side can count on that.
+        // Sometimes longer than a session lives. When the server is back, the session has its whole
+        // timeout again, but a client cannot rely on that.
         let below_ms = if chance.once_in(3) { 8_000 } else { 1_000 };
         sleep(Duration::from_millis(200)).await;
         pause(&site.judge, &mut chance, below_ms, end).await;

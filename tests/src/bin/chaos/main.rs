@@ -1,12 +1,12 @@
 //! Every recipe at once, over TCP and in real time, while links, sessions and the server fail.
 //!
-//! One server in this process, five contenders on four clients for each recipe. In each round
-//! faults come from a seed for a while; then all is well, and everybody must be served once more
-//! in time, and leave nothing behind. Judged are, at every grant and now and then: who else
-//! believes to hold the same, whether tokens grow in the order of grants, and whether those who
-//! lost something are told. The contenders and the judge are those of the simulation `tests/sim`, which runs
-//! each recipe by itself on time that only passes when everybody waits. Threads and sockets make
-//! a run from the same seed alike, not the same.
+//! It runs one server in this process, and five contenders on four clients for each recipe. In each
+//! round a seed injects faults for a while. Then the faults end, and each contender must be served
+//! once more in time, and leave nothing behind. At every grant and in between the judge checks that
+//! no other contender believes to hold the same, that tokens grow in the order of grants, and that
+//! contenders notice their losses. The contenders and the judge are those of the simulation
+//! `tests/sim`, which runs each recipe by itself on time that passes only when all tasks wait. With
+//! threads and sockets, runs from the same seed are similar, not the same.
 //!
 //! Exit codes: 0 no violation, 1 violations or not run, 2 wrong usage.
 
@@ -47,7 +47,7 @@ struct Args {
     /// Where chance begins: that of `MINIKEEPER_SEED`, or another one each time.
     #[arg(long)]
     seed: Option<u64>,
-    /// This kind of fault and others named so, no more.
+    /// Only this kind of fault; may be repeated.
     #[arg(long = "fault", value_enum)]
     faults: Vec<FaultKind>,
 }

@@ -1,4 +1,4 @@
-//! One round: everybody contends, all goes wrong, all is well, nothing is left.
+//! One round: all contenders contend, faults happen, faults end, nothing is left.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long it may take to tell somebody of a loss. Other programs run on this machine too.
+/// How long a contender may take to notice a loss. Other programs run on this machine too.
 const TOLD: Duration = Duration::from_secs(5);
 
 /// What a round is to be.
@@ -29,7 +29,7 @@ const TOLD: Duration = Duration::from_secs(5);
 pub(crate) struct Round {
     pub(crate) seed: u64,
     pub(crate) faults_for: Duration,
-    /// How often it is told how it goes.
+    /// How often the run prints a report.
     pub(crate) report: Duration,
     pub(crate) kinds: Vec<FaultKind>,
 }
@@ -119,7 +119,7 @@ async fn report(judge: Arc<Judge>, every: Duration, before: Totals) {
     }
 }
 
-/// Everybody has left: nothing of them is there any more.
+/// Checks, after all contenders have left, that nothing of them remains.
 async fn look_for_leftovers(site: &Site) {
     let server = &site.server;
     let left = || {
@@ -151,7 +151,7 @@ pub(crate) async fn resident_at_rest(server: &Server) -> u64 {
     while server.connections() > 0 && clock::now() < until {
         sleep(Duration::from_millis(50)).await;
     }
-    // Containers that nobody uses any more go too.
+    // Unused containers are deleted too.
     sleep(Duration::from_secs(2)).await;
     memory::resident_kib()
 }

@@ -54,7 +54,7 @@ impl Seen {
     }
 }
 
-/// The time between grants, whoever gets them.
+/// The time between grants, over all contenders.
 pub(crate) struct Gaps(Mutex<(Stopwatch, Duration)>);
 
 impl Gaps {
@@ -294,7 +294,7 @@ impl Contender {
         Ok(before.token > token)
     }
 
-    /// What a reader does: nobody writes meanwhile.
+    /// Reads as a reader: no contender may write in between.
     async fn read(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<(), Fault> {
         if !self.mark(guard, seen).await? {
             return Ok(());
@@ -321,7 +321,7 @@ impl Contender {
         format!("{}/rust-{}", names::gauge(&self.path), self.number)
     }
 
-    /// Shows that somebody is inside. False if that is not so any more.
+    /// Writes a mark that a contender is inside. False if the lock is lost.
     async fn mark(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<bool, Fault> {
         let mark = self.own_mark();
         loop {
@@ -366,7 +366,7 @@ impl Contender {
 
     /// Nothing is left of all the locks.
     async fn leave(&self, seen: &mut Seen) -> Result<(), Fault> {
-        // What was given back without waiting may take a reconnect.
+        // A release in the background may take a reconnect.
         for _ in 0..250 {
             match self.client.ephemerals("/").await {
                 Ok(left) if left.is_empty() => return Ok(()),

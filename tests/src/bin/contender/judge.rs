@@ -1,5 +1,5 @@
-//! Judges a run by what the server tells, change by change and in the order of zxids: whoever
-//! came first had it first, and one at a time.
+//! Judges a run by the server's changes, in the order of zxids: contenders must hold the lock in
+//! order of arrival, and one at a time.
 //!
 //! No contender gives up, so the znodes of a lock must go in the order in which they came. Between
 //! one that goes and the next, the ledger is written once: by the one then at the head.
@@ -164,9 +164,9 @@ impl Judge {
                 .push(format!("{path} is written twice under one lock"));
         }
         match directory.live.first_key_value() {
-            None => self
-                .violations
-                .push(format!("{path} is written while nobody holds the lock")),
+            None => self.violations.push(format!(
+                "{path} is written while no contender holds the lock"
+            )),
             Some(((_, true), name)) => self
                 .violations
                 .push(format!("{path} is written while {name} reads")),
@@ -331,7 +331,7 @@ mod tests {
         assert_wrong(
             Kind::MultiLock,
             "+/a/lock-0000000001 =-ledgera -/a/lock-0000000001 =-ledgera",
-            "while nobody holds",
+            "while no contender holds",
         );
         let beside = format!("+{R1} +-gauge/rust-1 -{R1} +{W2} =-ledger");
         assert_wrong(Kind::ReadWrite, &beside, "is written while {\"rust-1\"}");

@@ -1,10 +1,10 @@
 //! Contenders for locks, to stand in one queue with Curator's.
 //!
-//! Everybody who holds the lock reads a ledger, checks that the grant before was an earlier one,
-//! and writes its own number. A ledger that has changed meanwhile, or a number that is not larger,
-//! is a violation: two holders at once, or an order that is not the queue's. Those who may be
-//! there together leave marks instead, which are counted. `Mixed.java` does the same; an audit
-//! judges both by what the server tells.
+//! Each holder of the lock reads a ledger, checks that the number of the grant before is smaller,
+//! and writes its own number. A ledger that has changed in between, or a number that is not larger,
+//! is a violation: two holders at once, or an order that is not the queue's. Holders that may be
+//! inside together leave marks instead, which are counted. `Mixed.java` does the same; an audit
+//! judges both by the server's changes.
 
 #![allow(
     clippy::print_stdout,
@@ -32,7 +32,7 @@ use self::{
 
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// Takes locks beside others, and checks that nobody else holds them.
+/// Takes locks beside other contenders, and checks that no other one holds them.
 #[derive(Parser)]
 struct Args {
     /// Server.

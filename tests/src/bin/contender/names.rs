@@ -36,7 +36,7 @@ pub(crate) fn ledgers(kind: Kind, path: &str) -> Vec<String> {
     }
 }
 
-/// Below it are the marks of readers, and of those who have a lease.
+/// Below it are the marks of readers, and of holders of a lease.
 pub(crate) fn gauge(path: &str) -> String {
     format!("{path}-gauge")
 }

@@ -106,7 +106,7 @@ impl Generator {
 
     fn path(&mut self) -> String {
         let path = self.any_path();
-        // It may be read by everybody and changed by nobody.
+        // All clients may read it, and none may change it.
         if self.avoid.acls && path == "/zookeeper/config" {
             return "/".to_owned();
         }

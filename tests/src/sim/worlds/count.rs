@@ -1,4 +1,4 @@
-//! A shared count that everybody counts up, and whose changes everybody waits for.
+//! A shared count that all contenders increment, and whose changes they wait for.
 
 use minikeeper_client::Client;
 use minikeeper_recipes::{SharedCount, ValueError};
@@ -21,10 +21,10 @@ pub(super) async fn contend(mut me: Contender) {
     let mut changes = count.changes();
     while me.goes_on().await {
         if me.chance.once_in(2) {
-            // The change of somebody else, at least at the end.
+            // Another contender's change, at least at the end.
             let wait = me.chance.millis(2_000);
             if let Ok(Ok(_)) = timeout(wait, changes.next()).await {
-                me.judge.event("told of a change");
+                me.judge.event("saw a change");
             }
         }
         change(&me, &count).await;
@@ -51,7 +51,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
             Some(Ok(Some(new))) => {
                 return me.judge.counted("shared count", PATH, i64::from(new.value));
             }
-            // Somebody else was faster.
+            // Another contender was faster.
             Some(Ok(None)) => tokio::task::yield_now().await,
             Some(Err(ValueError::Client(error))) if error.is_retryable() => {
                 me.judge.event("changed perhaps");
@@ -64,7 +64,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
     }
 }
 
-/// Until what is known here is what a reader of the znode is told: by watches alone.
+/// Waits, by watches alone, until the known value is that of the znode.
 async fn newest(me: &Contender, count: &SharedCount<Client>) {
     let mut changes = count.changes();
     loop {

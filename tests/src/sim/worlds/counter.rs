@@ -1,4 +1,4 @@
-//! A counter that everybody counts up.
+//! A counter that all contenders increment.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A double barrier that everybody enters and leaves, again and again.
+//! A double barrier that all contenders enter and leave, again and again.
 
 use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
 use tokio::time::sleep;
@@ -7,7 +7,7 @@ use crate::sim::{CONTENDERS, contender::Contender};
 
 const PATH: &str = "/barriers/double";
 
-/// Of the last round, for which everybody comes exactly once.
+/// The path of the last round, which each contender enters exactly once.
 const LAST_PATH: &str = "/barriers/double-last";
 
 pub(super) async fn contend(mut me: Contender) {

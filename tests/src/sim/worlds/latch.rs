@@ -64,9 +64,9 @@ async fn lead(me: &mut Contender, latch: &Arc<LeaderLatch<Client>>, mut until: I
                     until = clock::now() + me.chance.millis(1_000);
                 }
             }
-            Some(Leadership::Follower) => me.judge.event("led no more"),
+            Some(Leadership::Follower) => me.judge.event("no longer leads"),
             None => {
-                me.judge.violation("a latch contends no more".into());
+                me.judge.violation("a latch no longer contends".into());
                 break;
             }
         }

@@ -13,7 +13,7 @@ use crate::sim::{
     judge::Kind,
 };
 
-/// In the order in which everybody takes them.
+/// In the order in which all contenders take them.
 const PATHS: [&str; 4] = ["/locks/a", "/locks/b", "/locks/c", "/locks/d"];
 
 pub(super) async fn contend(mut me: Contender) {

@@ -21,7 +21,8 @@ pub(super) async fn contend(mut me: Contender) {
             match me.must("a znode", node.created()).await {
                 Some(Ok(Some(path))) => {
                     if me.client.exists(&path).await.is_ok_and(|at| at.is_none()) {
-                        me.judge.violation(format!("{path} is told and not there"));
+                        me.judge
+                            .violation(format!("{path} is reported and does not exist"));
                     }
                 }
                 other => me.judge.violation(format!("{path}: {other:?}")),

@@ -1,4 +1,4 @@
-//! Readers and writers, some of whom read on.
+//! Readers and writers, some of which become readers.
 
 use std::sync::Arc;
 

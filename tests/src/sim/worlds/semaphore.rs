@@ -37,7 +37,7 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
     let semaphore = InterProcessSemaphoreV2::with_options(client, PATH, max, options).unwrap();
     while me.goes_on().await {
         let wanted = match me.chance.below(4) {
-            // There may be no more than one for now, and for ever at the end.
+            // The maximum may be one for now, and for ever at the end.
             _ if me.is_last => 1,
             0 => 2,
             _ => 1,
