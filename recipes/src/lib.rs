@@ -183,15 +183,11 @@ mod error;
 mod leaders;
 mod locks;
 mod options;
-#[cfg(feature = "planted")]
-mod planted;
 mod queue;
 pub mod simple;
 mod status;
 mod values;
 
-#[cfg(feature = "planted")]
-pub use self::planted::Planted;
 pub use self::{
     barriers::{
         barrier::DistributedBarrier,

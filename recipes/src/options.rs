@@ -89,9 +89,6 @@ pub struct LockOptions {
     ///
     /// Default: 10.
     pub attempts_max: u32,
-    /// The bug that tests switched on.
-    #[cfg(feature = "planted")]
-    pub planted: Option<crate::planted::Planted>,
 }
 
 impl Default for LockOptions {
@@ -110,8 +107,6 @@ impl Default for LockOptions {
             refuse_upgrade: true,
             leases_together: true,
             attempts_max: 10,
-            #[cfg(feature = "planted")]
-            planted: None,
         }
     }
 }
@@ -132,12 +127,6 @@ impl LockOptions {
             leases_together: false,
             ..Self::default()
         }
-    }
-
-    /// How many leases too many a semaphore gives.
-    #[cfg(feature = "planted")]
-    pub(crate) fn planted_leases(&self) -> usize {
-        usize::from(self.planted == Some(crate::planted::Planted::OwnLeaseNotCounted))
     }
 
     /// Sets [`LockOptions::data`].

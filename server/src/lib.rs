@@ -62,8 +62,6 @@ mod faults;
 #[doc(hidden)]
 pub mod files;
 mod net;
-#[cfg(feature = "planted")]
-pub mod planted;
 mod race;
 mod server;
 mod start;

@@ -73,10 +73,7 @@ impl Server {
         let (engine, loaded) = data::load(&mut config, settings).await?;
         // Time starts when everything is there: each session has a whole timeout before it.
         let clock = start::clock(&config);
-        #[allow(unused_mut, reason = "planted builds change it")]
-        let mut turns = Turns::new(engine, clock, &config);
-        #[cfg(feature = "planted")]
-        turns.plant(config.planted);
+        let turns = Turns::new(engine, clock, &config);
         let shared = Arc::new(UniverseState::root(config, turns));
         shared.begin_saving(loaded).await?;
         let universe = Universe::root(Arc::clone(&shared));

@@ -169,11 +169,6 @@ pub(crate) fn settings(config: &Config, clock: &Clock) -> Settings {
         enforce_auth_schemes: config.enforce_auth_schemes.clone(),
         digests: config.tree_digests,
         hash_seed: hash_seed(),
-        #[cfg(feature = "planted")]
-        planted: match config.planted {
-            Some(crate::planted::Planted::Engine(bug)) => Some(bug),
-            _ => None,
-        },
     }
 }
 

@@ -1,12 +1,12 @@
-//! The differential tester on itself: minikeeper against minikeeper, with and without a bug.
+//! The differential tester on itself: minikeeper against minikeeper, with the same settings and with others.
 //!
 //! These need no Java; `tests/differential/run` compares with ZooKeeper.
 
-mod planted;
+mod hunting;
 mod table;
 mod twice;
 
-use minikeeper::{Config, planted::PlantedInEngine};
+use minikeeper::Config;
 use minikeeper_tests::{
     differential::{
         hunt::Plan,
@@ -31,10 +31,6 @@ fn plan(seeds: u64) -> Plan {
 
 fn sane() -> Minikeeper {
     Minikeeper::new(|_: &mut Config| {})
-}
-
-fn with_bug(bug: PlantedInEngine) -> Minikeeper {
-    Minikeeper::new(|config| config.planted = Some(minikeeper::planted::Planted::Engine(bug)))
 }
 
 /// Runs a written scenario over TCP.

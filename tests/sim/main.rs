@@ -13,7 +13,7 @@
 //!
 //! | module | what belongs there |
 //! | --- | --- |
-//! | `seeds` | the tests: every seed, the same seed twice, planted bugs |
+//! | `seeds` | the tests: every seed, the same seed twice |
 //! | `run` | one run, and many |
 //! | `chaos`, `site` | what goes wrong, and where |
 //!

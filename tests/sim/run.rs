@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use minikeeper_recipes::Planted;
 use minikeeper_tests::sim::{CLIENTS, CONTENDERS};
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
@@ -34,7 +33,6 @@ const TOLD: Duration = Duration::from_millis(5);
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) world: World,
-    pub(crate) planted: Option<Planted>,
 }
 
 impl Plan {
@@ -42,7 +40,6 @@ impl Plan {
         Self {
             seed,
             world: World::of_seed(seed),
-            planted: None,
         }
     }
 }
@@ -57,21 +54,14 @@ pub(crate) fn simulate(plan: Plan) -> History {
     runtime.block_on(run(plan))
 }
 
-async fn run(
-    Plan {
-        seed,
-        world,
-        planted,
-    }: Plan,
-) -> History {
+async fn run(Plan { seed, world }: Plan) -> History {
     let site = Arc::new(Site::start(seed, CLIENTS).await);
     let judge = Arc::new(Judge::new(CLIENTS, TOLD, true));
     let end = clock::now() + CHAOS;
     let mut tasks = Vec::new();
     for who in 0..CONTENDERS {
         let mut chance = Chance::from_seed(seed * 1_000 + 500 + who as u64);
-        let mut options = chance.options();
-        options.planted = planted;
+        let options = chance.options();
         let number = who % CLIENTS;
         let contender = Contender {
             who,

@@ -2,23 +2,23 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use minikeeper::{Fault, OpCode, planted::Planted};
+use minikeeper::{Fault, OpCode};
 use minikeeper_protocol::{Create, CreateMode, Request};
 
 use crate::traffic::{Client, runtime, server};
 
+/// Goal: a client cannot know whether it was served, and it was. Method: one create loses its
+/// reply, then the state is looked at.
 #[test]
 fn request_whose_reply_is_lost_is_carried_out() {
     for over_tcp in [false, true] {
-        check_lost_reply(None, over_tcp).unwrap();
+        check_lost_reply(over_tcp).unwrap();
     }
 }
 
-/// Goal: a client cannot know whether it was served, and it was. Method: one create loses its
-/// reply, then the state is looked at.
-pub(crate) fn check_lost_reply(planted: Option<Planted>, over_tcp: bool) -> Result<(), String> {
+fn check_lost_reply(over_tcp: bool) -> Result<(), String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let lost = Fault::lose_reply().on(OpCode::Create).once();
         let lost = server.inject(lost).map_err(|error| error.to_string())?;
         let clock = Arc::new(AtomicU64::new(0));

@@ -3,7 +3,6 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use bytes::Bytes;
-use minikeeper::planted::Planted;
 use minikeeper_protocol::{Create, CreateMode, CreateOp, MultiOp, MultiReadOp, Request, Ustring};
 use minikeeper_test_kit::random::Random;
 use minikeeper_tests::replay::{self, Summary};
@@ -31,7 +30,7 @@ fn history_of_sockets_is_linearizable() {
 fn check_and_print(over_tcp: bool) {
     for round in 0..4 * u64::from(effort()) {
         let summary =
-            check_history(None, over_tcp, seed() + round).unwrap_or_else(|fault| panic!("{fault}"));
+            check_history(over_tcp, seed() + round).unwrap_or_else(|fault| panic!("{fault}"));
         // A history in which nothing happens shows nothing.
         assert!(summary.writes > 500, "{summary:?}");
         assert!(summary.reads > 500, "{summary:?}");
@@ -41,13 +40,9 @@ fn check_and_print(over_tcp: bool) {
 
 /// Goal: every answer and event is explained by one order of all requests, which respects real
 /// time. Method: eight pipelining clients on few paths, everything recorded and replayed by zxid.
-pub(crate) fn check_history(
-    planted: Option<Planted>,
-    over_tcp: bool,
-    seed: u64,
-) -> Result<Summary, String> {
+fn check_history(over_tcp: bool, seed: u64) -> Result<Summary, String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let clock = Arc::new(AtomicU64::new(0));
         let barrier = Arc::new(Barrier::new(CLIENTS));
         let mut tasks = Vec::new();

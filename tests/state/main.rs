@@ -6,7 +6,6 @@ mod journal;
 mod linearizable;
 mod model;
 mod ordering;
-mod planted;
 mod rewinding;
 mod scenarios;
 mod traces;

@@ -27,7 +27,7 @@ const TRACES: u32 = 120;
 /// after every input.
 #[test]
 fn random_traces_agree_with_the_model() {
-    check_random(&settings(), TRACES * effort()).unwrap();
+    check_random(&settings());
 }
 
 /// The same where sessions end after exactly their timeout.
@@ -37,14 +37,14 @@ fn engine_behaves_like_the_model_with_exact_expiry() {
         rounds_expiry: false,
         ..settings()
     };
-    check_random(&exact, TRACES * effort()).unwrap();
+    check_random(&exact);
 }
 
 /// Goal: the engine is a function of its inputs, whatever seed its tables hash with. Method: every
 /// random trace twice, with different seeds; effects and dump after every input equal.
 #[test]
 fn random_traces_repeat_exactly() {
-    run_property(TRACES * effort(), true, |steps| {
+    run_property(TRACES * effort(), |steps| {
         let hashing_otherwise = Settings {
             hash_seed: [0x5eed, 0xba5e],
             ..settings()
@@ -60,14 +60,13 @@ fn random_traces_repeat_exactly() {
             }
         }
         Ok(())
-    })
-    .unwrap();
+    });
 }
 
 /// Goal: the traces reach what they are meant to. Method: every kind of answer is counted.
 #[test]
 fn random_traces_reach_what_they_are_for() {
-    let mut runner = runner(TRACES, true);
+    let mut runner = runner(TRACES);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..TRACES {
         let steps = trace().new_tree(&mut runner).unwrap().current();
@@ -154,58 +153,50 @@ pub(crate) fn settings() -> Settings {
 }
 
 /// Runs random traces on the engine and on the model until they differ.
-pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {
-    // Of a planted bug it is enough to know that it shows.
-    let shrinks = settings.planted.is_none();
+fn check_random(settings: &Settings) {
     // The order in which containers are deleted is not specified; clean-up has its own tests.
     let settings = Settings {
         container_check_interval_ms: 0,
         ..settings.clone()
     };
-    run_property(traces, shrinks, |steps| check_trace(&settings, steps))
+    run_property(TRACES * effort(), |steps| check_trace(&settings, steps));
 }
 
-fn runner(cases: u32, shrinks: bool) -> TestRunner {
-    let shrinking = if shrinks { 20_000 } else { 0 };
+fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config {
         cases,
-        max_shrink_iters: shrinking,
+        max_shrink_iters: 20_000,
         rng_seed: RngSeed::Fixed(seed()),
         failure_persistence: None,
         ..Config::default()
     })
 }
 
-pub(crate) fn run_property(
-    cases: u32,
-    shrinks: bool,
-    property: impl Fn(&[Step]) -> Result<(), String>,
-) -> Result<(), String> {
+/// Runs random traces until a property does not hold.
+///
+/// # Panics
+/// With the smallest trace for which it does not.
+pub(crate) fn run_property(cases: u32, property: impl Fn(&[Step]) -> Result<(), String>) {
     let property = |steps: Vec<Step>| property(&steps).map_err(TestCaseError::fail);
-    match runner(cases, shrinks).run(&trace(), property) {
-        Ok(()) => Ok(()),
+    match runner(cases).run(&trace(), property) {
+        Ok(()) => {}
         Err(TestError::Fail(reason, steps)) => {
             let seed = seed();
-            Err(format!(
-                "{reason}\nsmallest trace: {steps:#?}\nrepeat with MINIKEEPER_SEED={seed}"
-            ))
+            panic!("{reason}\nsmallest trace: {steps:#?}\nrepeat with MINIKEEPER_SEED={seed}");
         }
-        Err(TestError::Abort(reason)) => Err(format!("gave up: {reason}")),
+        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }
 }
 
 /// Runs random traces on the engine, and looks at the state each ends in.
-pub(crate) fn check_final_states(
-    traces: u32,
-    check: impl Fn(&Drive) -> Result<(), String>,
-) -> Result<(), String> {
-    run_property(traces, true, |steps| {
+pub(crate) fn check_final_states(traces: u32, check: impl Fn(&Drive) -> Result<(), String>) {
+    run_property(traces, |steps| {
         let mut run = Run::new(&settings());
         for step in steps {
             run.apply_only(step)?;
         }
         check(&run.drive)
-    })
+    });
 }
 
 /// Runs one trace on both and compares everything after every input.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use bytes::Bytes;
-use minikeeper::{Server, planted::Planted};
+use minikeeper::Server;
 use minikeeper_protocol::{Create, CreateMode, EventKind, Request, Zxid};
 use minikeeper_tests::replay::Received;
 use tokio::sync::Barrier;
@@ -17,28 +17,28 @@ const WRITES: usize = 400;
 
 #[test]
 fn event_is_received_before_any_reply_that_shows_the_change() {
-    check_one_by_one(None).unwrap();
+    check_one_by_one().unwrap();
 }
 
 #[test]
 fn watcher_over_local_connection_receives_every_event_once_and_in_order() {
-    check_watchers(None, false).unwrap();
+    check_watchers(false).unwrap();
 }
 
 #[test]
 fn watcher_over_socket_receives_every_event_once_and_in_order() {
-    check_watchers(None, true).unwrap();
+    check_watchers(true).unwrap();
 }
 
 #[test]
 fn armed_watch_fires_for_exactly_the_next_change() {
-    check_one_shots(None, false).unwrap();
-    check_one_shots(None, true).unwrap();
+    check_one_shots(false).unwrap();
+    check_one_shots(true).unwrap();
 }
 
 #[test]
 fn sync_is_answered_behind_what_came_before() {
-    check_sync(None).unwrap();
+    check_sync().unwrap();
 }
 
 fn get(path: &str, watch: bool) -> Request {
@@ -57,12 +57,12 @@ fn set(path: &str) -> Request {
 /// Goal: a sync is answered in its place and shows the newest zxid (`docs/zookeeper-protocol.md`
 /// section 10.12). Method: one writes, then the other syncs, over sockets so that a panic stays in
 /// the server.
-pub(crate) fn check_sync(planted: Option<Planted>) -> Result<(), String> {
+fn check_sync() -> Result<(), String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let mut clients = clients(&server, 2, true).await?;
         clients[0].ask(create("/x")).await?;
-        let path = Some("/panic".into());
+        let path = Some("/x".into());
         clients[1]
             .send([get("/x", false), Request::Sync { path }])
             .await;
@@ -80,9 +80,9 @@ pub(crate) fn check_sync(planted: Option<Planted>) -> Result<(), String> {
 
 /// Goal: rule 2 of section 12.4. Method: no concurrency at all; a watcher reads after another
 /// connection has written, so that its event waits in the outbox when the read is served.
-pub(crate) fn check_one_by_one(planted: Option<Planted>) -> Result<(), String> {
+fn check_one_by_one() -> Result<(), String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let mut clients = clients(&server, 2, false).await?;
         let (mut writer, mut watcher) = (clients.remove(0), clients.remove(0));
         writer.ask(create("/w")).await?;
@@ -107,9 +107,9 @@ pub(crate) fn check_one_by_one(planted: Option<Planted>) -> Result<(), String> {
 /// Goal: a watcher of everything receives each change once, in order, and each of its reads shows
 /// exactly the changes received before. Method: every write is an event for every watcher, so at
 /// each of its replies the newest event must carry the very zxid of the reply.
-pub(crate) fn check_watchers(planted: Option<Planted>, over_tcp: bool) -> Result<(), String> {
+fn check_watchers(over_tcp: bool) -> Result<(), String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let mut clients = clients(&server, WRITERS + WATCHERS, over_tcp).await?;
         for client in &mut clients[..WATCHERS] {
             let path = Some("/".into());
@@ -209,9 +209,9 @@ async fn write(mut client: Client, number: usize, barrier: Arc<Barrier>) -> Resu
 /// Goal: a one-shot watch fires for the first change after the read that set it, and once.
 /// Method: a reader arms its watch with every read while others write; afterwards the writes are
 /// known by zxid, and with them which event each read should have brought.
-fn check_one_shots(planted: Option<Planted>, over_tcp: bool) -> Result<(), String> {
+fn check_one_shots(over_tcp: bool) -> Result<(), String> {
     runtime().block_on(async {
-        let server = server(planted).await;
+        let server = server().await;
         let mut clients = clients(&server, 3, over_tcp).await?;
         clients[0].ask(create("/w0")).await?;
         let barrier = Arc::new(Barrier::new(3));

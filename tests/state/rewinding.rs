@@ -15,7 +15,7 @@ const TRACES: u32 = 150;
 /// the second, back to the second, the rest again, back to the first, twice.
 #[test]
 fn random_changes_are_taken_back() {
-    run_property(TRACES * effort(), true, |steps| check(&settings(), steps)).unwrap();
+    check_random(&settings());
 }
 
 /// The same with quotas enforced, whose counts are written into znodes.
@@ -25,13 +25,11 @@ fn random_changes_under_quotas_are_taken_back() {
         enforce_quota: true,
         ..settings()
     };
-    check_random(&settings, TRACES * effort()).unwrap();
+    check_random(&settings);
 }
 
-pub(crate) fn check_random(settings: &Settings, traces: u32) -> Result<(), String> {
-    // Of a planted bug it is enough to know that it shows.
-    let shrinks = settings.planted.is_none();
-    run_property(traces, shrinks, |steps| check(settings, steps))
+fn check_random(settings: &Settings) {
+    run_property(TRACES * effort(), |steps| check(settings, steps));
 }
 
 fn check(settings: &Settings, steps: &[Step]) -> Result<(), String> {

@@ -2,18 +2,17 @@
 
 use std::{fs, path::PathBuf};
 
-use minikeeper_engine::Settings;
 use minikeeper_tests::scenario::{OnEngine, Script};
 
 use crate::model;
 
 /// Runs one file, each case on a fresh engine.
-pub(crate) fn check_file(name: &str, settings: &Settings) -> Result<(), String> {
+fn check_file(name: &str) -> Result<(), String> {
     let file = folder().join(format!("{name}.txt"));
     let text = fs::read_to_string(&file).map_err(|error| format!("{file:?}: {error}"))?;
     let script = Script::parse(&format!("{name}.txt"), &text).map_err(|fault| fault.to_string())?;
     script
-        .run(|| OnEngine::new(settings.clone()))
+        .run(|| OnEngine::new(model::settings()))
         .map_err(|fault| fault.to_string())
 }
 
@@ -29,7 +28,7 @@ macro_rules! files {
             $(
                 #[test]
                 fn $name() {
-                    let outcome = super::check_file(stringify!($name), &super::model::settings());
+                    let outcome = super::check_file(stringify!($name));
                     outcome.unwrap_or_else(|fault| panic!("{fault}"));
                 }
             )*

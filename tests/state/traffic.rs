@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use minikeeper::{Server, planted::Planted};
+use minikeeper::Server;
 use minikeeper_protocol::{
     ConnectRequest, ConnectResponse, Reader, Request, SessionId, Xid, frame,
 };
@@ -163,11 +163,10 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 /// A server whose time stands still, so that no session expires, counting zxids from 0.
-pub(crate) async fn server(planted: Option<Planted>) -> Server {
+pub(crate) async fn server() -> Server {
     Server::builder()
         .manual_clock()
         .initial_zxid(0)
-        .configure(|config| config.planted = planted)
         .start()
         .await
         .expect("a local port is free")

@@ -222,10 +222,6 @@ impl<C: ZooKeeper> Contender<C> {
     /// server; `None` if it does not lead.
     fn sure_until(&self, epoch: Epoch) -> Option<Instant> {
         let is_kept = self.error_policy == ErrorPolicy::Session;
-        #[cfg(feature = "planted")]
-        if self.is_silence_ignored() {
-            return clock::now().checked_add(std::time::Duration::from_secs(60));
-        }
         match self.queue.client.standing() {
             Standing::Suspended { .. } if !is_kept => None,
             Standing::Connected {
@@ -238,11 +234,6 @@ impl<C: ZooKeeper> Contender<C> {
             } => (now == epoch && clock::now() < safe_until).then_some(safe_until),
             _ => None,
         }
-    }
-
-    #[cfg(feature = "planted")]
-    fn is_silence_ignored(&self) -> bool {
-        self.queue.options.planted == Some(crate::planted::Planted::SilenceIgnored)
     }
 
     pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
@@ -376,13 +367,7 @@ impl<C: ZooKeeper> Contender<C> {
                 .await
             {
                 End::Changed => {}
-                End::Unsure => {
-                    #[cfg(feature = "planted")]
-                    if self.is_silence_ignored() {
-                        let _ = self.queue.connected(Wait::FOR_EVER).await;
-                    }
-                    return Ok(Some(place));
-                }
+                End::Unsure => return Ok(Some(place)),
                 End::Deleted => {
                     place.forget();
                     return Ok(None);

@@ -197,8 +197,6 @@ impl<C: ZooKeeper> Leasing<C> {
                 // The maximum may have changed during the wait for the inner lock. Reading it
                 // sends nothing unless its watch has fired.
                 let max = self.fresh_max(wait).await? as usize;
-                #[cfg(feature = "planted")]
-                let max = max + self.leases.options.planted_leases();
                 if names.len() <= max {
                     return Ok(Some(places));
                 }

@@ -165,11 +165,6 @@ impl<C: ZooKeeper> Queue<C> {
                         places.push(place);
                     }
                     Err(error) if error.is(ErrorCode::NoNode) => missing = Some(path),
-                    #[cfg(feature = "planted")]
-                    Err(error)
-                        if error.is_outcome_unknown()
-                            && self.options.planted
-                                == Some(crate::planted::Planted::LostReplyIgnored) => {}
                     Err(error) if error.is_outcome_unknown() => {
                         // The list was lost with the same connection, or lacks the znode found
                         // here.

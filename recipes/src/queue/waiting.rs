@@ -153,11 +153,6 @@ pub(crate) async fn wait<C: ZooKeeper>(
 }
 
 impl<C: ZooKeeper> Waiting<'_, C> {
-    #[cfg(feature = "planted")]
-    fn is_planted(&self, bug: crate::planted::Planted) -> bool {
-        self.queue.options.planted == Some(bug)
-    }
-
     /// Requests the list.
     fn ask(&mut self) -> Listing {
         self.connections = self.queue.client.connections();
@@ -195,15 +190,6 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         let (own, look) = (self.place.name(), self.selection());
         let Some(ahead) = order::ahead(self.claim, list.value.iter(), own, look) else {
             return Ok(false);
-        };
-        #[cfg(feature = "planted")]
-        let ahead = if self.claim == Claim::Write
-            && self.is_planted(crate::planted::Planted::ReadersIgnored)
-        {
-            let writers = list.value.iter().filter(|name| naming::is_writer(name));
-            order::ahead(self.claim, writers, own, look).unwrap_or_default()
-        } else {
-            ahead
         };
         self.ahead = ahead;
         Ok(true)
@@ -319,16 +305,6 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     /// unnoticed, because the queue empties from its front. Reading each of them costs more than a
     /// list, and usually there is time for the list: the contender directly ahead holds the lock.
     fn has_gone(&mut self, name: &str) -> bool {
-        #[cfg(feature = "planted")]
-        if self.is_planted(crate::planted::Planted::OthersForgotten)
-            && self
-                .ahead
-                .seen
-                .first()
-                .is_some_and(|nearest| nearest == name)
-        {
-            self.ahead = Ahead::default();
-        }
         self.ahead.seen.retain(|other| other != name);
         self.ahead.others > 0
             || self.queue.client.connections() != self.connections

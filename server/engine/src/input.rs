@@ -242,9 +242,6 @@ pub struct Settings {
     ///
     /// Default: 0, 0.
     pub hash_seed: [u64; 2],
-    /// The bug that tests switched on.
-    #[cfg(feature = "planted")]
-    pub planted: Option<crate::planted::Planted>,
 }
 
 impl Settings {
@@ -303,8 +300,6 @@ impl Default for Settings {
             enforce_auth_schemes: Vec::new(),
             java_listing_order: false,
             hash_seed: [0; 2],
-            #[cfg(feature = "planted")]
-            planted: None,
         }
     }
 }

@@ -37,8 +37,6 @@ mod hashing;
 mod input;
 mod ops;
 mod persist;
-#[cfg(feature = "planted")]
-pub mod planted;
 mod report;
 mod state;
 #[cfg(test)]

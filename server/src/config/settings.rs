@@ -799,7 +799,4 @@ settings! {
             )
             .needs("tls_client_ca");
 
-    /// The bug that a test planted.
-    #[cfg(feature = "planted")]
-    planted: Option<crate::planted::Planted> = None;
 }

@@ -45,8 +45,6 @@ pub(crate) struct LogSettings {
     pub(crate) syncs: bool,
     /// After how many a save is due.
     pub(crate) changes_max: u64,
-    #[cfg(feature = "planted")]
-    pub(crate) is_late: bool,
 }
 
 /// A transaction log that is being written.
@@ -216,10 +214,6 @@ impl ChangeLog for LogWriter {
         self.seal();
         if self.has_failed {
             return false;
-        }
-        #[cfg(feature = "planted")]
-        if self.settings.is_late {
-            return true;
         }
         let Some(first) = self.first.take() else {
             return true;

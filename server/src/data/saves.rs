@@ -232,8 +232,6 @@ impl Saving {
         let settings = LogSettings {
             syncs: config.txn_log == TxnLog::Sync,
             changes_max: config.snap_count,
-            #[cfg(feature = "planted")]
-            is_late: config.planted == Some(crate::planted::Planted::ToldBeforeLogged),
         };
         let dir = self.dir.lock();
         let dir = dir.as_ref().filter(|_| config.txn_log != TxnLog::Off)?;

@@ -112,14 +112,6 @@ fn carry_out(
             (ReplyFate::Sent, false)
         }
     };
-    #[cfg(feature = "planted")]
-    if reply == ReplyFate::Lost
-        && shared
-            .turns
-            .is_planted(crate::planted::Planted::LostNotApplied)
-    {
-        return cut();
-    }
     let aftermath = Aftermath { reply, cuts, late };
     let batch = Batch {
         inputs: std::slice::from_ref(&input),

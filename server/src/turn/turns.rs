@@ -59,8 +59,6 @@ pub(crate) struct Turns {
     pub(crate) alarm: Alarm,
     /// Wakes tasks that wait for something to happen.
     pub(crate) activity: Activity,
-    #[cfg(feature = "planted")]
-    planted: Option<crate::planted::Planted>,
 }
 
 impl Turns {
@@ -76,14 +74,7 @@ impl Turns {
             health: Health::default(),
             alarm: Alarm::default(),
             activity: Activity::default(),
-            #[cfg(feature = "planted")]
-            planted: None,
         }
-    }
-
-    #[cfg(feature = "planted")]
-    pub(crate) fn plant(&mut self, bug: Option<crate::planted::Planted>) {
-        self.planted = bug;
     }
 
     pub(crate) const fn clock(&self) -> &Clock {
@@ -190,8 +181,6 @@ impl Turns {
             };
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
-        #[cfg(feature = "planted")]
-        let mut late = Vec::new();
         let mut leftover = Leftover::default();
         let mut core = self.core.lock();
         // Read under the lock: time never runs backwards from turn to turn.
@@ -210,17 +199,7 @@ impl Turns {
             }
         }
         // What other turns have put there happened before anything this turn will show.
-        leftover.close = if self.is_drain_left_out() {
-            None
-        } else {
-            members[conn.0 as usize].outbox.drain(out)
-        };
-        #[cfg(feature = "planted")]
-        let out = if self.is_planted(crate::planted::Planted::ReplyAfterUnlock) {
-            &mut late
-        } else {
-            out
-        };
+        leftover.close = members[conn.0 as usize].outbox.drain(out);
         let own_from = out.len();
         let zxid_before = engine.zxid();
         let mut effects = self.effects(members, counters, log, Some(conn), out);
@@ -287,10 +266,7 @@ impl Turns {
         if engine.deadline_moved() || hello.is_some() {
             self.alarm.rearm_for(engine.next_tick_ms());
         }
-        #[cfg(not(feature = "planted"))]
         drop(core);
-        #[cfg(feature = "planted")]
-        self.append_after_unlocking(core, conn, late, wakes);
         if !is_logged {
             self.stop_unlogged();
         }
@@ -690,47 +666,6 @@ impl Turns {
     /// Waits until the server has stopped by itself.
     pub(crate) async fn broke(&self) -> Failure {
         self.health.broke().await
-    }
-}
-
-impl Turns {
-    #[cfg(not(feature = "planted"))]
-    #[expect(clippy::unused_self, reason = "the planted twin looks at it")]
-    pub(super) const fn is_drain_left_out(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "planted")]
-    pub(super) fn is_drain_left_out(&self) -> bool {
-        self.is_planted(crate::planted::Planted::DrainLeftOut)
-    }
-
-    #[cfg(feature = "planted")]
-    pub(crate) fn is_planted(&self, bug: crate::planted::Planted) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// The planted bug: what a turn has to say is put into the outbox after unlocking, where
-    /// another turn's events may have overtaken it.
-    #[cfg(feature = "planted")]
-    pub(super) fn append_after_unlocking(
-        &self,
-        core: parking_lot::MutexGuard<'_, Core>,
-        conn: ConnId,
-        late: Vec<u8>,
-        wakes: &mut Vec<Waker>,
-    ) {
-        let outbox = Arc::clone(&core.members[conn.0 as usize].outbox);
-        drop(core);
-        if !late.is_empty() {
-            std::thread::yield_now();
-            wakes.extend(
-                outbox
-                    .push(usize::MAX, |out| out.extend(late))
-                    .ok()
-                    .and_then(|pushed| pushed.waker),
-            );
-        }
     }
 }
 

@@ -55,11 +55,6 @@ struct Args {
     /// Operations to leave out of random histories, in addition to those that the version requires.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Without>,
-    /// A deliberate bug to switch on in minikeeper, or `all`, one after the other: each must be
-    /// found.
-    #[cfg(feature = "planted")]
-    #[arg(long, value_name = "BUG")]
-    plant: Option<String>,
     /// Print the table of known differences, and end.
     #[arg(long)]
     known: bool,
@@ -109,10 +104,6 @@ fn run(args: &Args) -> Result<bool, String> {
         original,
         avoid,
     };
-    #[cfg(feature = "planted")]
-    if let Some(name) = &args.plant {
-        return compare.planted(name);
-    }
     println!("known differences to ZooKeeper {version}, which are excused:");
     println!("{}", known::table(Some(version)));
     let mut is_equal = true;
@@ -180,7 +171,7 @@ impl Compare<'_> {
         let hunted = self.hunt(&mut own, false)?;
         println!("random: {}", figures(&hunted));
         if let Some(found) = &hunted.found {
-            self.show(found, "")?;
+            self.show(found)?;
             return Ok(false);
         }
         if self.avoid.quotas {
@@ -192,7 +183,7 @@ impl Compare<'_> {
         let hunted = self.hunt(&mut own, true)?;
         println!("random, quotas enforced: {}", figures(&hunted));
         if let Some(found) = &hunted.found {
-            self.show(found, "")?;
+            self.show(found)?;
             return Ok(false);
         }
         Ok(true)
@@ -220,8 +211,8 @@ impl Compare<'_> {
         hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
     }
 
-    /// Prints a difference and writes it down as a scenario, in a file of this label.
-    fn show(&mut self, found: &Found, label: &str) -> Result<(), String> {
+    /// Prints a difference and writes it down as a scenario.
+    fn show(&mut self, found: &Found) -> Result<(), String> {
         let (seed, connections) = (found.seed, found.connections);
         println!("difference with --seed {seed} --connections {connections}");
         if !found.is_repeated {
@@ -239,7 +230,7 @@ impl Compare<'_> {
         let file = self
             .args
             .findings
-            .join(format!("{version}-{label}{seed}-{connections}.txt"));
+            .join(format!("{version}-{seed}-{connections}.txt"));
         fs::create_dir_all(&self.args.findings)
             .and_then(|()| fs::write(&file, &text))
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -256,55 +247,4 @@ fn figures(hunted: &Hunted) -> String {
         "{} operations compared in {} histories, {seconds:.1} s",
         hunted.operations, hunted.histories
     )
-}
-
-#[cfg(feature = "planted")]
-mod planted {
-    use minikeeper::planted::{Planted, PlantedInEngine};
-    use minikeeper_tests::differential::{history, server::Minikeeper};
-
-    use super::{Compare, figures};
-
-    const BUGS: &[PlantedInEngine] = &[
-        PlantedInEngine::SequenceReused,
-        PlantedInEngine::EphemeralKept,
-        PlantedInEngine::WatchFiredTwice,
-        PlantedInEngine::MultiNotRolledBack,
-        PlantedInEngine::NotEmptyFirst,
-        PlantedInEngine::EventsUnfiltered,
-        PlantedInEngine::TtlFromCreation,
-        PlantedInEngine::PasswordIgnored,
-    ];
-
-    impl Compare<'_> {
-        /// Says whether every bug of this name is found.
-        pub(super) fn planted(&mut self, name: &str) -> Result<bool, String> {
-            let mut all_found = true;
-            let is_meant = |bug: &&PlantedInEngine| name == "all" || name == format!("{bug:?}");
-            let bugs: Vec<_> = BUGS.iter().filter(is_meant).collect();
-            if bugs.is_empty() {
-                return Err(format!("no bug {name}; there are all, {BUGS:?}"));
-            }
-            for bug in bugs {
-                let mut own =
-                    Minikeeper::new(|config| config.planted = Some(Planted::Engine(*bug)));
-                let hunted = self.hunt(&mut own, false)?;
-                let Some(found) = &hunted.found else {
-                    println!("{bug:?}: NOT FOUND in {}", figures(&hunted));
-                    all_found = false;
-                    continue;
-                };
-                println!("{bug:?}: found after {}", figures(&hunted));
-                self.show(found, &format!("{bug:?}-"))?;
-                let mut sane = super::minikeeper(self.args, false);
-                let servers: [&mut dyn minikeeper_tests::differential::server::Server; 2] =
-                    [&mut self.original, &mut sane];
-                if let Some(difference) = history::replay(servers, self.quirks, found.steps())? {
-                    println!("without the bug too: {difference}");
-                    all_found = false;
-                }
-            }
-            Ok(all_found)
-        }
-    }
 }

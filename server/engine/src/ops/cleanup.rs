@@ -7,7 +7,7 @@ use crate::{
     input::Now,
     ops::delete,
     persist::change,
-    state::{State, keys::ZnodeId, znode::Znode},
+    state::{State, keys::ZnodeId},
 };
 
 /// Looks at every collectable if it is time to, and deletes those that are due, each with a zxid
@@ -76,7 +76,8 @@ fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     if znode.num_children() > 0 {
         return None;
     }
-    let age_ms = now.wall_ms.saturating_sub(since(state, znode));
+    // Setting data starts the time again; children do not.
+    let age_ms = now.wall_ms.saturating_sub(znode.mtime_ms);
     let older_than = |ms: i64| {
         let left_ms = ms.saturating_sub(age_ms).saturating_add(1).max(0);
         now.elapsed_ms.saturating_add(left_ms.cast_unsigned())
@@ -90,16 +91,6 @@ fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
             max_ms => Some(older_than(i64::try_from(max_ms).unwrap_or(i64::MAX))),
         },
     }
-}
-
-/// Setting data starts the time again; children do not.
-fn since(state: &State, znode: &Znode) -> i64 {
-    #[cfg(feature = "planted")]
-    if state.planted(crate::planted::Planted::TtlFromCreation) {
-        return znode.ctime_ms;
-    }
-    let _ = state;
-    znode.mtime_ms
 }
 
 fn deletions_max(state: &State) -> usize {

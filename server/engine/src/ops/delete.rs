@@ -69,10 +69,6 @@ pub(crate) fn find(
     state.allow(caller, znode.parent, Perms::DELETE)?;
     let has_version = version == -1 || version == znode.version;
     let has_children = znode.num_children() > 0;
-    #[cfg(feature = "planted")]
-    if has_children && state.planted(crate::planted::Planted::NotEmptyFirst) {
-        return Err(ErrorCode::NotEmpty);
-    }
     if !has_version {
         return Err(ErrorCode::BadVersion);
     }

@@ -172,8 +172,6 @@ fn send(state: &mut State, watch: WatchId, firing: &Firing<'_>, effects: &mut im
             firing.acl,
             Perms::READ,
         );
-        #[cfg(feature = "planted")]
-        let may_read = may_read || state.planted(crate::planted::Planted::EventsUnfiltered);
         if may_read {
             effects.event(conn, &firing.event);
         }

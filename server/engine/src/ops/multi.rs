@@ -65,8 +65,8 @@ pub(crate) fn multi(
         match apply(state, caller, zxid, op, &mut pending_events, reply.effects) {
             Ok(result) => results.push(result),
             Err(error) => {
-                roll_back(state);
-                take_back(state, zxid, reply.effects);
+                state.roll_back();
+                reply.effects.taken_back(zxid);
                 // An internal error of ZooKeeper ends the request, not just the operation.
                 if error == ErrorCode::MarshallingError {
                     return reply.refuse(zxid, error);
@@ -89,23 +89,6 @@ pub(crate) fn multi(
     // Only now: the undo list keeps the access lists of deleted znodes until the events are sent.
     state.commit();
     reply.send(zxid, ReplyRef::Multi(&results));
-}
-
-fn roll_back(state: &mut State) {
-    #[cfg(feature = "planted")]
-    if state.planted(crate::planted::Planted::MultiNotRolledBack) {
-        return state.commit();
-    }
-    state.roll_back();
-}
-
-fn take_back(state: &State, zxid: Zxid, effects: &mut impl Effects) {
-    #[cfg(feature = "planted")]
-    if state.planted(crate::planted::Planted::FailedMultiLogged) {
-        return;
-    }
-    let _ = state;
-    effects.taken_back(zxid);
 }
 
 fn apply(

@@ -175,11 +175,6 @@ pub(crate) fn sync(
     path: Option<&Ustring>,
     mut reply: PendingReply<'_, impl Effects>,
 ) {
-    #[cfg(feature = "planted")]
-    if state.planted(crate::planted::Planted::SyncPanics) {
-        let is_asked_for = path.is_some_and(|path| path.as_bytes() == b"/panic");
-        assert!(!is_asked_for, "the panic that a test has planted");
-    }
     let echo = path.map(|path| path.as_echoed());
     reply.send(state.zxid, ReplyRef::Path(echo.as_deref()));
 }

@@ -43,7 +43,7 @@ pub(crate) fn connect(
             state.detach(old);
             effects.close(old, CloseReason::SessionMoved);
         }
-        let Some(session) = found.filter(|_| may_resume(state, hello)) else {
+        let Some(session) = found.filter(|_| may_resume(hello)) else {
             effects.connected(
                 conn,
                 &ConnectResponse::refused(hello.read_only.map(|_| false)),
@@ -66,12 +66,7 @@ pub(crate) fn connect(
     effects.connected(conn, &response);
 }
 
-fn may_resume(state: &State, hello: &ConnectRequest) -> bool {
-    #[cfg(feature = "planted")]
-    if state.planted(crate::planted::Planted::PasswordIgnored) {
-        return true;
-    }
-    let _ = state;
+fn may_resume(hello: &ConnectRequest) -> bool {
     hello.password.as_deref() == Some(&sessions::password(hello.session_id)[..])
 }
 
@@ -144,10 +139,6 @@ fn end(
     let ephemerals = std::mem::take(&mut state.sessions[session].ephemerals);
     for (_, id) in ephemerals {
         work::visit();
-        #[cfg(feature = "planted")]
-        if expired && state.planted(crate::planted::Planted::EphemeralKept) {
-            break;
-        }
         delete::delete_and_tell(state, id, zxid, effects);
     }
     if let Some(conn) = state.sessions[session].conn {

@@ -105,13 +105,6 @@ impl State {
             settings.first_session_id,
             settings.hash_seed,
         );
-        #[allow(unused_mut, reason = "planted builds change it")]
-        let mut watches = Watches::new(settings.hash_seed);
-        #[cfg(feature = "planted")]
-        {
-            watches.planted_fires_twice =
-                settings.planted == Some(crate::planted::Planted::WatchFiredTwice);
-        }
         let schemes = Schemes::of(&settings);
         let mut tree = Tree::new(settings.hash_seed);
         tree.java_listing_order = settings.java_listing_order;
@@ -119,7 +112,7 @@ impl State {
             zxid: settings.zxid,
             tree,
             sessions,
-            watches,
+            watches: Watches::new(settings.hash_seed),
             acls: AclTable::new(schemes, settings.hash_seed),
             identities: IdentityTable::new(settings.hash_seed),
             settings,
@@ -135,11 +128,6 @@ impl State {
             nonces: 0,
             scratch: Vec::new(),
         }
-    }
-
-    #[cfg(feature = "planted")]
-    pub(crate) fn planted(&self, bug: crate::planted::Planted) -> bool {
-        self.settings.planted == Some(bug)
     }
 
     /// The number of the next change (`docs/zookeeper-protocol.md` section 1.6).
@@ -504,10 +492,6 @@ impl State {
         self.forget_owner(id, &znode);
         let family = self.tree[parent].family_mut();
         family.pzxid = zxid;
-        #[cfg(feature = "planted")]
-        if self.planted(crate::planted::Planted::SequenceReused) {
-            self.tree[parent].family_mut().created_children -= 1;
-        }
         let acl = znode.acl;
         let growth = Growth {
             znodes: -1,

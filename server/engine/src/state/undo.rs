@@ -363,12 +363,6 @@ impl State {
                     let znode = self.tree.set_data(id, data.as_deref());
                     (znode.version, znode.mzxid, znode.mtime_ms) = (version, mzxid, mtime_ms);
                 }
-                #[cfg(feature = "planted")]
-                Undo::AclSet { acl, .. }
-                    if self.planted(crate::planted::Planted::AclNotRewound) =>
-                {
-                    self.acls.release(acl);
-                }
                 Undo::AclSet { id, acl, aversion } => {
                     let znode = &mut self.tree[id];
                     znode.aversion = aversion;

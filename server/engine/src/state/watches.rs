@@ -85,8 +85,6 @@ pub(crate) struct Watches {
     in_both: usize,
     /// Counts firings, see [`Watcher::reached`].
     firing: u64,
-    #[cfg(feature = "planted")]
-    pub(crate) planted_fires_twice: bool,
 }
 
 impl Watches {
@@ -100,20 +98,7 @@ impl Watches {
             recursive: 0,
             in_both: 0,
             firing: 0,
-            #[cfg(feature = "planted")]
-            planted_fires_twice: false,
         }
-    }
-
-    #[cfg(feature = "planted")]
-    const fn keeps_fired(&self) -> bool {
-        self.planted_fires_twice
-    }
-
-    #[cfg(not(feature = "planted"))]
-    #[expect(clippy::unused_self, reason = "the planted twin looks at it")]
-    const fn keeps_fired(&self) -> bool {
-        false
     }
 
     /// The number of (connection, path) pairs.
@@ -457,9 +442,6 @@ impl Watches {
 
     /// Uses up the one-shot modes of a watch in one of the tables.
     pub(crate) fn use_up(&mut self, tree: &mut Tree, id: WatchId, table: Table) {
-        if self.keeps_fired() {
-            return;
-        }
         let Watch { data, child, .. } = *self.at(id);
         match table {
             Table::Data => self.narrow(tree, id, data.without(Modes::STANDARD), child),

@@ -286,8 +286,6 @@ fn start(
         let settings = LogSettings {
             syncs: durability == Durability::Sync,
             changes_max: u64::MAX,
-            #[cfg(feature = "planted")]
-            is_late: false,
         };
         dir.log(zxid, settings, Arc::new(Notify::new()))
     });
