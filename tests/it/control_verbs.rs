@@ -253,7 +253,7 @@ fn description_names_every_verb_and_what_it_takes() {
         let method = verb.method.name().to_ascii_lowercase();
         let operation = &paths[&format!("/v1/{}", verb.name)][&method];
         assert_eq!(operation["operationId"], verb.name);
-        assert_eq!(operation["summary"], verb.summary);
+        assert_eq!(operation["summary"], verb.summary());
         for status in ["200", "400", "401", "403", "404", "409", "413"] {
             let content = &operation["responses"][status]["content"];
             assert!(
@@ -262,9 +262,9 @@ fn description_names_every_verb_and_what_it_takes() {
                 verb.name
             );
         }
-        let first = verb.summary.chars().next().unwrap();
+        let first = verb.summary().chars().next().unwrap();
         assert!(
-            first.is_uppercase() && !verb.summary.ends_with('.'),
+            first.is_uppercase() && !verb.summary().ends_with('.'),
             "{}",
             verb.name
         );

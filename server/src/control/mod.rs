@@ -1,7 +1,8 @@
 //! The control API: HTTP for tests, on the clients' port or its own.
 //!
-//! [`verbs()`] is the table of verbs. Routing, the description at `GET /v1/openapi.json` and the
-//! command line of `minikeeper ctl` are made from it. To add a verb, add a method to
+//! [`verbs()`] is the table of verbs. Routing, the description at `GET /v1/openapi.json`, the
+//! command line of `minikeeper ctl` and the verbs of the packages for Python, Java and Node
+//! (`server/tests/bindings` generates them) are made from it. To add a verb, add a method to
 //! [`Universe`](crate::Universe) or [`Server`](crate::Server) and a row in `control/verbs/`, one file a
 //! family.
 //!

@@ -76,9 +76,12 @@ fn operation(verb: &Verb) -> Value {
     }
     let mut operation = json!({
         "operationId": verb.name,
-        "summary": verb.summary,
+        "summary": verb.summary(),
         "responses": responses,
     });
+    if !verb.details().is_empty() {
+        operation["description"] = verb.details().into();
+    }
     match verb.method {
         Method::Get => {
             let parameters: Vec<_> = verb

@@ -103,6 +103,10 @@ pub enum ParameterKind {
     Flag,
     /// One part of a path.
     Name,
+    /// A directory on the server's machine.
+    Directory,
+    /// The number of an injected fault.
+    Fault,
     /// A time in milliseconds.
     DurationMs,
     /// The same, or null for never.
@@ -183,7 +187,7 @@ impl ParameterKind {
     /// What JSON Schema says of it.
     pub(crate) fn schema(self) -> Value {
         match self {
-            Self::Text => json::text(),
+            Self::Text | Self::Directory => json::text(),
             Self::Path => json::path(),
             Self::Flag => json::boolean(),
             Self::Name => json::name(),
@@ -192,6 +196,7 @@ impl ParameterKind {
             }
             Self::DurationMsOrNull => json::or_null(Self::DurationMs.schema()),
             Self::Count(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
+            Self::Fault => Self::Count(u64::MAX).schema(),
             Self::OneOf(words) => json!({"type": "string", "enum": words}),
             Self::SessionSelector | Self::Tree => json!({}),
             Self::Json(schema) => schema(),
@@ -205,7 +210,7 @@ impl ParameterKind {
     pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
         let value = match self {
             Self::DurationMsOrNull if text == "null" => Value::Null,
-            Self::DurationMs | Self::DurationMsOrNull | Self::Count(_) => {
+            Self::DurationMs | Self::DurationMsOrNull | Self::Count(_) | Self::Fault => {
                 let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
                 text.parse::<u64>()
                     .ok()
@@ -223,6 +228,7 @@ impl ParameterKind {
             Self::Text
             | Self::Path
             | Self::Name
+            | Self::Directory
             | Self::OneOf(_)
             | Self::SessionSelector
             | Self::Tree => {
@@ -249,13 +255,18 @@ impl ParameterKind {
                 // What is no path would name nothing, for ever.
                 path::validate(path.as_bytes()).map_err(|error| error.to_string())
             }
-            Self::Text | Self::Name | Self::SessionSelector if value.is_string() => Ok(()),
-            Self::Text | Self::Name | Self::SessionSelector => Err(format!("{value} is no text")),
+            Self::Text | Self::Name | Self::Directory | Self::SessionSelector => {
+                let is_text = value.is_string();
+                is_text
+                    .then_some(())
+                    .ok_or_else(|| format!("{value} is no text"))
+            }
             Self::Flag if value.is_boolean() => Ok(()),
             Self::Flag => Err(format!("{value} is neither true nor false")),
             Self::DurationMsOrNull if value.is_null() => Ok(()),
             Self::DurationMs | Self::DurationMsOrNull => at_most(DURATION_MS_MAX),
             Self::Count(max) => at_most(max),
+            Self::Fault => at_most(u64::MAX),
             Self::OneOf(words) => match value.as_str() {
                 Some(word) if words.contains(&word) => Ok(()),
                 _ => Err(format!("{value} is none of {}", words.join(", "))),

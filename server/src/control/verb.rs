@@ -10,6 +10,7 @@ use crate::{
         error::ControlError,
         json,
         parameter::{Arguments, Parameter},
+        verbs,
     },
     universe::Universe,
 };
@@ -22,8 +23,11 @@ pub struct Verb {
     pub name: &'static str,
     /// How it is called.
     pub method: Method,
-    /// What it does, in a line.
-    pub summary: &'static str,
+    /// What it does: a line without a full stop, and after an empty line more about it.
+    ///
+    /// Help, OpenAPI and the documentation of the packages show it. Names of verbs and parameters
+    /// stand in backquotes; the packages show them as their language writes them.
+    pub docs: &'static str,
     /// What it takes: in the query, or as the fields of the body.
     pub parameters: &'static [Parameter],
     /// The field of the answer that people want to see as it is, without the JSON around it.
@@ -41,16 +45,24 @@ pub struct Field {
     pub name: &'static str,
     /// What stands there.
     pub kind: FieldKind,
+    /// What it means, in a line, where the name does not say it.
+    pub help: &'static str,
 }
 
 /// What stands in a [`Field`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FieldKind {
-    /// A whole number.
-    Integer,
     /// A whole number that is not negative.
     Count,
+    /// A time span in milliseconds.
+    DurationMs,
+    /// A point in time, in milliseconds since 1970.
+    UnixMs,
+    /// The number of an injected fault.
+    Fault,
+    /// What a client connects to for a universe.
+    ConnectString,
     /// True or false.
     Flag,
     /// Text.
@@ -73,17 +85,34 @@ pub enum FieldKind {
 
 impl Field {
     pub(crate) const fn new(name: &'static str, kind: FieldKind) -> Self {
-        Self { name, kind }
+        Self {
+            name,
+            kind,
+            help: "",
+        }
+    }
+
+    pub(crate) const fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if !self.help.is_empty() {
+            schema["description"] = self.help.into();
+        }
+        schema
     }
 }
 
 impl FieldKind {
     fn schema(self) -> Value {
         match self {
-            Self::Integer => json::integer(),
-            Self::Count => json::count(),
+            Self::UnixMs => json::integer(),
+            Self::Count | Self::DurationMs | Self::Fault => json::count(),
             Self::Flag => json::boolean(),
-            Self::Text => json::text(),
+            Self::Text | Self::ConnectString => json::text(),
             Self::Hex => json::hex(),
             Self::Texts => json::list(&json::text()),
             Self::Sessions => json::list(
@@ -100,9 +129,29 @@ impl FieldKind {
 }
 
 impl Verb {
+    /// The first line of its documentation.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        self.docs.lines().next().unwrap_or_default()
+    }
+
+    /// What its documentation says below the first line.
+    #[must_use]
+    pub fn details(&self) -> &'static str {
+        self.docs
+            .split_once("\n\n")
+            .map_or("", |(_, details)| details)
+    }
+
+    /// Whether it is about the whole server, so that no other universe than its own has it.
+    #[must_use]
+    pub fn is_of_the_server(&self) -> bool {
+        verbs::find_of_universes(self.name).is_none()
+    }
+
     /// The JSON schema of its answer.
     pub(crate) fn answer_schema(&self) -> Value {
-        let schema_of = |field: &Field| (field.name, field.kind.schema());
+        let schema_of = |field: &Field| (field.name, field.schema());
         let fields: Vec<_> = self.answer.iter().map(schema_of).collect();
         if !self
             .answer

@@ -254,6 +254,6 @@ fn help_lists_every_verb() {
         assert!(line.is_some(), "{name} is not in {help}");
         let own = run(&["ctl", &name, "--help"]);
         assert_eq!(own.status.code(), Some(0), "{name}");
-        assert!(text(&own.stdout).starts_with(verb.summary), "{name}");
+        assert!(text(&own.stdout).starts_with(verb.summary()), "{name}");
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, Stri
                     }
                 }
             }
-            ParameterKind::Count(_) => {
+            ParameterKind::Count(_) | ParameterKind::Fault => {
                 if let Some(count) = given.get_one::<u64>(parameter.name) {
                     put(parameter.name, json!(count));
                 }
@@ -118,9 +118,12 @@ pub(crate) fn fields(verb: &Verb, given: &ArgMatches) -> Result<VerbFields, Stri
 
 fn subcommand(verb: &'static Verb) -> Command {
     let arguments = verb.parameters.iter().map(argument);
-    Command::new(dashed(verb.name))
-        .about(verb.summary)
-        .args(arguments)
+    let command = Command::new(dashed(verb.name)).about(verb.summary());
+    match verb.details() {
+        "" => command,
+        details => command.after_help(details),
+    }
+    .args(arguments)
 }
 
 /// What is needed stands by itself, in order; what may be left out has a name.
@@ -139,6 +142,7 @@ fn argument(parameter: &'static Parameter) -> Arg {
         }
         ParameterKind::DurationMsOrNull => argument.value_parser(values::duration_or_never),
         ParameterKind::Count(max) => argument.value_parser(clap::value_parser!(u64).range(..=max)),
+        ParameterKind::Fault => argument.value_parser(clap::value_parser!(u64)),
         ParameterKind::Flag => argument.action(ArgAction::SetTrue),
         ParameterKind::OneOf(words) => argument.value_parser(words.to_vec()),
         _ => argument,

@@ -21,17 +21,13 @@ use crate::{
 };
 use minikeeper_protocol::ErrorCode;
 
-const FAULT: Parameter = Parameter::required(
-    "fault",
-    ParameterKind::Count(u64::MAX),
-    "The number that inject returned",
-);
+const FAULT: Parameter = Parameter::required("fault", ParameterKind::Fault, "What inject returned");
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "inject",
         method: Method::Post,
-        summary: "Inject a fault, until remove_fault or reset_faults",
+        docs: "Inject a fault, until `remove_fault` or `reset_faults`",
         parameters: &[
             Parameter::required(
                 "action",
@@ -92,7 +88,7 @@ pub(super) const VERBS: &[Verb] = &[
             .with_default("false"),
         ],
         plain: None,
-        answer: &[Field::new("fault", FieldKind::Count)],
+        answer: &[Field::new("fault", FieldKind::Fault)],
         handler: Handler::AtOnce(|call| {
             let guard = call.universe.inject(fault(&call.arguments)?);
             let guard = guard.map_err(|error| ControlError::bad_input(error.to_string()))?;
@@ -102,7 +98,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "faults",
         method: Method::Get,
-        summary: "List the injected faults and how often each has acted",
+        docs: "List the injected faults and how often each has acted",
         parameters: &[],
         plain: None,
         answer: &[Field::new("faults", FieldKind::Faults)],
@@ -114,7 +110,10 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "remove_fault",
         method: Method::Post,
-        summary: "Remove a fault and release what it holds back; an error if it never acted, unless it is optional",
+        docs: "Remove a fault and release what it holds back; an error if it never acted, unless it is optional\n\n\
+               Returns how often it has acted. A fault that never acted has tested nothing: the \
+               fault is removed, and the answer is an error (409). An unknown fault is an error \
+               (404).",
         parameters: &[FAULT],
         plain: None,
         answer: &[Field::new("hits", FieldKind::Count)],
@@ -130,7 +129,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "reset_faults",
         method: Method::Post,
-        summary: "Remove all faults and release what they hold back",
+        docs: "Remove all faults and release what they hold back",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -142,7 +141,8 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "until_hit",
         method: Method::Post,
-        summary: "Wait until a fault has acted N times",
+        docs: "Wait until a fault has acted N times\n\n\
+               Returns how often it has acted. An error (408) if the time runs out.",
         parameters: &[
             FAULT,
             Parameter::required("hits", ParameterKind::Count(u64::MAX), "How many times")

@@ -24,7 +24,7 @@ const KEEP: Parameter = Parameter::required(
 
 const DIR: Parameter = Parameter::required(
     "dir",
-    ParameterKind::Text,
+    ParameterKind::Directory,
     "A directory on the server's machine",
 );
 
@@ -32,7 +32,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "restart",
         method: Method::Post,
-        summary: "Go down and come up again on the same port",
+        docs: "Go down and come up again on the same port",
         parameters: &[KEEP],
         plain: None,
         answer: &[],
@@ -49,7 +49,8 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "go_down",
         method: Method::Post,
-        summary: "Stop listening and close every connection; the answer says where control is served meanwhile",
+        docs: "Stop listening and close every connection; the answer says where control is served meanwhile\n\n\
+               Connecting is refused until `come_up`. Returns HOST:PORT.",
         parameters: &[],
         plain: Some("control"),
         answer: &[Field::new("control", FieldKind::Text)],
@@ -64,7 +65,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "come_up",
         method: Method::Post,
-        summary: "Listen again on the same port",
+        docs: "Listen again on the same port",
         parameters: &[KEEP],
         plain: None,
         answer: &[],
@@ -82,7 +83,8 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     Verb {
         name: "import_data",
         method: Method::Post,
-        summary: "Replace the state by that of a ZooKeeper data directory",
+        docs: "Replace the state by that of a ZooKeeper data directory\n\n\
+               Reads directories of ZooKeeper 3.4 to 3.9, which are only read.",
         parameters: &[DIR],
         plain: None,
         answer: &[],
@@ -98,7 +100,8 @@ pub(super) const OF_UNIVERSES: &[Verb] = &[
     Verb {
         name: "export_data",
         method: Method::Post,
-        summary: "Write a data directory that ZooKeeper can start from",
+        docs: "Write a data directory that ZooKeeper can start from\n\n\
+               ZooKeeper 3.8 and 3.9 start from it. Returns the zxid of the state.",
         parameters: &[DIR],
         plain: None,
         answer: &[Field::new("zxid", FieldKind::Hex)],

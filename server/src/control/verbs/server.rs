@@ -10,7 +10,7 @@ use crate::control::{
 pub(super) const VERBS: &[Verb] = &[Verb {
     name: "save",
     method: Method::Post,
-    summary: "Save the state to the data directory now",
+    docs: "Save the state to the data directory now",
     parameters: &[],
     plain: None,
     answer: &[],

@@ -22,7 +22,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "sessions",
         method: Method::Get,
-        summary: "List every session, connected or not",
+        docs: "List every session, connected or not\n\n\
+               The first request with a path tells which universe a session belongs to. Until \
+               then the session is unbound: every universe of the server finds it by its id, or \
+               by its address with the port. The server's own universe lists it, and so does \
+               another universe if it is the only one.",
         parameters: &[],
         plain: None,
         answer: &[Field::new("sessions", FieldKind::Sessions)],
@@ -34,7 +38,10 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "expire",
         method: Method::Post,
-        summary: "Expire sessions; returns when their watchers have been notified",
+        docs: "Expire sessions; returns when their watchers have been notified\n\n\
+               Returns how many. Their ephemerals are deleted and the events are in the sockets \
+               of the watchers. No matching session is an error (404) unless `allow_none` is \
+               set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -48,7 +55,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "disconnect",
         method: Method::Post,
-        summary: "Close the connections of sessions; the sessions live on",
+        docs: "Close the connections of sessions; the sessions live on\n\n\
+               Returns how many sessions were connected. No matching session is an error (404) \
+               unless `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -60,7 +69,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "silence",
         method: Method::Post,
-        summary: "Ignore everything that sessions send, pings too, as in a long pause of their clients",
+        docs: "Ignore everything that sessions send, pings too, as in a long pause of their clients\n\n\
+               Returns how many. A silenced session expires unless `unsilence` comes first. No \
+               matching session is an error (404) unless `allow_none` is set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -73,7 +84,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unsilence",
         method: Method::Post,
-        summary: "Listen to silenced sessions again",
+        docs: "Listen to silenced sessions again\n\n\
+               Returns how many. No matching session is an error (404) unless `allow_none` is \
+               set.",
         parameters: &[Parameter::who(), Parameter::allow_none()],
         plain: None,
         answer: &[Field::new("count", FieldKind::Count)],
@@ -85,7 +98,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "disconnect_all",
         method: Method::Post,
-        summary: "Close every client's connection; the sessions live on",
+        docs: "Close every client's connection; the sessions live on",
         parameters: &[],
         plain: None,
         answer: &[],

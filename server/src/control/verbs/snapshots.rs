@@ -12,14 +12,15 @@ use crate::control::{
 const SNAPSHOT: Parameter = Parameter::required(
     "snapshot",
     ParameterKind::Count(u64::MAX),
-    "What snapshot has given",
+    "The number that snapshot returned",
 );
 
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "snapshot",
         method: Method::Post,
-        summary: "Take a snapshot of znodes, sessions and watches, for restore",
+        docs: "Take a snapshot of znodes, sessions and watches, for `restore`\n\n\
+               Returns the number of the snapshot.",
         parameters: &[],
         plain: None,
         answer: &[Field::new("snapshot", FieldKind::Count)],
@@ -31,7 +32,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "restore",
         method: Method::Post,
-        summary: "Go back to a snapshot; it can be restored again",
+        docs: "Go back to a snapshot; it can be restored again",
         parameters: &[SNAPSHOT],
         plain: None,
         answer: &[],
@@ -45,7 +46,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "drop_snapshot",
         method: Method::Post,
-        summary: "Drop a snapshot and free its memory",
+        docs: "Drop a snapshot and free its memory",
         parameters: &[SNAPSHOT],
         plain: None,
         answer: &[],
@@ -57,7 +58,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "fork",
         method: Method::Post,
-        summary: "Create a universe as a copy of this one",
+        docs: "Create a universe as a copy of this one",
         parameters: &[Parameter::required(
             "name",
             ParameterKind::Name,

@@ -19,12 +19,13 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "get",
         method: Method::Get,
-        summary: "Read the data and stat of a znode",
+        docs: "Read the data and stat of a znode\n\n\
+               An error (404) if there is no such znode.",
         parameters: &[PATH],
         plain: None,
         answer: &[
-            Field::new("data", FieldKind::Data),
-            Field::new("stat", FieldKind::Stat),
+            Field::new("data", FieldKind::Data).help("Its data, null if it has none"),
+            Field::new("stat", FieldKind::Stat).help("Its metadata"),
         ],
         handler: Handler::AtOnce(|call| {
             let path = call.arguments.text("path")?;
@@ -38,7 +39,8 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "children",
         method: Method::Get,
-        summary: "List the names of a znode's children, oldest first",
+        docs: "List the names of a znode's children, oldest first\n\n\
+               An error (404) if there is no such znode.",
         parameters: &[PATH],
         plain: None,
         answer: &[Field::new("children", FieldKind::Texts)],
@@ -51,7 +53,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "dump",
         method: Method::Get,
-        summary: "Print znodes, sessions and watches as text; equal trees give equal text",
+        docs: "Print znodes, sessions and watches as text; equal trees give equal text",
         parameters: &[],
         plain: Some("dump"),
         answer: &[Field::new("dump", FieldKind::Text)],
@@ -60,7 +62,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "export_tree",
         method: Method::Get,
-        summary: "Export the tree in the form of seed, without /zookeeper; ephemerals are listed apart",
+        docs: "Export the tree in the form of `seed`, without /zookeeper; ephemerals are listed apart",
         parameters: &[Parameter::optional(
             "format",
             ParameterKind::OneOf(&["json", "yaml"]),
@@ -84,7 +86,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "seed",
         method: Method::Post,
-        summary: "Create the znodes of a tree that are missing and set those that differ, in one turn",
+        docs: "Create the znodes of a tree that are missing and set those that differ, in one turn\n\n\
+               Missing parents are created. A znode of the tree is its data, or an object with \
+               the fields `data`, `acl`, `container` and `ttl_ms`.",
         parameters: &[Parameter::required(
             "file",
             ParameterKind::Tree,
@@ -92,8 +96,9 @@ pub(super) const VERBS: &[Verb] = &[
         )],
         plain: None,
         answer: &[
-            Field::new("created", FieldKind::Count),
-            Field::new("changed", FieldKind::Count),
+            Field::new("created", FieldKind::Count).help("How many znodes were created"),
+            Field::new("changed", FieldKind::Count)
+                .help("How many znodes got other data or another ACL"),
         ],
         handler: Handler::AtOnce(|call| {
             let tree = match call.arguments.alternative(ParameterKind::Tree)? {

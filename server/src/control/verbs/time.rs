@@ -11,13 +11,14 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "now",
         method: Method::Get,
-        summary: "Read the server's clock: since the start, wall clock, and whether it is frozen",
+        docs: "Read the server's clock: since the start, wall clock, and whether it is frozen",
         parameters: &[],
         plain: None,
         answer: &[
-            Field::new("elapsed_ms", FieldKind::Count),
-            Field::new("wall_ms", FieldKind::Integer),
-            Field::new("is_frozen", FieldKind::Flag),
+            Field::new("elapsed_ms", FieldKind::DurationMs)
+                .help("Time since the start; it decides when sessions expire"),
+            Field::new("wall_ms", FieldKind::UnixMs).help("The time of day that stats show"),
+            Field::new("is_frozen", FieldKind::Flag).help("Whether the clock stands still"),
         ],
         handler: Handler::AtOnce(|call| {
             let now = call.universe.shared.turns.clock().now();
@@ -31,7 +32,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "advance",
         method: Method::Post,
-        summary: "Advance the clock; returns when everything due has happened. Connected sessions live on",
+        docs: "Advance the clock; returns when everything due has happened. Connected sessions live on\n\n\
+               The clock moves from deadline to deadline. A connected session lives on however \
+               far the clock moves, because its client would have sent pings meanwhile. A \
+               session without a connection, a silenced one, or one whose pings a fault drops \
+               expires.",
         parameters: &[
             Parameter::required("by_ms", ParameterKind::DurationMs, "How far to advance"),
             Parameter::required(
@@ -56,7 +61,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "freeze",
         method: Method::Post,
-        summary: "Freeze the clock",
+        docs: "Freeze the clock\n\n\
+               While the clock is frozen nothing expires, even if a client stops at a \
+               breakpoint.",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -68,7 +75,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "unfreeze",
         method: Method::Post,
-        summary: "Let the clock run again",
+        docs: "Let the clock run again",
         parameters: &[],
         plain: None,
         answer: &[],
@@ -80,7 +87,8 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "auto_advance",
         method: Method::Post,
-        summary: "Advance a frozen clock to the next deadline whenever all clients are idle",
+        docs: "Advance a frozen clock to the next deadline whenever all clients are idle\n\n\
+               Connected sessions live on, as with `advance`. Off by default.",
         parameters: &[Parameter::required(
             "idle_ms",
             ParameterKind::DurationMsOrNull,

@@ -18,7 +18,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "create_universe",
         method: Method::Post,
-        summary: "Create a universe with an empty tree behind the same port",
+        docs: "Create a universe with an empty tree behind the same port",
         parameters: &[NAME],
         plain: Some("connect_string"),
         answer: CONNECT_STRING,
@@ -30,7 +30,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "universes",
         method: Method::Get,
-        summary: "List the universes, without the server's own",
+        docs: "List the universes, without the server's own",
         parameters: &[],
         plain: None,
         answer: &[Field::new("universes", FieldKind::Texts)],
@@ -39,7 +39,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "drop_universe",
         method: Method::Post,
-        summary: "Drop a universe: close its connections and delete its state",
+        docs: "Drop a universe: close its connections and delete its state",
         parameters: &[NAME],
         plain: None,
         answer: &[],
@@ -57,7 +57,8 @@ pub(super) const VERBS: &[Verb] = &[
     },
 ];
 
-pub(super) const CONNECT_STRING: &[Field] = &[Field::new("connect_string", FieldKind::Text)];
+pub(super) const CONNECT_STRING: &[Field] =
+    &[Field::new("connect_string", FieldKind::ConnectString)];
 
 /// Leaves a universe to the server.
 pub(super) fn kept(made: Result<UniverseGuard, UniverseError>) -> Outcome {

@@ -109,14 +109,14 @@ pub(super) const VERBS: &[Verb] = &[
 /// A verb that has nothing to say but that it is so.
 const fn waits(
     name: &'static str,
-    summary: &'static str,
+    docs: &'static str,
     parameters: &'static [Parameter],
     handler: for<'a> fn(&'a Call) -> HandlerFuture<'a>,
 ) -> Verb {
     Verb {
         name,
         method: Method::Post,
-        summary,
+        docs,
         parameters,
         plain: None,
         answer: &[],
