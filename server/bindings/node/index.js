@@ -1,14 +1,11 @@
 'use strict';
 
-// An in-memory ZooKeeper for tests, in which the test owns time, sessions, faults and state. See index.d.ts for what each
+// An in-memory ZooKeeper for tests, in which the test owns time, sessions, faults and state. See verbs.d.ts for what each
 // verb does.
-
-const { resolve } = require('node:path');
 
 const { Control, MinikeeperError, splitAddress } = require('./control.js');
 const { Program, findProgram } = require('./program.js');
-
-const WITHIN_MS = 10_000;
+const { Verbs } = require('./verbs.js');
 
 class Fault {
   #universe;
@@ -22,7 +19,7 @@ class Fault {
   async hits() {
     if (this.#hits !== undefined) return this.#hits;
     const faults = await this.#universe.faults();
-    const fault = faults.find((one) => (one.fault ?? one.id) === this.id);
+    const fault = faults.find((one) => one.fault === this.id);
     if (fault === undefined) {
       throw new MinikeeperError(`fault ${this.id}: unknown, or removed by somebody else`, { status: 404 });
     }
@@ -54,10 +51,11 @@ class Fault {
   }
 }
 
-class Universe {
+class Universe extends Verbs {
   #control;
 
   constructor(connectString, { token, name } = {}) {
+    super();
     this.name = name;
     if (connectString !== undefined) this._connect(connectString, token);
   }
@@ -77,71 +75,16 @@ class Universe {
     return this.#control;
   }
 
-  // Time.
-
-  async now() {
-    const { elapsed_ms: elapsedMs, wall_ms: wallMs, is_frozen: isFrozen } = await this._api.read('now');
-    return { elapsedMs, wallMs, isFrozen };
+  _fault(id) {
+    return new Fault(this, id);
   }
 
-  async advance({ byMs, strict = false }) {
-    await this._api.act('advance', { by_ms: byMs, ...(strict && { strict }) });
-  }
-
-  async freeze() {
-    await this._api.act('freeze');
-  }
-
-  async unfreeze() {
-    await this._api.act('unfreeze');
-  }
-
-  async autoAdvance({ idleMs }) {
-    await this._api.act('auto_advance', { idle_ms: idleMs });
-  }
-
-  // Sessions.
-
-  async sessions() {
-    const { sessions } = await this._api.read('sessions');
-    return sessions.map((session) =>
-      ({ ...camelCased(session), lastOperation: session.last_operation && camelCased(session.last_operation) }),
-    );
-  }
-
-  async expire(who, { allowNone = false } = {}) {
-    return (await this._api.act('expire', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
-  }
-
-  async disconnect(who, { allowNone = false } = {}) {
-    return (await this._api.act('disconnect', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
-  }
-
-  async disconnectAll() {
-    await this._api.act('disconnect_all');
-  }
-
-  async silence(who, { allowNone = false } = {}) {
-    return (await this._api.act('silence', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
-  }
-
-  async unsilence(who, { allowNone = false } = {}) {
-    return (await this._api.act('unsilence', { ...whoJson(who), ...(allowNone && { allow_none: true }) })).count;
-  }
-
-  // Faults.
-
-  async inject(fault) {
-    return new Fault(this, (await this._api.act('inject', fault)).fault);
-  }
-
-  async faults() {
-    return (await this._api.read('faults')).faults;
+  _universe(name, connectString) {
+    return new Universe(connectString, { token: this._api.token, name });
   }
 
   async removeFault(fault) {
-    if (fault instanceof Fault) return fault.remove();
-    return (await this._api.act('remove_fault', { fault })).hits;
+    return fault instanceof Fault ? fault.remove() : super.removeFault(fault);
   }
 
   async withFault(fault, use) {
@@ -150,7 +93,7 @@ class Universe {
     try {
       result = await use(injected);
     } catch (error) {
-      // What goes wrong already tells more.
+      // An error on its way tells more.
       await injected._end().catch(() => {});
       throw error;
     }
@@ -158,127 +101,11 @@ class Universe {
     return result;
   }
 
-  async resetFaults() {
-    await this._api.act('reset_faults');
-  }
-
-  async untilHit(fault, hits = 1, { withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_hit', { fault: fault.id ?? fault, hits, within_ms: withinMs });
-  }
-
-  // State.
-
-  async get(path) {
-    const answer = await this._api.read('get', { path });
-    const { data, data_base64: coded, stat = {} } = answer;
-    if (coded !== undefined && coded !== null) return { data: Buffer.from(coded, 'base64'), stat };
-    return { data: typeof data === 'string' ? Buffer.from(data) : null, stat };
-  }
-
-  async children(path) {
-    return (await this._api.read('children', { path })).children;
-  }
-
-  async dump() {
-    return (await this._api.read('dump')).dump;
-  }
-
-  async exportTree({ format = 'json' } = {}) {
-    return (await this._api.read('export_tree', { format })).tree;
-  }
-
-  async seed(tree) {
-    if (typeof tree === 'string') {
-      await this._api.act('seed', { yaml: tree });
-      return;
-    }
-    const znodes = Object.entries(tree).map(([path, znode]) => [path, znodeJson(znode)]);
-    await this._api.act('seed', { tree: Object.fromEntries(znodes) });
-  }
-
-  async snapshot() {
-    return (await this._api.act('snapshot')).snapshot;
-  }
-
-  async restore(snapshot) {
-    await this._api.act('restore', { snapshot });
-  }
-
-  async dropSnapshot(snapshot) {
-    await this._api.act('drop_snapshot', { snapshot });
-  }
-
-  async save() {
-    await this._api.act('save');
-  }
-
-  async exportData(dir) {
-    return this._api.act('export_data', { dir: resolve(dir) });
-  }
-
-  async importData(dir) {
-    return this._api.act('import_data', { dir: resolve(dir) });
-  }
-
-  // Restart, as clients see it.
-
-  async goDown() {
-    return (await this._api.act('go_down')).control;
-  }
-
-  async comeUp({ keep = 'everything' } = {}) {
-    await this._api.act('come_up', { keep });
-  }
-
-  async restart({ keep = 'everything' } = {}) {
-    await this._api.act('restart', { keep });
-  }
-
-  // Universes.
-
-  async createUniverse(name) {
-    return this.#named(name, await this._api.act('create_universe', { name }));
-  }
-
-  async fork(name) {
-    return this.#named(name, await this._api.act('fork', { name }));
-  }
-
-  async universes() {
-    return (await this._api.read('universes')).universes;
-  }
-
   async dropUniverse(name = this.name) {
     if (name === undefined) throw new TypeError("a server's own universe ends with the server: give a name");
-    // It may not be asked to end itself.
-    const { host, port, token } = this._api;
-    await new Control(host, port, token).act('drop_universe', { name });
-  }
-
-  #named(name, { connect_string: connectString }) {
-    return new Universe(connectString, { token: this._api.token, name });
-  }
-
-  // Waiting without sleeping.
-
-  async untilWatched(path, { withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_watched', { path, within_ms: withinMs });
-  }
-
-  async untilChildren(path, count, { withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_children', { path, count, within_ms: withinMs });
-  }
-
-  async untilContenders(lock, count, { withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_contenders', { lock, count, within_ms: withinMs });
-  }
-
-  async untilSessions(count, { withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_sessions', { count, within_ms: withinMs });
-  }
-
-  async untilIdle({ quietMs = 50, withinMs = WITHIN_MS } = {}) {
-    await this._api.act('until_idle', { quiet_ms: quietMs, within_ms: withinMs });
+    // The server drops it: a universe does not drop itself.
+    const server = new Universe(this.address, { token: this._api.token });
+    await super.dropUniverse.call(server, name);
   }
 }
 
@@ -354,39 +181,6 @@ if (Symbol.asyncDispose !== undefined) {
 
 async function startServer(options) {
   return new Server(options).start();
-}
-
-/** A session's id in any form clients have it in, or an object that names somebody otherwise. */
-function whoJson(who) {
-  if (typeof who === 'bigint') return { session: `0x${BigInt.asUintN(64, who).toString(16)}` };
-  if (Buffer.isBuffer(who)) return { session: `0x${who.toString('hex')}` };
-  if (typeof who === 'string') return { session: who };
-  // node-zookeeper-client and its like: 8 bytes.
-  if (typeof who?.getSessionId === 'function') return whoJson(who.getSessionId());
-  const given = Object.entries(who ?? {}).filter(([, value]) => value !== undefined);
-  if (given.length !== 1 || !['session', 'address', 'identity', 'owner'].includes(given[0][0])) {
-    throw new TypeError('name one of session, address, identity, owner');
-  }
-  const [[name, value]] = given;
-  return name === 'session' ? whoJson(value) : { [name]: value };
-}
-
-/** A znode of a tree, with bytes as JSON has them. */
-function znodeJson(znode) {
-  if (znode instanceof Uint8Array) return { data_base64: Buffer.from(znode).toString('base64') };
-  if (znode?.data instanceof Uint8Array) {
-    const { data, ...rest } = znode;
-    return { ...znodeJson(data), ...rest };
-  }
-  return znode;
-}
-
-function camelCased(object) {
-  return Object.fromEntries(Object.entries(object).map(([name, value]) => [camelCase(name), value]));
-}
-
-function camelCase(name) {
-  return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 }
 
 module.exports = { Fault, MinikeeperError, Server, Universe, startServer };

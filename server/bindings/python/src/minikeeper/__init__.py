@@ -7,8 +7,7 @@ from ._errors import MinikeeperError, WaitTimedOut
 from ._faults import Fault
 from ._kazoo import settle
 from ._sessions import LastOperation, Session, Watch
-from ._state import Znode
-from ._time import Now
+from ._verbs import Now, Seeded, Znode
 from .server import Server
 from .universe import Universe
 
@@ -17,6 +16,7 @@ __all__ = [
     "LastOperation",
     "MinikeeperError",
     "Now",
+    "Seeded",
     "Server",
     "Session",
     "Universe",

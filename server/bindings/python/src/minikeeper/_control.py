@@ -22,10 +22,9 @@ class Control:
         # Where control is while the server is down, as it says when it goes there.
         self._side: Optional[Tuple[str, int]] = None
 
-    def read(self, verb: str, /, **query: Any) -> Dict[str, Any]:
+    def read(self, verb: str, query: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Asks a verb that changes nothing."""
-        given = {name: value for name, value in query.items() if value is not None}
-        return self._ask("GET", verb + ("?" + urlencode(given) if given else ""), None, 0)
+        return self._ask("GET", verb + ("?" + urlencode(query) if query else ""), None, 0)
 
     def do(self, verb: str, body: Optional[Mapping[str, Any]] = None, /) -> Dict[str, Any]:
         """Asks a verb that changes or waits."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Iterable, Optional, Union
 
 from ._control import Control
-from ._faults import Faults
-from ._restarts import Restarts
-from ._sessions import Sessions
-from ._state import State
-from ._time import Time
-from ._waiting import Waiting
+from ._faults import Fault
+from ._kazoo import settle
+from ._sessions import SessionLike
+from ._verbs import Verbs
 
 
-class Universe(Time, Sessions, Faults, State, Restarts, Waiting):
+class Universe(Verbs):
     """A tree with its own sessions, clock and faults, and every verb of a test.
 
-    A `Server` is its own first one. `Universe("127.0.0.1:2181")` is that of a server that somebody else has started
-    with `--control`; `token` is that of its `--control-token`.
+    A `Server` is its own first one. `Universe("127.0.0.1:2181")` is that of a server that was started with `--control`;
+    `token` is that of its `--control-token`. Each verb raises MinikeeperError if the server refuses it, and each wait
+    raises WaitTimedOut, with what was seen instead, when its time runs out.
     """
 
     def __init__(self, connect_string: str, *, token: Optional[str] = None, name: Optional[str] = None) -> None:
@@ -41,27 +40,44 @@ class Universe(Time, Sessions, Faults, State, Restarts, Waiting):
         """What a ZooKeeper client connects to: HOST:PORT, and the chroot of a universe that has one."""
         return self._connect_string
 
-    def create_universe(self, name: str) -> "Universe":
-        """Creates an isolated universe behind the same port. Raises MinikeeperError (409) if there is one."""
-        answer = self._control.do("create_universe", {"name": name})
-        return Universe(answer["connect_string"], token=self._token, name=name)
+    def expire(
+        self,
+        session: Optional[SessionLike] = None,
+        *,
+        address: Optional[str] = None,
+        identity: Optional[str] = None,
+        owner: Optional[str] = None,
+        allow_none: bool = False,
+        seen_by: Iterable[Any] = (),
+    ) -> int:
+        """Expire sessions; returns when their watchers have been notified. Returns how many.
 
-    def fork(self, name: str) -> "Universe":
-        """Creates a universe that begins as a copy of this one."""
-        answer = self._control.do("fork", {"name": name})
-        return Universe(answer["connect_string"], token=self._token, name=name)
+        Exactly one of the first four names says which: a session's id, a `Session` or a client of kazoo; the address
+        that clients connect from; an identity that they have proved to be; the path of an ephemeral that they own. No
+        matching session is an error (404) unless `allow_none` is set.
 
-    def universes(self) -> List[Any]:
-        """The universes created and not dropped yet, as the control API tells them."""
-        return list(self._control.read("universes")["universes"])
+        Clients still have to read the events and hand them to callbacks, in threads of their own. For the clients of
+        kazoo in `seen_by` that has happened too when this returns (see `settle`).
+        """
+        count = super().expire(session, address=address, identity=identity, owner=owner, allow_none=allow_none)
+        settle(*seen_by)
+        return count
+
+    def remove_fault(self, fault: Union[Fault, int]) -> int:
+        """Remove a fault, given itself or its number: see `Fault.remove`."""
+        return fault.remove() if isinstance(fault, Fault) else super().remove_fault(fault)
 
     def drop_universe(self, name: Optional[str] = None) -> None:
-        """Ends a universe with all its connections: the one of that name, or this one."""
+        """Drop the universe of this name, or this one: close its connections and delete its state."""
         name = self.name if name is None else name
         if name is None:
             raise TypeError("a server's own universe ends with the server: give a name")
-        # It may not be asked to end itself.
-        Control(self._control.host, self._control.port, self._token, None).do("drop_universe", {"name": name})
+        # The server drops it: a universe does not drop itself.
+        server = Universe(self.address, token=self._token)
+        super(Universe, server).drop_universe(name)
+
+    def _universe(self, name: str, connect_string: str) -> Universe:
+        return Universe(connect_string, token=self._token, name=name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._connect_string}>"

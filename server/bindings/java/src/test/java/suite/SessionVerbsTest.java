@@ -81,10 +81,10 @@ class SessionVerbsTest {
   void verbThatMeetsNobodyIsAnError(Universe universe) {
     List<Who> nobody =
         List.of(Who.session(1), Who.address("127.0.0.1:1"), Who.identity("digest:x"), Who.owner("/x"));
-    List<Function<Who, Integer>> verbs =
+    List<Function<Who, Long>> verbs =
         List.of(universe::expire, universe::disconnect, universe::silence, universe::unsilence);
     for (Who who : nobody) {
-      for (Function<Who, Integer> verb : verbs) {
+      for (Function<Who, Long> verb : verbs) {
         assertEquals(404, assertThrows(MinikeeperException.class, () -> verb.apply(who)).status());
         assertEquals(0, verb.apply(who.allowNone()));
       }

@@ -23,7 +23,7 @@ class StateVerbsTest {
   @Test
   void snapshotIsGoneBackToUntilItIsDropped(Universe universe) {
     universe.seed(Map.of("/a", "1"));
-    Object mark = universe.snapshot();
+    long mark = universe.snapshot();
     universe.seed(Map.of("/a", "2", "/b", ""));
     universe.restore(mark);
     assertEquals("1", universe.get("/a").text());

@@ -33,11 +33,11 @@ final class Control {
   }
 
   /** Asks a verb that changes nothing. */
-  Map<String, Object> read(String verb, Map<String, String> query) {
+  Map<String, Object> read(String verb, Map<String, ?> query) {
     StringBuilder path = new StringBuilder(verb);
     char separator = '?';
-    for (Map.Entry<String, String> entry : query.entrySet()) {
-      path.append(separator).append(entry.getKey()).append('=').append(encode(entry.getValue()));
+    for (Map.Entry<String, ?> entry : query.entrySet()) {
+      path.append(separator).append(entry.getKey()).append('=').append(encode(entry.getValue().toString()));
       separator = '&';
     }
     return ask("GET", verb, path.toString(), null, 0);

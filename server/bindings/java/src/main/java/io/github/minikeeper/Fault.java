@@ -4,18 +4,18 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * A rule that is in force until it is closed.
+ * An injected fault. Closing removes it.
  *
- * <p>One that has never acted has tested nothing: closing it throws {@link MinikeeperException} (409), unless it was injected
+ * <p>A fault that has never acted has tested nothing: closing it throws {@link MinikeeperException} (409), unless it was injected
  * with {@code "optional", true} or was removed by hand before. In try-with-resources that does not hide an exception that is
  * on its way.
  */
 public final class Fault implements AutoCloseable {
   private final Universe universe;
-  final Object id;
+  final long id;
   private volatile long hits = -1;
 
-  Fault(Universe universe, Object id) {
+  Fault(Universe universe, long id) {
     this.universe = universe;
     this.id = id;
   }
@@ -24,25 +24,25 @@ public final class Fault implements AutoCloseable {
   public long hits() {
     if (hits >= 0) return hits;
     for (Map<String, Object> fault : universe.faults()) {
-      if (id.equals(fault.getOrDefault("fault", fault.get("id")))) return ((Number) fault.get("hits")).longValue();
+      if (Values.number(fault.get("fault")) == id) return Values.number(fault.get("hits"));
     }
     throw new MinikeeperException(this + ": unknown, or removed by somebody else", 404, null);
   }
 
-  /** Waits until it has been met so often, or throws {@link MinikeeperException} (408). */
-  public void untilHit(int hits, Duration within) {
-    universe.untilHit(this, hits, within);
+  /** Waits until it has acted so often, and returns how often it has; or throws {@link MinikeeperException} (408). */
+  public long untilHit(long hits, Duration within) {
+    return universe.untilHit(this, hits, within);
   }
 
   /**
-   * Takes it back. Throws {@link MinikeeperException}: 404 if it is gone already, 409 if it has never acted and is not
-   * optional; it is taken back all the same.
+   * Removes it. Throws {@link MinikeeperException}: 404 if it has been removed before, 409 if it has never acted and is not
+   * optional; then too it is removed.
    *
    * @return how often it has acted
    */
   public long remove() {
     try {
-      hits = universe.removeFault(id);
+      hits = universe.removeNow(this);
     } catch (MinikeeperException error) {
       if (error.status() == 409) hits = 0;
       throw error;
@@ -50,14 +50,14 @@ public final class Fault implements AutoCloseable {
     return hits;
   }
 
-  /** Takes it back, unless that has been done. Throws {@link MinikeeperException} (409) if it has never acted. */
+  /** Removes it, unless that has been done. Throws {@link MinikeeperException} (409) if it has never acted. */
   @Override
   public void close() {
     if (hits >= 0) return;
     try {
       remove();
     } catch (MinikeeperException error) {
-      // Who has removed it by hand knows what became of it.
+      // A fault that is gone was removed on purpose.
       if (error.status() != 404) throw error;
     }
   }

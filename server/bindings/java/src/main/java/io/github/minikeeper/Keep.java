@@ -1,11 +1,10 @@
+// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
-/** What a restart keeps. */
+/** What is still there afterwards: sessions and znodes, znodes alone, or nothing. */
 public enum Keep {
-  /** Data and sessions. */
   EVERYTHING,
-  /** Data, but no session, so no ephemeral either. */
   DATA,
-  /** Nothing: a new, empty tree. */
   NOTHING
 }

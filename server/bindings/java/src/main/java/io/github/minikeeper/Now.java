@@ -1,10 +1,12 @@
+// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
 package io.github.minikeeper;
 
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 
-/** What a universe's clock shows. */
+/** What {@code now} returns. */
 public final class Now {
   private final Map<String, Object> json;
 
@@ -12,17 +14,17 @@ public final class Now {
     this.json = json;
   }
 
-  /** Since its start; decides about expiry. */
+  /** Time since the start; it decides when sessions expire. */
   public Duration elapsed() {
-    return Duration.ofMillis(((Number) json.get("elapsed_ms")).longValue());
+    return Duration.ofMillis(Values.number(json.get("elapsed_ms")));
   }
 
   /** The time of day that stats show. */
   public Instant wall() {
-    return Instant.ofEpochMilli(((Number) json.get("wall_ms")).longValue());
+    return Instant.ofEpochMilli(Values.number(json.get("wall_ms")));
   }
 
-  /** Whether it stands still. */
+  /** Whether the clock stands still. */
   public boolean isFrozen() {
     return Boolean.TRUE.equals(json.get("is_frozen"));
   }

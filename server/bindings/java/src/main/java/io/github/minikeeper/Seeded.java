@@ -1,0 +1,34 @@
+// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
+package io.github.minikeeper;
+
+import java.util.Map;
+
+/**
+ * What {@code seed} returns.
+ *
+ * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields {@code data}, `acl`,
+ * `container` and `ttl_ms`.
+ */
+public final class Seeded {
+  private final Map<String, Object> json;
+
+  Seeded(Map<String, Object> json) {
+    this.json = json;
+  }
+
+  /** How many znodes were created. */
+  public long created() {
+    return Values.number(json.get("created"));
+  }
+
+  /** How many znodes got other data or another ACL. */
+  public long changed() {
+    return Values.number(json.get("changed"));
+  }
+
+  @Override
+  public String toString() {
+    return json.toString();
+  }
+}

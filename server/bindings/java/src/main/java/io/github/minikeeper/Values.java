@@ -1,0 +1,76 @@
+package io.github.minikeeper;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** Values as the control API has them in JSON. */
+final class Values {
+  private Values() {}
+
+  /** Fields from their names and values in turn. */
+  static Map<String, Object> fields(Object... namesAndValues) {
+    return with(Map.of(), namesAndValues);
+  }
+
+  /** The same, after other fields. */
+  static Map<String, Object> with(Map<String, ?> first, Object... namesAndValues) {
+    Map<String, Object> fields = new LinkedHashMap<>(first);
+    for (int at = 0; at < namesAndValues.length; at += 2) {
+      fields.put((String) namesAndValues[at], json(namesAndValues[at + 1]));
+    }
+    return fields;
+  }
+
+  private static Object json(Object value) {
+    if (value instanceof Duration) return ((Duration) value).toMillis();
+    if (value instanceof Fault) return ((Fault) value).id;
+    if (value instanceof Enum) return ((Enum<?>) value).name().toLowerCase(Locale.ROOT).replace('_', '-');
+    // The program may run in another folder.
+    if (value instanceof Path) return ((Path) value).toAbsolutePath().toString();
+    return value;
+  }
+
+  /** The field for a tree. */
+  static Map<String, Object> tree(Map<String, ?> tree) {
+    Map<String, Object> znodes = new LinkedHashMap<>();
+    tree.forEach((path, znode) -> znodes.put(path, znodeJson(znode)));
+    return Map.of("tree", znodes);
+  }
+
+  /** A znode of a tree, with bytes as JSON has them. */
+  private static Object znodeJson(Object znode) {
+    if (znode instanceof byte[]) return Map.of("data_base64", Base64.getEncoder().encodeToString((byte[]) znode));
+    if (!(znode instanceof Map) || !(((Map<?, ?>) znode).get("data") instanceof byte[])) return znode;
+    Map<Object, Object> fields = new LinkedHashMap<>((Map<?, ?>) znode);
+    fields.putAll((Map<?, ?>) znodeJson(fields.remove("data")));
+    return fields;
+  }
+
+  static long number(Object value) {
+    return ((Number) value).longValue();
+  }
+
+  static List<String> texts(Object value) {
+    List<String> texts = new ArrayList<>();
+    for (Object text : (List<?>) value) texts.add((String) text);
+    return texts;
+  }
+
+  static List<Session> sessions(Object value) {
+    List<Session> sessions = new ArrayList<>();
+    for (Map<String, Object> session : objects(value)) sessions.add(new Session(session));
+    return sessions;
+  }
+
+  static List<Map<String, Object>> objects(Object value) {
+    List<Map<String, Object>> objects = new ArrayList<>();
+    for (Object one : (List<?>) value) objects.add(Control.object(one));
+    return objects;
+  }
+}

@@ -1,0 +1,496 @@
+// Generated from the table of verbs, server/src/control/verbs. To write it again:
+// UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings
+package io.github.minikeeper;
+
+import static io.github.minikeeper.Values.fields;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+
+/** Every verb of a universe. Each throws {@link MinikeeperException} if the server refuses it. */
+abstract class Verbs {
+  Verbs() {}
+
+  abstract Control control();
+
+  /** One that has been created. */
+  abstract Universe universe(String name, String connectString);
+
+  abstract Fault fault(long id);
+
+  /** Read the server's clock: since the start, wall clock, and whether it is frozen. */
+  public Now now() {
+    return new Now(control().read("now", Map.of()));
+  }
+
+  /**
+   * Advance the clock; returns when everything due has happened. Connected sessions live on.
+   *
+   * <p>The clock moves from deadline to deadline. A connected session lives on however far the clock moves, because
+   * its client would have sent pings meanwhile. A session without a connection, a silenced one, or one whose pings a
+   * fault drops expires.
+   *
+   * @param by How far to advance
+   * @param strict Whether connected sessions expire too, as if no client had sent anything meanwhile
+   */
+  public void advance(Duration by, boolean strict) {
+    control().act("advance", fields("by_ms", by, "strict", strict));
+  }
+
+  /** The same with the defaults. */
+  public void advance(Duration by) {
+    advance(by, false);
+  }
+
+  /**
+   * Freeze the clock.
+   *
+   * <p>While the clock is frozen nothing expires, even if a client stops at a breakpoint.
+   */
+  public void freeze() {
+    control().act("freeze", Map.of());
+  }
+
+  /** Let the clock run again. */
+  public void unfreeze() {
+    control().act("unfreeze", Map.of());
+  }
+
+  /**
+   * Advance a frozen clock to the next deadline whenever all clients are idle.
+   *
+   * <p>Connected sessions live on, as with {@code advance}. Off by default.
+   *
+   * @param idle How long all clients must have been idle, in real time; null switches it off
+   */
+  public void autoAdvance(Duration idle) {
+    control().act("auto_advance", fields("idle_ms", idle));
+  }
+
+  /**
+   * List every session, connected or not.
+   *
+   * <p>The first request with a path tells which universe a session belongs to. Until then the session is unbound:
+   * every universe of the server finds it by its id, or by its address with the port. The server's own universe lists
+   * it, and so does another universe if it is the only one.
+   */
+  public List<Session> sessions() {
+    return Values.sessions(control().read("sessions", Map.of()).get("sessions"));
+  }
+
+  /**
+   * Expire sessions; returns when their watchers have been notified.
+   *
+   * <p>Returns how many. Their ephemerals are deleted and the events are in the sockets of the watchers. No matching
+   * session is an error (404) unless {@code allowNone} is set.
+   *
+   * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
+   * a path that it owns (/locks/x)
+   */
+  public long expire(Who who) {
+    return Values.number(control().act("expire", who.json).get("count"));
+  }
+
+  /** The same for one session. */
+  public long expire(long session) {
+    return expire(Who.session(session));
+  }
+
+  /**
+   * Close the connections of sessions; the sessions live on.
+   *
+   * <p>Returns how many sessions were connected. No matching session is an error (404) unless {@code allowNone} is
+   * set.
+   *
+   * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
+   * a path that it owns (/locks/x)
+   */
+  public long disconnect(Who who) {
+    return Values.number(control().act("disconnect", who.json).get("count"));
+  }
+
+  /** The same for one session. */
+  public long disconnect(long session) {
+    return disconnect(Who.session(session));
+  }
+
+  /**
+   * Ignore everything that sessions send, pings too, as in a long pause of their clients.
+   *
+   * <p>Returns how many. A silenced session expires unless {@code unsilence} comes first. No matching session is an
+   * error (404) unless {@code allowNone} is set.
+   *
+   * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
+   * a path that it owns (/locks/x)
+   */
+  public long silence(Who who) {
+    return Values.number(control().act("silence", who.json).get("count"));
+  }
+
+  /** The same for one session. */
+  public long silence(long session) {
+    return silence(Who.session(session));
+  }
+
+  /**
+   * Listen to silenced sessions again.
+   *
+   * <p>Returns how many. No matching session is an error (404) unless {@code allowNone} is set.
+   *
+   * @param who A session (0x... or decimal), an address (127.0.0.1:4711 or 127.0.0.1), an identity (digest:alice) or
+   * a path that it owns (/locks/x)
+   */
+  public long unsilence(Who who) {
+    return Values.number(control().act("unsilence", who.json).get("count"));
+  }
+
+  /** The same for one session. */
+  public long unsilence(long session) {
+    return unsilence(Who.session(session));
+  }
+
+  /** Close every client's connection; the sessions live on. */
+  public void disconnectAll() {
+    control().act("disconnect_all", Map.of());
+  }
+
+  /**
+   * Inject a fault, until {@code removeFault} or {@code resetFaults}.
+   *
+   * <p>The fields:
+   * <ul>
+   * <li>{@code action}: What it does to what it meets
+   * <li>{@code op}: Operations that the fault applies to, separated by commas: create, connect, ping
+   * <li>{@code path}: Paths that the fault applies to: * matches within a name, ** across names
+   * <li>{@code session}: The session that the fault applies to
+   * <li>{@code address}: The client address that the fault applies to
+   * <li>{@code skip}: How many it leaves alone first
+   * <li>{@code count}: How often it acts
+   * <li>{@code probability}: How likely it acts each time
+   * <li>{@code seed}: What chance follows from
+   * <li>{@code delay_ms}: The delay, for the action delay, in milliseconds
+   * <li>{@code error}: The error, for the action error: NODEEXISTS
+   * <li>{@code optional}: Whether removing the fault is no error if it never acted
+   * </ul>
+   */
+  public Fault inject(Map<String, ?> fields) {
+    return fault(Values.number(control().act("inject", fields).get("fault")));
+  }
+
+  /** List the injected faults and how often each has acted. */
+  public List<Map<String, Object>> faults() {
+    return Values.objects(control().read("faults", Map.of()).get("faults"));
+  }
+
+  /**
+   * Remove a fault and release what it holds back; an error if it never acted, unless it is optional.
+   *
+   * <p>Returns how often it has acted. A fault that never acted has tested nothing: the fault is removed, and the
+   * answer is an error (409). An unknown fault is an error (404).
+   *
+   * @param fault What inject returned
+   */
+  public long removeFault(Fault fault) {
+    return Values.number(control().act("remove_fault", fields("fault", fault)).get("hits"));
+  }
+
+  /** Remove all faults and release what they hold back. */
+  public void resetFaults() {
+    control().act("reset_faults", Map.of());
+  }
+
+  /**
+   * Wait until a fault has acted N times.
+   *
+   * <p>Returns how often it has acted. An error (408) if the time runs out.
+   *
+   * @param fault What inject returned
+   * @param hits How many times; by default 1
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public long untilHit(Fault fault, long hits, Duration within) {
+    Map<String, Object> answer = control().act("until_hit", fields("fault", fault, "hits", hits, "within_ms", within));
+    return Values.number(answer.get("hits"));
+  }
+
+  /** The same with the defaults. */
+  public long untilHit(Fault fault) {
+    return untilHit(fault, 1, Duration.ofMillis(10000));
+  }
+
+  /**
+   * Read the data and stat of a znode.
+   *
+   * <p>An error (404) if there is no such znode.
+   *
+   * @param path The znode's path
+   */
+  public Znode get(String path) {
+    return new Znode(control().read("get", fields("path", path)));
+  }
+
+  /**
+   * List the names of a znode's children, oldest first.
+   *
+   * <p>An error (404) if there is no such znode.
+   *
+   * @param path The znode's path
+   */
+  public List<String> children(String path) {
+    return Values.texts(control().read("children", fields("path", path)).get("children"));
+  }
+
+  /** Print znodes, sessions and watches as text; equal trees give equal text. */
+  public String dump() {
+    return (String) control().read("dump", Map.of()).get("dump");
+  }
+
+  /**
+   * Export the tree in the form of {@code seed}, without /zookeeper; ephemerals are listed apart.
+   *
+   * @param format The tree as an object, or as text in YAML; by default json
+   */
+  public Object exportTree(TreeFormat format) {
+    return control().read("export_tree", fields("format", format)).get("tree");
+  }
+
+  /** The same with the defaults. */
+  public Object exportTree() {
+    return exportTree(TreeFormat.JSON);
+  }
+
+  /**
+   * Create the znodes of a tree that are missing and set those that differ, in one turn.
+   *
+   * <p>Missing parents are created. A znode of the tree is its data, or an object with the fields {@code data},
+   * `acl`, `container` and `ttl_ms`.
+   */
+  public Seeded seed(Map<String, ?> tree) {
+    return new Seeded(control().act("seed", Values.tree(tree)));
+  }
+
+  /** The same from a text in YAML. */
+  public Seeded seed(String yaml) {
+    return new Seeded(control().act("seed", Map.of("yaml", yaml)));
+  }
+
+  /**
+   * Take a snapshot of znodes, sessions and watches, for {@code restore}.
+   *
+   * <p>Returns the number of the snapshot.
+   */
+  public long snapshot() {
+    return Values.number(control().act("snapshot", Map.of()).get("snapshot"));
+  }
+
+  /**
+   * Go back to a snapshot; it can be restored again.
+   *
+   * @param snapshot The number that snapshot returned
+   */
+  public void restore(long snapshot) {
+    control().act("restore", fields("snapshot", snapshot));
+  }
+
+  /**
+   * Drop a snapshot and free its memory.
+   *
+   * @param snapshot The number that snapshot returned
+   */
+  public void dropSnapshot(long snapshot) {
+    control().act("drop_snapshot", fields("snapshot", snapshot));
+  }
+
+  /**
+   * Create a universe as a copy of this one.
+   *
+   * @param name The name of the copy: one part of a path
+   */
+  public Universe fork(String name) {
+    return universe(name, (String) control().act("fork", fields("name", name)).get("connect_string"));
+  }
+
+  /**
+   * Wait until a client watches a path.
+   *
+   * @param path The watched path, whatever the kind of watch
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilWatched(String path, Duration within) {
+    control().act("until_watched", fields("path", path, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilWatched(String path) {
+    untilWatched(path, Duration.ofMillis(10000));
+  }
+
+  /**
+   * Wait until a znode has N children.
+   *
+   * @param path The znode
+   * @param count How many
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilChildren(String path, long count, Duration within) {
+    control().act("until_children", fields("path", path, "count", count, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilChildren(String path, long count) {
+    untilChildren(path, count, Duration.ofMillis(10000));
+  }
+
+  /**
+   * Wait until N contenders hold a lock or queue for it.
+   *
+   * @param lock The path of the lock
+   * @param count How many
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilContenders(String lock, long count, Duration within) {
+    control().act("until_contenders", fields("lock", lock, "count", count, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilContenders(String lock, long count) {
+    untilContenders(lock, count, Duration.ofMillis(10000));
+  }
+
+  /**
+   * Wait until there are N sessions, connected or not.
+   *
+   * @param count How many
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilSessions(long count, Duration within) {
+    control().act("until_sessions", fields("count", count, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilSessions(long count) {
+    untilSessions(count, Duration.ofMillis(10000));
+  }
+
+  /**
+   * Wait until no client has asked for anything for a while.
+   *
+   * @param quiet How long no client must have sent anything, in real time; by default 50 ms
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilIdle(Duration quiet, Duration within) {
+    control().act("until_idle", fields("quiet_ms", quiet, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilIdle() {
+    untilIdle(Duration.ofMillis(50), Duration.ofMillis(10000));
+  }
+
+  /**
+   * Replace the state by that of a ZooKeeper data directory.
+   *
+   * <p>Reads directories of ZooKeeper 3.4 to 3.9, which are only read.
+   *
+   * @param dir A directory on the server's machine
+   */
+  public void importData(Path dir) {
+    control().act("import_data", fields("dir", dir));
+  }
+
+  /**
+   * Write a data directory that ZooKeeper can start from.
+   *
+   * <p>ZooKeeper 3.8 and 3.9 start from it. Returns the zxid of the state.
+   *
+   * @param dir A directory on the server's machine
+   */
+  public String exportData(Path dir) {
+    return (String) control().act("export_data", fields("dir", dir)).get("zxid");
+  }
+
+  /**
+   * Create a universe with an empty tree behind the same port.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   *
+   * @param name Its name: one part of a path
+   */
+  public Universe createUniverse(String name) {
+    return universe(name, (String) control().act("create_universe", fields("name", name)).get("connect_string"));
+  }
+
+  /**
+   * List the universes, without the server's own.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   */
+  public List<String> universes() {
+    return Values.texts(control().read("universes", Map.of()).get("universes"));
+  }
+
+  /**
+   * Drop a universe: close its connections and delete its state.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   *
+   * @param name Its name: one part of a path
+   */
+  public void dropUniverse(String name) {
+    control().act("drop_universe", fields("name", name));
+  }
+
+  /**
+   * Go down and come up again on the same port.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   *
+   * @param keep What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+   */
+  public void restart(Keep keep) {
+    control().act("restart", fields("keep", keep));
+  }
+
+  /** The same with the defaults. */
+  public void restart() {
+    restart(Keep.EVERYTHING);
+  }
+
+  /**
+   * Stop listening and close every connection; the answer says where control is served meanwhile.
+   *
+   * <p>Connecting is refused until {@code comeUp}. Returns HOST:PORT.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   */
+  public String goDown() {
+    return (String) control().act("go_down", Map.of()).get("control");
+  }
+
+  /**
+   * Listen again on the same port.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   *
+   * @param keep What is still there afterwards: sessions and znodes, znodes alone, or nothing; by default everything
+   */
+  public void comeUp(Keep keep) {
+    control().act("come_up", fields("keep", keep));
+  }
+
+  /** The same with the defaults. */
+  public void comeUp() {
+    comeUp(Keep.EVERYTHING);
+  }
+
+  /**
+   * Save the state to the data directory now.
+   *
+   * <p>This is about the whole server: a universe that was created refuses it (400).
+   */
+  public void save() {
+    control().act("save", Map.of());
+  }
+}

@@ -1,0 +1,77 @@
+'use strict';
+
+// Values as the control API has them in JSON.
+
+const { resolve } = require('node:path');
+
+/** A session's id in any form clients have it in, or an object that names somebody otherwise. */
+function whoJson(who) {
+  if (typeof who === 'bigint') return { session: `0x${BigInt.asUintN(64, who).toString(16)}` };
+  if (Buffer.isBuffer(who)) return { session: `0x${who.toString('hex')}` };
+  if (typeof who === 'string') return { session: who };
+  // node-zookeeper-client and its like: 8 bytes.
+  if (typeof who?.getSessionId === 'function') return whoJson(who.getSessionId());
+  const given = Object.entries(who ?? {}).filter(([, value]) => value !== undefined);
+  if (given.length !== 1 || !['session', 'address', 'identity', 'owner'].includes(given[0][0])) {
+    throw new TypeError('name one of session, address, identity, owner');
+  }
+  const [[name, value]] = given;
+  return name === 'session' ? whoJson(value) : { [name]: value };
+}
+
+/** The field for a tree: an object by path, or a text in YAML. */
+function treeJson(tree) {
+  if (typeof tree === 'string') return { yaml: tree };
+  const znodes = Object.entries(tree).map(([path, znode]) => [path, znodeJson(znode)]);
+  return { tree: Object.fromEntries(znodes) };
+}
+
+/** A znode of a tree, with bytes as JSON has them. */
+function znodeJson(znode) {
+  if (znode instanceof Uint8Array) return { data_base64: Buffer.from(znode).toString('base64') };
+  if (znode?.data instanceof Uint8Array) {
+    const { data, ...rest } = znode;
+    return { ...znodeJson(data), ...rest };
+  }
+  return znode;
+}
+
+/** Options as fields. Names that the server does not know stay, so that it refuses them. */
+function fields(options = {}) {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), value]));
+}
+
+/** The number of a fault, given itself or its number. */
+function faultId(fault) {
+  return fault.id ?? fault;
+}
+
+/** A folder: the program may run in another one. */
+function directory(path) {
+  return resolve(path);
+}
+
+/** The data in an answer, null if the znode has none. */
+function dataOf({ data, data_base64: coded }) {
+  if (coded !== undefined && coded !== null) return Buffer.from(coded, 'base64');
+  return typeof data === 'string' ? Buffer.from(data) : null;
+}
+
+function sessionOf(session) {
+  return { ...camelCased(session), lastOperation: session.last_operation && camelCased(session.last_operation) };
+}
+
+function camelCased(object) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [camelCase(name), value]));
+}
+
+function camelCase(name) {
+  return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+}
+
+function snakeCase(name) {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+module.exports = { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson };

@@ -1,0 +1,351 @@
+//! The class `Verbs` of the Java package, with the types that its methods take and return.
+
+use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+
+use crate::{
+    HEADER, Returns, camel, help, is_number, is_optional, paragraphs, records, returns, words,
+    words_name, wrapped,
+};
+
+/// The longest line.
+const WIDTH: usize = 118;
+
+/// Records that the package writes by hand, because they decode data.
+const BY_HAND: [&str; 1] = ["Znode"];
+
+const CLASS: &str = "
+import static io.github.minikeeper.Values.fields;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+
+/** Every verb of a universe. Each throws {@link MinikeeperException} if the server refuses it. */
+abstract class Verbs {
+  Verbs() {}
+
+  abstract Control control();
+
+  /** One that has been created. */
+  abstract Universe universe(String name, String connectString);
+
+  abstract Fault fault(long id);
+";
+
+/// Every generated class with its file's text.
+pub(crate) fn classes() -> Vec<(String, String)> {
+    let mut verbs = file(CLASS);
+    verbs.extend(control::verbs().map(methods));
+    verbs.push_str("}\n");
+    let mut classes = vec![("Verbs".to_owned(), verbs)];
+    let takes_words = |parameter: &Parameter| {
+        control::verbs()
+            .filter(|verb| !takes_map(verb))
+            .flat_map(|verb| verb.parameters)
+            .any(|other| other.name == parameter.name)
+    };
+    for (parameter, words) in words() {
+        if takes_words(parameter) {
+            classes.push((words_name(parameter), file(&enumeration(parameter, words))));
+        }
+    }
+    for (verb, name, fields) in records() {
+        if !BY_HAND.contains(&&*name) {
+            classes.push((name.clone(), file(&record(verb, &name, fields))));
+        }
+    }
+    classes
+}
+
+fn file(text: &str) -> String {
+    let header = HEADER.map(|line| format!("// {line}\n")).concat();
+    format!("{header}package io.github.minikeeper;\n{text}")
+}
+
+fn enumeration(parameter: &Parameter, words: &[&str]) -> String {
+    let comment = comment(&[format!("{}.", parameter.help)], "");
+    let words: Vec<_> = words
+        .iter()
+        .map(|word| format!("  {}", word.to_uppercase().replace('-', "_")))
+        .collect();
+    let words = words.join(",\n");
+    let name = words_name(parameter);
+    format!("{comment}public enum {name} {{\n{words}\n}}\n")
+}
+
+fn record(verb: &Verb, name: &str, fields: &[Field]) -> String {
+    let kinds: Vec<_> = fields.iter().map(|field| field.kind).collect();
+    let mut imports = String::new();
+    if kinds.contains(&FieldKind::DurationMs) {
+        imports.push_str("import java.time.Duration;\n");
+    }
+    if kinds.contains(&FieldKind::UnixMs) {
+        imports.push_str("import java.time.Instant;\n");
+    }
+    let mut paragraphs = paragraphs(verb, name_of);
+    paragraphs[0] = format!("What {} returns.", name_of(verb.name));
+    let comment = comment(&paragraphs, "");
+    let methods: String = fields
+        .iter()
+        .map(|field| {
+            let value = converted(field, &format!("json.get(\"{}\")", field.name));
+            let (kind, name) = (returned_type(field), short(field.name));
+            let help = field.help;
+            format!("\n  /** {help}. */\n  public {kind} {name}() {{\n    return {value};\n  }}\n")
+        })
+        .collect();
+    format!(
+        "\n{imports}import java.util.Map;\n{comment}public final class {name} {{\n  \
+         private final Map<String, Object> json;\n\n  {name}(Map<String, Object> json) {{\n    \
+         this.json = json;\n  }}\n{methods}\n  @Override\n  public String toString() {{\n    \
+         return json.toString();\n  }}\n}}\n"
+    )
+}
+
+/// A verb with fields that may be left out and have no default takes them as a map.
+fn takes_map(verb: &Verb) -> bool {
+    verb.parameters.iter().any(is_optional)
+}
+
+/// The method with every parameter, and shorter ones that call it.
+fn methods(verb: &Verb) -> String {
+    let returned = match returns(verb) {
+        Returns::Nothing => "void".to_owned(),
+        Returns::Value(field) => returned_type(field).to_owned(),
+        Returns::Record(name, _) => name,
+    };
+    let name = camel(verb.name);
+    if takes_map(verb) {
+        let mut documentation = paragraphs(verb, name_of);
+        documentation.push("The fields:".to_owned());
+        let fields: Vec<_> = verb
+            .parameters
+            .iter()
+            .map(|parameter| format!("<li>{{@code {}}}: {}", parameter.name, help(parameter)))
+            .collect();
+        documentation.push(format!("<ul>\n{}\n</ul>", fields.join("\n")));
+        let comment = comment(&documentation, "  ");
+        let body = body(verb, "fields");
+        return format!(
+            "{comment}  public {returned} {name}(Map<String, ?> fields) {{\n{body}  }}\n"
+        );
+    }
+    // The class `Who` says whether it is fine that no session matches.
+    let is_own = |parameter: &&Parameter| parameter.name != "allow_none";
+    let parameters: Vec<_> = verb.parameters.iter().filter(is_own).collect();
+    let arguments = |parameters: &[&Parameter]| {
+        let arguments: Vec<_> = parameters
+            .iter()
+            .map(|parameter| format!("{} {}", given_type(parameter), short(parameter.name)))
+            .collect();
+        arguments.join(", ")
+    };
+    let mut base = String::new();
+    let mut pairs = String::new();
+    for parameter in &parameters {
+        match parameter.kind {
+            ParameterKind::SessionSelector => base.push_str("who.json"),
+            ParameterKind::Tree => base.push_str("Values.tree(tree)"),
+            _ => pairs.push_str(&format!(
+                ", \"{}\", {}",
+                parameter.name,
+                short(parameter.name)
+            )),
+        }
+    }
+    let sent = match (&*base, &*pairs) {
+        ("", "") => "Map.of()".to_owned(),
+        (base, "") => base.to_owned(),
+        ("", pairs) => format!("fields({})", pairs.trim_start_matches(", ")),
+        (base, pairs) => format!("with({base}{pairs})"),
+    };
+    let is_tree = |parameter: &&Parameter| matches!(parameter.kind, ParameterKind::Tree);
+    let given = match parameters.iter().any(is_tree) {
+        true => "Map<String, ?> tree".to_owned(),
+        false => arguments(&parameters),
+    };
+    let mut documentation = paragraphs(verb, name_of);
+    for parameter in parameters.iter().filter(|parameter| !is_tree(parameter)) {
+        documentation.push(format!(
+            "@param {} {}",
+            short(parameter.name),
+            described(parameter)
+        ));
+    }
+    let mut text = format!(
+        "{}  public {returned} {name}({given}) {{\n{}  }}\n",
+        comment(&documentation, "  "),
+        body(verb, &sent)
+    );
+    let give = if returned == "void" { "" } else { "return " };
+    let mut shorter = |said: &str, given: &str, call: &str| {
+        text.push_str(&format!(
+            "\n  /** {said} */\n  public {returned} {name}({given}) {{\n    {give}{call};\n  }}\n"
+        ));
+    };
+    let required: Vec<_> = parameters
+        .iter()
+        .copied()
+        .filter(|parameter| parameter.is_required)
+        .collect();
+    if required.len() < parameters.len() {
+        let values: Vec<_> = parameters
+            .iter()
+            .map(|parameter| match parameter.default {
+                None => short(parameter.name),
+                Some(default) => literal(parameter, default),
+            })
+            .collect();
+        let call = format!("{name}({})", values.join(", "));
+        shorter("The same with the defaults.", &arguments(&required), &call);
+    }
+    match verb.parameters.first().map(|parameter| parameter.kind) {
+        Some(ParameterKind::SessionSelector) => {
+            let call = format!("{name}(Who.session(session))");
+            shorter("The same for one session.", "long session", &call);
+        }
+        Some(ParameterKind::Tree) => {
+            let of_yaml = sent.replace("Values.tree(tree)", "Map.of(\"yaml\", yaml)");
+            text.push_str(&format!(
+                "\n  /** The same from a text in YAML. */\n  public {returned} {name}(String yaml) \
+                 {{\n{}  }}\n",
+                body(verb, &of_yaml)
+            ));
+        }
+        _ => {}
+    }
+    text
+}
+
+fn body(verb: &Verb, sent: &str) -> String {
+    let ask = match verb.method {
+        Method::Get => "read",
+        Method::Post => "act",
+    };
+    let call = format!("control().{ask}(\"{}\", {sent})", verb.name);
+    match returns(verb) {
+        Returns::Nothing => format!("    {call};\n"),
+        Returns::Value(field) => {
+            let value = converted(field, &format!("{call}.get(\"{}\")", field.name));
+            let line = format!("    return {value};\n");
+            if line.len() <= WIDTH {
+                return line;
+            }
+            let value = converted(field, &format!("answer.get(\"{}\")", field.name));
+            format!("    Map<String, Object> answer = {call};\n    return {value};\n")
+        }
+        Returns::Record(name, _) => format!("    return new {name}({call});\n"),
+    }
+}
+
+fn given_type(parameter: &Parameter) -> String {
+    match parameter.kind {
+        ParameterKind::Flag => "boolean".to_owned(),
+        ParameterKind::DurationMs | ParameterKind::DurationMsOrNull => "Duration".to_owned(),
+        ParameterKind::Count(_) => "long".to_owned(),
+        ParameterKind::Fault => "Fault".to_owned(),
+        ParameterKind::Directory => "Path".to_owned(),
+        ParameterKind::OneOf(_) => words_name(parameter),
+        ParameterKind::SessionSelector => "Who".to_owned(),
+        ParameterKind::Json(schema) if is_number(schema) => "double".to_owned(),
+        ParameterKind::Json(_) => "Object".to_owned(),
+        _ => "String".to_owned(),
+    }
+}
+
+fn literal(parameter: &Parameter, default: &str) -> String {
+    match parameter.kind {
+        ParameterKind::DurationMs => format!("Duration.ofMillis({default})"),
+        ParameterKind::OneOf(_) => {
+            let word = default.to_uppercase().replace('-', "_");
+            format!("{}.{word}", words_name(parameter))
+        }
+        ParameterKind::Flag | ParameterKind::Count(_) => default.to_owned(),
+        _ => format!("\"{default}\""),
+    }
+}
+
+/// Its help: a `Duration` has its own unit.
+fn described(parameter: &Parameter) -> String {
+    help(parameter).replace(", in milliseconds", "").replace(
+        &format!("by default {}", parameter.default.unwrap_or_default()),
+        &match (parameter.kind, parameter.default) {
+            (ParameterKind::DurationMs, Some(default)) => format!("by default {default} ms"),
+            (_, default) => format!("by default {}", default.unwrap_or_default()),
+        },
+    )
+}
+
+fn returned_type(field: &Field) -> &'static str {
+    match field.kind {
+        FieldKind::Count => "long",
+        FieldKind::DurationMs => "Duration",
+        FieldKind::UnixMs => "Instant",
+        FieldKind::Flag => "boolean",
+        FieldKind::Texts => "List<String>",
+        FieldKind::Sessions => "List<Session>",
+        FieldKind::Faults => "List<Map<String, Object>>",
+        FieldKind::Fault => "Fault",
+        FieldKind::ConnectString => "Universe",
+        FieldKind::Tree => "Object",
+        _ => "String",
+    }
+}
+
+fn converted(field: &Field, value: &str) -> String {
+    match field.kind {
+        FieldKind::Count => format!("Values.number({value})"),
+        FieldKind::DurationMs => format!("Duration.ofMillis(Values.number({value}))"),
+        FieldKind::UnixMs => format!("Instant.ofEpochMilli(Values.number({value}))"),
+        FieldKind::Flag => format!("Boolean.TRUE.equals({value})"),
+        FieldKind::Texts => format!("Values.texts({value})"),
+        FieldKind::Sessions => format!("Values.sessions({value})"),
+        FieldKind::Faults => format!("Values.objects({value})"),
+        FieldKind::Fault => format!("fault(Values.number({value}))"),
+        FieldKind::ConnectString => format!("universe(name, (String) {value})"),
+        FieldKind::Tree => value.to_owned(),
+        _ => format!("(String) {value}"),
+    }
+}
+
+/// In camel case, without a unit: the type has it.
+fn short(name: &str) -> String {
+    camel(name.trim_end_matches("_ms"))
+}
+
+fn name_of(name: &str) -> String {
+    format!("{{@code {}}}", short(name))
+}
+
+/// A comment below an empty line.
+fn comment(paragraphs: &[String], indent: &str) -> String {
+    let mut lines = Vec::new();
+    let mut was_tag = false;
+    for (number, paragraph) in paragraphs.iter().enumerate() {
+        let (is_tag, is_list) = (paragraph.starts_with('@'), paragraph.starts_with("<ul>"));
+        if number > 0 && !is_list && !(is_tag && was_tag) {
+            lines.push(String::new());
+        }
+        was_tag = is_tag;
+        let mark = if number > 0 && !is_tag && !is_list {
+            "<p>"
+        } else {
+            ""
+        };
+        for line in format!("{mark}{paragraph}").lines() {
+            lines.extend(wrapped(line, WIDTH - indent.len() - 3));
+        }
+    }
+    if let [line] = &lines[..]
+        && line.len() + indent.len() + 7 <= WIDTH + 2
+    {
+        return format!("\n{indent}/** {line} */\n");
+    }
+    let mut text = format!("\n{indent}/**\n");
+    for line in lines {
+        text.push_str(format!("{indent} * {line}").trim_end());
+        text.push('\n');
+    }
+    text + indent + " */\n"
+}

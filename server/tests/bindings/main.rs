@@ -1,0 +1,212 @@
+//! The verbs of the packages for Python, Java and Node, generated from the table of verbs.
+//!
+//! The tests fail when a generated file does not match the table. To write the files again:
+//! `UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings`.
+//!
+//! What needs more than a request and its answer stays in files of its own: the program, fixtures,
+//! the class `Fault`, which a scope removes, and `Universe`, which extends the generated verbs.
+
+mod java;
+mod node;
+mod python;
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use minikeeper::control::{self, Field, Parameter, ParameterKind, Verb};
+
+#[test]
+fn python_verbs_match_the_table() {
+    expect_file!["../../bindings/python/src/minikeeper/_verbs.py"].assert_eq(&python::verbs());
+}
+
+#[test]
+fn node_verbs_match_the_table() {
+    expect_file!["../../bindings/node/verbs.js"].assert_eq(&node::verbs());
+    expect_file!["../../bindings/node/verbs.d.ts"].assert_eq(&node::types());
+}
+
+#[test]
+fn java_verbs_match_the_table() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/bindings/java/src/main/java/io/github/minikeeper"
+    );
+    for (class, text) in java::classes() {
+        expect_file![format!("{folder}/{class}.java")].assert_eq(&text);
+    }
+}
+
+/// What stands at the top of every generated file.
+const HEADER: [&str; 2] = [
+    "Generated from the table of verbs, server/src/control/verbs. To write it again:",
+    "UPDATE_EXPECT=1 cargo test -p minikeeper --test bindings",
+];
+
+/// What a verb returns.
+enum Returns {
+    Nothing,
+    Value(&'static Field),
+    /// Several values, in a type of this name.
+    Record(String, &'static [Field]),
+}
+
+fn returns(verb: &Verb) -> Returns {
+    let plain = |field: &&Field| verb.plain == Some(field.name);
+    match (verb.answer.iter().find(plain), verb.answer) {
+        (_, []) => Returns::Nothing,
+        (Some(field), _) | (None, [field]) => Returns::Value(field),
+        (None, fields) => Returns::Record(record_name(verb), fields),
+    }
+}
+
+fn record_name(verb: &Verb) -> String {
+    match verb.name {
+        "get" => "Znode".to_owned(),
+        "seed" => "Seeded".to_owned(),
+        name => pascal(name),
+    }
+}
+
+/// The verbs that return several values.
+fn records() -> impl Iterator<Item = (&'static Verb, String, &'static [Field])> {
+    control::verbs().filter_map(|verb| match returns(verb) {
+        Returns::Record(name, fields) => Some((verb, name, fields)),
+        _ => None,
+    })
+}
+
+/// The name of the type for the words that a parameter takes.
+fn words_name(parameter: &Parameter) -> String {
+    match parameter.name {
+        "format" => "TreeFormat".to_owned(),
+        "action" => "FaultAction".to_owned(),
+        name => pascal(name),
+    }
+}
+
+/// Parameters that take one of several words, without a second one of the same name.
+fn words() -> Vec<(&'static Parameter, &'static [&'static str])> {
+    let mut found: Vec<(&Parameter, &[&str])> = Vec::new();
+    for parameter in control::verbs().flat_map(|verb| verb.parameters) {
+        if let ParameterKind::OneOf(words) = parameter.kind
+            && found.iter().all(|(other, _)| other.name != parameter.name)
+        {
+            found.push((parameter, words));
+        }
+    }
+    found
+}
+
+/// Whether callers give it by its place, where the language has both: what says which and how many,
+/// not how.
+fn is_by_place(parameter: &Parameter) -> bool {
+    match parameter.kind {
+        ParameterKind::Flag
+        | ParameterKind::OneOf(_)
+        | ParameterKind::DurationMs
+        | ParameterKind::DurationMsOrNull => false,
+        _ => parameter.is_required || parameter.default.is_some(),
+    }
+}
+
+/// Whether it may be left out and has no default.
+fn is_optional(parameter: &Parameter) -> bool {
+    !parameter.is_required && parameter.default.is_none()
+}
+
+/// A kind that is described by its JSON schema: whether it is a number.
+fn is_number(schema: fn() -> serde_json::Value) -> bool {
+    schema()["type"] == "number"
+}
+
+/// The documentation of a verb, by paragraph, with names as the language writes them.
+fn paragraphs(verb: &Verb, name_of: fn(&str) -> String) -> Vec<String> {
+    let mut paragraphs = vec![format!("{}.", verb.summary())];
+    if !verb.details().is_empty() {
+        paragraphs.push(verb.details().to_owned());
+    }
+    if verb.is_of_the_server() {
+        paragraphs.push(
+            "This is about the whole server: a universe that was created refuses it (400)."
+                .to_owned(),
+        );
+    }
+    let translated = paragraphs.iter().map(|text| translated(text, name_of));
+    translated.collect()
+}
+
+/// The help of a parameter, with its unit and what leaving it out means.
+fn help(parameter: &Parameter) -> String {
+    let mut help = parameter.help.to_owned();
+    if matches!(
+        parameter.kind,
+        ParameterKind::DurationMs | ParameterKind::DurationMsOrNull
+    ) {
+        let end = help.find(';').unwrap_or(help.len());
+        help.insert_str(end, ", in milliseconds");
+    }
+    if let Some(default) = parameter.default
+        && !matches!(parameter.kind, ParameterKind::Flag)
+    {
+        write!(help, "; by default {default}").expect("writing to a string");
+    }
+    help
+}
+
+/// A text with the names of verbs, parameters and answers in backquotes as the language writes them.
+fn translated(text: &str, name_of: fn(&str) -> String) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(number, part)| match number % 2 {
+        0 => part.to_owned(),
+        _ if is_name(part) => name_of(part),
+        _ => format!("`{part}`"),
+    });
+    parts.collect()
+}
+
+fn is_name(text: &str) -> bool {
+    control::verbs().any(|verb| {
+        verb.name == text
+            || verb
+                .parameters
+                .iter()
+                .any(|parameter| parameter.name == text)
+            || verb.answer.iter().any(|field| field.name == text)
+    })
+}
+
+/// A text in lines of at most this width.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
+}
+
+/// `until_hit` as `untilHit`.
+fn camel(name: &str) -> String {
+    let pascal = pascal(name);
+    let mut letters = pascal.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// `until_hit` as `UntilHit`.
+fn pascal(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect()
+}

@@ -1,0 +1,259 @@
+//! The files `verbs.js` and `verbs.d.ts` of the package for Node.
+
+use minikeeper::control::{self, Field, FieldKind, Method, Parameter, ParameterKind, Verb};
+
+use crate::{
+    HEADER, Returns, camel, help, is_by_place, is_number, paragraphs, records, returns, words,
+    words_name, wrapped,
+};
+
+/// The longest line.
+const WIDTH: usize = 118;
+
+const REQUIRED: &str = "
+const { dataOf, directory, faultId, fields, sessionOf, treeJson, whoJson } = require('./values.js');
+
+/** Every verb of a universe. Its subclass has the control API as `_api`, and makes faults and universes. */
+class Verbs {
+";
+
+pub(crate) fn verbs() -> String {
+    let mut text = format!("'use strict';\n\n{}{REQUIRED}", header());
+    let methods: Vec<_> = control::verbs().map(method).collect();
+    text.push_str(&methods.join("\n"));
+    text + "}\n\nmodule.exports = { Verbs };\n"
+}
+
+fn header() -> String {
+    let lines = HEADER.map(|line| format!("// {line}\n"));
+    lines.concat()
+}
+
+fn method(verb: &Verb) -> String {
+    let (by_place, by_name) = split(verb.parameters);
+    let mut arguments: Vec<_> = by_place
+        .iter()
+        .map(|parameter| match (parameter.kind, parameter.default) {
+            (ParameterKind::Tree, _) => "tree".to_owned(),
+            (_, None) => camel(parameter.name),
+            (_, Some(default)) => format!("{} = {default}", camel(parameter.name)),
+        })
+        .collect();
+    let mut body: Vec<_> = by_place.iter().map(|parameter| field(parameter)).collect();
+    if !by_name.is_empty() {
+        arguments.push("options".to_owned());
+        body.push("...fields(options)".to_owned());
+    }
+    let ask = match verb.method {
+        Method::Get => "read",
+        Method::Post => "act",
+    };
+    let body = match &body[..] {
+        [] => String::new(),
+        [only] if only.starts_with("...") => format!(", {}", &only[3..]),
+        fields => format!(", {{ {} }}", fields.join(", ")),
+    };
+    let call = format!("await this._api.{ask}('{}'{body})", verb.name);
+    let lines = match returns(verb) {
+        Returns::Nothing => format!("    {call};\n"),
+        Returns::Value(field) => {
+            let value = format!("({call}).{}", field.name);
+            format!("    return {};\n", converted(field, &value))
+        }
+        Returns::Record(_, fields) => {
+            let values: Vec<_> = fields
+                .iter()
+                .map(|field| {
+                    let value = converted(field, &format!("answer.{}", field.name));
+                    format!("{}: {value}", camel(field.name))
+                })
+                .collect();
+            let values = values.join(", ");
+            format!("    const answer = {call};\n    return {{ {values} }};\n")
+        }
+    };
+    let name = camel(verb.name);
+    format!("  async {name}({}) {{\n{lines}  }}\n", arguments.join(", "))
+}
+
+/// Parameters by place, and those in the object of options.
+fn split(parameters: &[Parameter]) -> (Vec<&Parameter>, Vec<&Parameter>) {
+    parameters
+        .iter()
+        .partition(|parameter| is_by_place(parameter))
+}
+
+fn field(parameter: &Parameter) -> String {
+    let value = camel(parameter.name);
+    let converted = match parameter.kind {
+        ParameterKind::SessionSelector => return format!("...whoJson({value})"),
+        ParameterKind::Tree => return "...treeJson(tree)".to_owned(),
+        ParameterKind::Fault => format!("faultId({value})"),
+        ParameterKind::Directory => format!("directory({value})"),
+        _ if value == parameter.name => return value,
+        _ => value,
+    };
+    format!("{}: {converted}", parameter.name)
+}
+
+fn converted(field: &Field, value: &str) -> String {
+    match field.kind {
+        FieldKind::Sessions => format!("{value}.map(sessionOf)"),
+        FieldKind::Fault => format!("this._fault({value})"),
+        FieldKind::ConnectString => format!("this._universe(name, {value})"),
+        FieldKind::Data => "dataOf(answer)".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+pub(crate) fn types() -> String {
+    let mut text = format!(
+        "/// <reference types=\"node\" />\n\n{}\n\
+         import type {{ Fault, Seed, Session, Universe, Who }} from './index';\n",
+        header()
+    );
+    for (parameter, words) in words() {
+        text.push_str(&comment(&[format!("{}.", parameter.help)], ""));
+        let union = union(words);
+        text.push_str(&format!(
+            "export type {} = {union};\n",
+            words_name(parameter)
+        ));
+    }
+    for (verb, name, fields) in records() {
+        let mut paragraphs = paragraphs(verb, name_of);
+        paragraphs[0] = format!("What {} returns.", name_of(verb.name));
+        text.push_str(&comment(&paragraphs, ""));
+        text.push_str(&format!("export interface {name} {{\n"));
+        for field in fields {
+            let (name, kind) = (camel(field.name), returned_type(field));
+            if !field.help.is_empty() {
+                text.push_str(&format!("  /** {} */\n", field.help));
+            }
+            text.push_str(&format!("  {name}: {kind};\n"));
+        }
+        text.push_str("}\n");
+    }
+    text.push_str(&comment(
+        &[
+            "Every verb of a universe. Each rejects with MinikeeperError if the server refuses it."
+                .to_owned(),
+        ],
+        "",
+    ));
+    text.push_str("export interface Verbs {");
+    text.extend(control::verbs().map(declaration));
+    text + "}\n"
+}
+
+fn declaration(verb: &Verb) -> String {
+    let (by_place, by_name) = split(verb.parameters);
+    let mut documentation = paragraphs(verb, name_of);
+    for parameter in by_place.iter().filter(|parameter| {
+        !matches!(
+            parameter.kind,
+            ParameterKind::SessionSelector | ParameterKind::Tree
+        )
+    }) {
+        let name = camel(parameter.name);
+        documentation.push(format!("@param {name} {}", help(parameter)));
+    }
+    let mut arguments: Vec<_> = by_place
+        .iter()
+        .map(|parameter| argument(parameter))
+        .collect();
+    if !by_name.is_empty() {
+        let mark = if by_name.iter().any(|parameter| parameter.is_required) {
+            ""
+        } else {
+            "?"
+        };
+        let options: String = by_name
+            .iter()
+            .map(|parameter| {
+                let help = comment(&[help(parameter)], "    ");
+                format!(
+                    "{}    {};\n",
+                    help.trim_start_matches('\n'),
+                    argument(parameter)
+                )
+            })
+            .collect();
+        arguments.push(format!("options{mark}: {{\n{options}  }}"));
+    }
+    let returned = match returns(verb) {
+        Returns::Nothing => "void".to_owned(),
+        Returns::Value(field) => returned_type(field).to_owned(),
+        Returns::Record(name, _) => name,
+    };
+    let name = camel(verb.name);
+    let arguments = arguments.join(", ");
+    let comment = comment(&documentation, "  ");
+    format!("{comment}  {name}({arguments}): Promise<{returned}>;\n")
+}
+
+fn argument(parameter: &Parameter) -> String {
+    let mark = if parameter.is_required { "" } else { "?" };
+    let kind = match parameter.kind {
+        ParameterKind::Flag => "boolean",
+        ParameterKind::DurationMs | ParameterKind::Count(_) => "number",
+        ParameterKind::DurationMsOrNull => "number | null",
+        ParameterKind::Fault => "Fault | number",
+        ParameterKind::OneOf(_) => &words_name(parameter),
+        ParameterKind::SessionSelector => "Who",
+        ParameterKind::Tree => "Record<string, Seed> | string",
+        ParameterKind::Json(schema) if is_number(schema) => "number",
+        ParameterKind::Json(_) => "unknown",
+        _ => "string",
+    };
+    let name = match parameter.kind {
+        ParameterKind::Tree => "tree".to_owned(),
+        _ => camel(parameter.name),
+    };
+    format!("{name}{mark}: {kind}")
+}
+
+fn union(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    words.join(" | ")
+}
+
+fn returned_type(field: &Field) -> &'static str {
+    match field.kind {
+        FieldKind::Count | FieldKind::DurationMs | FieldKind::UnixMs => "number",
+        FieldKind::Flag => "boolean",
+        FieldKind::Texts => "string[]",
+        FieldKind::Sessions => "Session[]",
+        FieldKind::Faults => "Record<string, unknown>[]",
+        FieldKind::Fault => "Fault",
+        FieldKind::ConnectString => "Universe",
+        FieldKind::Data => "Buffer | null",
+        FieldKind::Stat => "Record<string, unknown>",
+        FieldKind::Tree => "any",
+        _ => "string",
+    }
+}
+
+/// A comment below an empty line.
+fn comment(paragraphs: &[String], indent: &str) -> String {
+    let mut lines = Vec::new();
+    for (number, paragraph) in paragraphs.iter().enumerate() {
+        if number > 0 && !paragraph.starts_with('@') {
+            lines.push(String::new());
+        }
+        lines.extend(wrapped(paragraph, WIDTH - indent.len() - 6));
+    }
+    if let [line] = &lines[..] {
+        return format!("\n{indent}/** {line} */\n");
+    }
+    let mut text = format!("\n{indent}/**\n");
+    for line in lines {
+        text.push_str(format!("{indent} * {line}").trim_end());
+        text.push('\n');
+    }
+    text + indent + " */\n"
+}
+
+fn name_of(name: &str) -> String {
+    format!("`{}`", camel(name))
+}
