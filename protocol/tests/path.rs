@@ -197,7 +197,7 @@ fn root_has_no_parent_and_no_name() {
 }
 
 #[test]
-fn raw_parent_and_name_work_on_paths_nobody_checked() {
+fn raw_parent_and_name_work_on_unchecked_paths() {
     // Deletes and sequential creates split paths before, or without, validating them.
     for (text, parent, name) in [
         ("/", Some("/"), ""),

@@ -61,7 +61,7 @@ async fn call(client: &mut LocalStream, request: &Request) -> Result<Reply, Fail
     }
 }
 
-/// Reads one message: a length, and so many bytes.
+/// Reads one message: a length, and as many bytes.
 async fn frame(client: &mut LocalStream) -> Result<bytes::Bytes, Failure> {
     let length = usize::try_from(client.read_u32().await?)?;
     let mut message = vec![0; length];

@@ -44,7 +44,7 @@ fn main() -> Result<(), Failure> {
     let header = ReplyHeader::decode(&mut reader)?;
     let event = WatcherEvent::decode(&mut reader)?;
     println!(
-        "the standby is told under zxid {}: {:?} {}",
+        "the standby gets an event of zxid {}: {:?} {}",
         header.zxid,
         event.kind,
         event.path.to_str_lossy()
@@ -76,7 +76,7 @@ fn send(stream: &mut TcpStream, request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads one message: a length, and so many bytes.
+/// Reads one message: a length, and as many bytes.
 fn frame(stream: &mut TcpStream) -> Result<bytes::Bytes, Failure> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

@@ -145,15 +145,15 @@ impl Server {
         self.server.until_hit_blocking(id, hits, within)
     }
 
-    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns how
-    /// many sessions matched; all of them expire in one turn.
+    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns
+    /// how many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, every watcher's events are in its socket, as with
     /// [`crate::Universe::expire_told`].
     ///
     /// # Errors
-    /// When no session is meant, since a test that ends no session tests nothing. Where that is fine, say
-    /// `.unwrap_or(0)`.
+    /// When no session is meant, since a test that ends no session tests nothing. Where that is
+    /// fine, say `.unwrap_or(0)`.
     pub fn expire(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
         self.on_its_thread(|universe| async move { universe.expire_told(who).await })
@@ -224,7 +224,7 @@ impl Server {
         let (done, outcome) = std::sync::mpsc::sync_channel(1);
         let work = work(self.universe().clone());
         self.runtime.spawn(async move {
-            // Nobody but the caller waits for it, and that is right below.
+            // Only the caller waits for it, right below.
             let _ = done.send(work.await);
         });
         let outcome = outcome.recv();

@@ -80,7 +80,7 @@ impl Clock {
         }
     }
 
-    /// The time; for turns, and whoever else holds the engine lock.
+    /// Returns the time. Only for turns and other holders of the engine lock.
     #[inline]
     pub(crate) fn now(&self) -> Now {
         let stand = self.stand.load(Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Clock {
         wall_ms
     }
 
-    /// The half of [`Clock::now`] that costs less, and that anybody may ask for.
+    /// Returns the cheaper half of [`Clock::now`], which every task may read.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         self.elapsed_at(self.stand.load(Ordering::Relaxed))
     }

@@ -17,7 +17,7 @@ pub(crate) fn visit() {
     VISITS.set(VISITS.get() + 1);
 }
 
-/// How many entries were looked at meanwhile.
+/// Returns how many entries `during` looks at.
 #[cfg(test)]
 pub(crate) fn visits(during: impl FnOnce()) -> usize {
     let before = VISITS.get();

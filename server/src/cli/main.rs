@@ -158,7 +158,7 @@ fn watch_stdin() -> Result<oneshot::Receiver<()>, ExitFailure> {
     Ok(receiver)
 }
 
-/// Waits for the end of stdin; for ever, if nobody watches it.
+/// Waits for the end of stdin; for ever, if no thread watches it.
 async fn ended(stdin: Option<&mut oneshot::Receiver<()>>) {
     match stdin {
         Some(receiver) => drop(receiver.await),
@@ -214,7 +214,7 @@ fn config(args: &ServeArgs, matches: &ArgMatches) -> Result<Config, ExitFailure>
 /// ADDRESS`.
 fn announce(server: &Server) {
     let (address, version) = (server.connect_string(), env!("CARGO_PKG_VERSION"));
-    // Nobody may be reading; that is no reason to stop.
+    // The reader may have closed stdout; that is no reason to stop.
     let _ = writeln!(io::stdout(), "minikeeper {version} listening on {address}");
     #[cfg(feature = "tls")]
     let is_plain = server.secure_addr() != Some(server.addr());

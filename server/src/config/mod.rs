@@ -1,7 +1,7 @@
 //! Settings: the table of all of them, the check whether they make sense, JAAS files.
 //!
-//! [`settings`] declares each setting once. The program reads its options and its `zoo.cfg` from the
-//! same table.
+//! [`settings`] declares each setting once. The program reads its options and its `zoo.cfg` from
+//! the same table.
 
 mod checks;
 #[cfg(feature = "sasl")]
@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-/// Whether and for whom there is control over HTTP.
+/// Whether control over HTTP is on, and which clients may use it.
 ///
 /// A request is served only from this machine, and only if it names the server by an address or
 /// as `localhost` and comes from no web page; with a token set, only if it shows the token, and
@@ -137,8 +137,8 @@ pub enum TxnLog {
     /// All that were answered, if the process is killed: each change is written to a log before
     /// any client hears of it. A machine that loses its power may lose the newest ones.
     Write,
-    /// All that were answered, even then: each is made durable too, as ZooKeeper's are. That
-    /// takes as long as the disk does, once for what one connection has sent together, and no client
-    /// is served meanwhile.
+    /// All changes with a reply, even then: each is synced to disk, as in ZooKeeper. That takes the
+    /// time of the disk, once for the requests that one connection has sent together, and no client
+    /// is served in that time.
     Sync,
 }

@@ -22,8 +22,8 @@ const WRONG_TOKENS_PERIOD: Duration = Duration::from_secs(1);
 
 /// How many wrong tokens were shown in this second, by all clients together.
 ///
-/// A limit and no delay: requests that wait would have to be bounded too, and whoever tries tokens
-/// does not wait for answers but opens the next connection.
+/// A limit and no delay: delayed requests would need a bound too, and an attacker does not wait for
+/// replies but opens the next connection.
 #[derive(Debug, Default)]
 pub(crate) struct WrongTokens(Arc<AtomicUsize>);
 
@@ -100,7 +100,8 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// Whether a host, port or not, can only be meant by somebody who knows the address.
+/// Returns whether a host, with or without a port, can only be used by a client that knows the
+/// address.
 fn is_harmless(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.strip_prefix('[') {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     /// CVE-2024-51504: ZooKeeper's admin server believed the address in `X-Forwarded-For`, so that
-    /// everybody could be who an access list lets in. What counts is where the connection is from.
+    /// any client could pretend an address of an access list. Here the connection's address counts.
     #[test]
     fn cve_2024_51504_forwarded_addresses_are_not_believed() {
         let (config, wrong) = (ControlConfig::default(), WrongTokens::default());

@@ -62,7 +62,7 @@ impl Controls {
 
     /// Waits until the server stops.
     pub(crate) async fn stopped(&self) {
-        // Fails only when nobody can stop it any more, which `self` makes impossible.
+        // Fails only when the sender is dropped, which `self` makes impossible.
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-/// What the client is told instead of an answer: `{"error": "..."}` with this status.
+/// An error reply: `{"error": "..."}` with this status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ControlError {
     pub(crate) status: StatusCode,

@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     (stream, read, slot): (Stream, BytesMut, Slot),
     peer: IpAddr,
 ) {
-    // Going down does not wait for whoever asks for it.
+    // Going down does not wait for the request that orders it.
     let _aside = slot.set_aside();
     let ends = Ends {
         peer,
@@ -81,15 +81,15 @@ pub(crate) async fn serve(
     }
 }
 
-/// The server's end of a connection, as others on its machine can name it. Of one over TLS the
-/// loopback address: nobody is to send over the network in clear what came over it in secret.
+/// Returns the server's end of a connection, as other programs on its machine can name it. For TLS
+/// the loopback address, so that no client sends secrets over the network in clear text.
 fn own_end(stream: &Stream) -> SocketAddr {
     stream
         .plain_addr()
         .unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
 }
 
-/// Between whom a connection is.
+/// The two ends of a connection.
 #[derive(Clone, Copy)]
 struct Ends {
     peer: IpAddr,

@@ -45,12 +45,12 @@ fn open(controls: &Arc<Controls>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// Takes the server down; says where control is meanwhile. `asked_at` is the server's end of the
-/// connection that asks: that client can reach another port there too.
+/// Takes the server down; returns the address of control while it is down. `asked_at` is the
+/// server's end of the requesting connection: that client can reach another port there too.
 ///
 /// # Errors
-/// When there would be no way back; nothing has changed then. Or when another request has brought the server
-/// up already.
+/// When there would be no way back; nothing has changed then. Or when another request has brought
+/// the server up already.
 pub(crate) async fn go_down(
     controls: Arc<Controls>,
     asked_at: SocketAddr,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::control::{error::ControlError, json, routing};
 
-/// The longest time that a request may name: a year. A clock that is moved stops at everything
-/// that is due, every minute perhaps, and no client is served meanwhile. Unit: milliseconds.
+/// The longest time that a request may name: a year. An advancing clock stops at every deadline,
+/// perhaps every minute, and no client is served in that time. Unit: milliseconds.
 const DURATION_MS_MAX: u64 = 31_536_000_000;
 
 /// One parameter of a [`Verb`](super::Verb).

@@ -114,7 +114,7 @@ impl DataSource {
     /// Reads it all.
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
         let folder = folder_in(&self.dir);
-        // Read first, so that what a running server adds meanwhile is not missed.
+        // Read first, so that entries that a running server adds later are not missed.
         let noted = match folder.parent() {
             Some(dir) => Note::read(dir)?.reach(),
             None => Zxid(0),

@@ -13,9 +13,9 @@ use crate::{
 impl Universe {
     /// Replaces the state by that of a ZooKeeper data directory, which is only read.
     ///
-    /// Every connection is cut. Clients come back, and find their sessions expired, unless these
-    /// are among those in the directory: each of those has its whole timeout before it. The zxid
-    /// does not go back. Reads on the calling thread; everybody is served meanwhile.
+    /// Closes every connection. Clients that reconnect find their sessions expired, unless these
+    /// are among those in the directory, which each have their whole timeout again. The zxid does
+    /// not go back. Reads on the calling thread; clients are served at the same time.
     ///
     /// # Errors
     /// When the directory cannot be read, or what is in it makes no sense; nothing has changed
@@ -48,11 +48,11 @@ impl Universe {
         Ok(())
     }
 
-    /// Writes the state as a data directory that ZooKeeper 3.8 or 3.9 can start from: a snapshot with
-    /// znodes, access lists and sessions. The directory must be empty or not exist.
+    /// Writes the state as a data directory that ZooKeeper 3.8 or 3.9 can start from: a snapshot
+    /// with znodes, access lists and sessions. The directory must be empty or not exist.
     ///
-    /// While the state is copied, no client is served; while it is written, on the calling thread,
-    /// everybody is. Gives the zxid of the newest change in it.
+    /// While the state is copied, no client is served. While it is written, on the calling thread,
+    /// all are. Returns the zxid of the newest change in it.
     ///
     /// # Errors
     /// When there is something in the directory, or the system refuses.

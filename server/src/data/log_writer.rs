@@ -30,11 +30,11 @@ use crate::{
     turn::change_log::ChangeLog,
 };
 
-/// More than this of a buffer is given back. Unit: bytes.
+/// The capacity of the buffer that is kept; more is freed. Unit: bytes.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
-/// How often is looked whether the directory is still there: after so many milliseconds, or so many
-/// writes if time stands still.
+/// How often the writer checks that the directory still exists: after this number of milliseconds,
+/// or of writes if time stands still.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 const LOOK_WRITES: u32 = 256;
 
@@ -73,7 +73,7 @@ pub(crate) struct LogWriter {
     /// Told when it has too many.
     is_long: Arc<Notify>,
     has_failed: bool,
-    /// Why, until somebody takes it.
+    /// The reason, until a caller takes it.
     failure: Option<SaveError>,
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()>
     }
 }
 
-/// Locks a file or directory; false if somebody else has.
+/// Locks a file or directory; false if another process has locked it.
 #[cfg(unix)]
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     use rustix::{

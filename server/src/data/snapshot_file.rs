@@ -1,7 +1,7 @@
 //! Reads and writes ZooKeeper's snapshot files: writes those of 3.9, reads 3.4 to 3.9.
 //!
-//! The reader trusts nothing in the file: it allocates no more than there are bytes, and every
-//! record goes through the engine's own checks.
+//! The reader trusts nothing in the file: it allocates at most as much as there are bytes, and
+//! every record goes through the engine's own checks.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.1; ZooKeeper's `FileSnap.serialize`, whose files
 //! of version 3.9 have these sections in this order, `FileSnap.deserialize` and `FileHeader`.
@@ -108,8 +108,8 @@ const ZXID_SECTION: usize = 8 + 8 + 4 + 1;
 /// More than the sections behind the tree can be long, a digest of the old kind included.
 const TAIL_MAX: u64 = 256;
 
-/// Reads all of it; `name` is the zxid in the file's name. Gives the newest change that is told of
-/// too: a snapshot that ZooKeeper took while changes were made is newer than its name. Ours is not.
+/// Reads all of it; `name` is the zxid in the file's name. Returns the newest change in it, too: a
+/// snapshot that ZooKeeper took while changes were made is newer than its name. Ours is not.
 pub(crate) fn read(
     input: impl io::Read,
     settings: Settings,

@@ -172,7 +172,7 @@ fn path(reader: &mut Reader<'_>) -> Result<Ustring, Fault> {
     reader.ustring()?.ok_or(Fault::NullPath)
 }
 
-/// The number a client gave its request is not known where changes are told, and nobody needs it.
+/// The xid of the request is not known where changes are logged, and is not needed.
 const NO_CXID: i32 = 0;
 
 /// The code and the length in front of each part.

@@ -24,18 +24,18 @@ use crate::faults::error::FaultError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// `refuse`: the connection is reset as soon as it is accepted, before a byte is read. A fault of
-    /// this kind meets connections, not requests.
+    /// `refuse`: the connection is reset as soon as it is accepted, before a byte is read. A fault
+    /// of this kind meets connections, not requests.
     Refuse,
-    /// `delay`: the request is served so much later, on the server's clock; a manual one lets it go
-    /// when it is advanced so far. Nothing behind it on this connection is read or served meanwhile,
-    /// and the session is not heard of; events still come. Unit: whole milliseconds.
+    /// `delay`: the request is served later by this time of the server's clock; with a manual
+    /// clock, when it is advanced that far. Until then nothing behind it on this connection is read
+    /// or served, and the session counts as silent; events still come. Unit: whole milliseconds.
     ///
-    /// It is served even if its client has gone meanwhile, as one that was on its way; but not once
-    /// the server has closed the connection, because the session expired for example.
+    /// It is served even if its client has disconnected, as a request in flight would be; but not
+    /// once the server has closed the connection, for example because the session expired.
     Delay(Duration),
-    /// `drop-request`: the request is lost on its way to the server. Nothing changes, no answer comes, and
-    /// it is no sign of life of the session. The connection stays.
+    /// `drop-request`: the request is lost on its way to the server. Nothing changes, no answer
+    /// comes, and it is no sign of life of the session. The connection stays.
     DropRequest,
     /// `lose-reply`: the request is carried out, and the connection is cut without its reply. The
     /// client cannot know whether it was.
@@ -44,18 +44,18 @@ pub enum FaultAction {
     /// and later replies come, which clients that count on the order of replies may take as the
     /// sign of a broken connection.
     NeverAnswer,
-    /// `error`: the request is not carried out and is answered with this error. It counts as a sign of
-    /// life. Handshakes, which have no place for an error, are left alone.
+    /// `error`: the request is not carried out and is answered with this error. It counts as a sign
+    /// of life. Handshakes, which have no place for an error, are left alone.
     Error(ErrorCode),
     /// `cut`: the connection is cut instead of serving the request.
     Cut,
-    /// `cut-reply`: the request is carried out, and the connection is cut in the middle of its reply:
-    /// half of the frame's bytes are sent.
+    /// `cut-reply`: the request is carried out, and the connection is cut in the middle of its
+    /// reply: half of the frame's bytes are sent.
     CutReply,
-    /// `hold-events`: watch events are kept back until the fault is removed, then sent in their order.
-    /// A fault of this kind meets events: its path is that of the event, its connection the
-    /// watcher's. Replies, and events it does not meet, overtake those it holds, so the promise that
-    /// an event comes before any reply that shows the change does not hold meanwhile.
+    /// `hold-events`: watch events are held back until the fault is removed, then sent in their
+    /// order. A fault of this kind matches events: its path is that of the event, its connection
+    /// the watcher's. Replies and other events overtake those that it holds, so a reply may show a
+    /// change before its event arrives.
     HoldEvents,
 }
 
@@ -102,8 +102,8 @@ impl FaultAction {
     /// The action of this name; what it has no use for is ignored.
     ///
     /// # Errors
-    /// [`FaultError::UnknownAction`], and [`FaultError::Incomplete`] for a delay without a duration or
-    /// an error without its code.
+    /// [`FaultError::UnknownAction`], and [`FaultError::Incomplete`] for a delay without a duration
+    /// or an error without its code.
     ///
     /// # Examples
     /// ```

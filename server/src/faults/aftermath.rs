@@ -13,8 +13,7 @@ pub(crate) struct Aftermath {
     pub(crate) reply: ReplyFate,
     /// Whether the connection closes once everything is sent.
     pub(crate) cuts: bool,
-    /// The outbox that the output goes to instead of being written by the connection itself, which
-    /// waits meanwhile.
+    /// The outbox for the output, which the connection does not write itself because it waits.
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
@@ -46,7 +45,7 @@ impl Aftermath {
         }
         let outbox = self.late.as_ref()?;
         let waker = outbox.put_back(out);
-        // Under the same lock: nobody's event may get behind half a frame.
+        // Under the same lock, so that no event gets behind half a frame.
         let closing = self.cuts.then(|| outbox.close(Close::Injected)).flatten();
         waker.or(closing)
     }

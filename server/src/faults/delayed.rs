@@ -9,7 +9,8 @@ use crate::{
     turn::outbox::Outbox,
 };
 
-/// A request that is served later. A connection has at most one, as it reads nothing meanwhile.
+/// A request that is served later. A connection has at most one, because it reads nothing until
+/// then.
 #[derive(Debug)]
 pub(crate) struct Delayed {
     pub(crate) conn: ConnId,

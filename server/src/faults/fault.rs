@@ -35,8 +35,8 @@ pub struct Fault {
     pub action: FaultAction,
     /// What the requests it meets may ask; empty is anything.
     pub ops: Vec<FaultOp>,
-    /// A pattern that the request's path must match, for a multi one of its paths: `*` stands for any
-    /// characters of one name, `**` for any at all. Requests without a path do not match any.
+    /// A pattern that the request's path must match, for a multi one of its paths: `*` stands for
+    /// any characters of one name, `**` for any at all. Requests without a path do not match any.
     ///
     /// The path is the one the client sent: that of a sequential create ends before the number.
     pub path: Option<String>,
@@ -208,8 +208,8 @@ impl Fault {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let held = server.inject(Fault::hold_events().at("/config/**"))?;
-    /// // ... /config/a changes, and nobody is told; then:
-    /// drop(held); // now they are
+    /// // ... /config/a changes, and no watcher gets its event; then:
+    /// drop(held); // now they do
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -220,9 +220,9 @@ impl Fault {
     }
 
     /// Ignores a session: nothing it sends is answered or keeps it alive, not even an attempt to
-    /// reconnect. To the server this looks like a long pause of the client: if it lasts, the session
-    /// expires. The fault is [optional](Fault::optional), as a session may expire without sending
-    /// anything more.
+    /// reconnect. To the server this looks like a long pause of the client: if it lasts, the
+    /// session expires. The fault is [optional](Fault::optional), as a session may expire without
+    /// sending anything more.
     ///
     /// # Examples
     /// ```
@@ -307,7 +307,7 @@ impl Fault {
         self
     }
 
-    /// Acts `count` times and then no more.
+    /// Acts `count` times, then never again.
     ///
     /// # Examples
     /// ```

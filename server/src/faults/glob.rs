@@ -162,7 +162,7 @@ mod tests {
         assert!(Glob::new(&format!("/{}", "a".repeat(GLOB_BYTES_MAX))).is_err());
     }
 
-    /// Backtracking over so many stars would not end in a lifetime.
+    /// Backtracking over this many stars would take forever.
     #[test]
     fn many_stars_cost_no_more_than_other_characters() {
         let glob = Glob::new(&format!("/{}b", "*a".repeat(400))).unwrap();

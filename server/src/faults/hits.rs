@@ -5,11 +5,11 @@ use std::{pin::pin, time::Duration};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-/// One fault's counters, shared with those who wait for it.
+/// The counters of one fault, shared with the callers that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     seen: Mutex<Seen>,
-    /// Both are told of each change: threads wait on one, tasks on the other.
+    /// Both are notified of each change: threads wait on one, tasks on the other.
     changed: Condvar,
     told: Notify,
 }

@@ -1,10 +1,10 @@
 //! Fault injection: which faults are set, which requests each applies to, what they hold back.
 //!
-//! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation ([`op`]),
-//! path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force, with its counts
-//! ([`hits`]) and held events; [`delayed`] holds requests to serve later, [`aftermath`] alters the
-//! output of a turn. Decisions are made here; turns and connections carry them out. Without a fault all
-//! of this is one atomic flag.
+//! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation
+//! ([`op`]), path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force,
+//! with its counts ([`hits`]) and held events; [`delayed`] holds requests to serve later,
+//! [`aftermath`] alters the output of a turn. Decisions are made here; turns and connections carry
+//! them out. Without a fault all of this is one atomic flag.
 //!
 //! Locks: the engine's may be held when the table's is taken, never the reverse.
 
@@ -135,8 +135,8 @@ struct Table {
 impl Faults {
     /// Whether there is any fault.
     ///
-    /// Relaxed is enough: whoever has injected one and sends a request then has gone through the
-    /// table's lock, and the request through a socket or the very same thread.
+    /// Relaxed is enough: a caller that injects a fault and then sends a request has held the
+    /// table's lock, and its request comes through a socket or on the same thread.
     pub(crate) fn are_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed)
     }
@@ -274,8 +274,7 @@ impl Faults {
         }
     }
 
-    /// Has a request served later, unless the fault that says so has been removed since: then it is
-    /// given back.
+    /// Delays a request, unless its fault was removed in between: then returns the request.
     pub(crate) fn delay(&self, until_ms: u64, delayed: Delayed) -> Result<(), Box<Delayed>> {
         let mut table = self.table.lock();
         if !table.rules.iter().any(|rule| rule.id == delayed.rule) {

@@ -20,7 +20,7 @@ use crate::{faults::error::FaultError, turn::stats::Peer};
 /// assert_eq!("0x100000000000001".parse(), Ok(FaultFor::Session(SessionId(0x100000000000001))));
 /// assert_eq!("127.0.0.1".parse(), Ok(FaultFor::Ip([127, 0, 0, 1].into())));
 /// assert_eq!("127.0.0.1:4711".parse(), Ok(FaultFor::Address(([127, 0, 0, 1], 4711).into())));
-/// assert!("somebody".parse::<FaultFor>().is_err());
+/// assert!("unknown".parse::<FaultFor>().is_err());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]

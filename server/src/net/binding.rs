@@ -7,8 +7,8 @@ use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{net::connection::Connection, turn::outbox::Close, universe::state::UniverseState};
 
-/// What clients ask for by themselves, whatever their chroot: Curator does before anything else, with
-/// a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
+/// What clients ask for by themselves, whatever their chroot: Curator does before anything else,
+/// with a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
 const CONFIG: &[u8] = b"/zookeeper/config";
 
 fn is_for_config(request: &Request) -> bool {
@@ -37,8 +37,8 @@ impl Connection {
                 self.move_to(to, None)
             }
             [Input::Request { request, .. }] if is_for_config(request) => {
-                // Says nothing about the universe. It never changes here, and a watch would keep the
-                // session from moving.
+                // Says nothing about the universe. It never changes here, and a watch would keep
+                // the session from moving.
                 if let Request::GetData { watch, .. } = request {
                     *watch = false;
                 }
@@ -57,7 +57,7 @@ impl Connection {
                 };
                 let turns = &self.shared.turns;
                 let left = turns.alter(|engine, _, _| (engine.hand_over(self.id), engine.zxid()));
-                // Without a session there is nobody to answer.
+                // Without a session there is no client to reply to.
                 let Some((Some(handover), zxid)) = left else {
                     return false;
                 };
@@ -95,7 +95,7 @@ impl Connection {
 
     fn set_bound(&mut self) {
         self.is_bound = true;
-        // For whoever asks for the sessions that belong to no universe yet.
+        // For the list of sessions that belong to no universe yet.
         self.outbox.set_bound();
     }
 

@@ -32,8 +32,8 @@ use crate::{
 #[cfg(feature = "control")]
 use crate::control::handover;
 
-/// The longest handshake: one has 45 bytes, of which a password takes 16, and nothing in it has a
-/// reason to be longer. Whoever has said nothing else yet can have no more kept. Unit: bytes.
+/// The longest handshake. A usual one has 45 bytes, 16 of them the password. The server keeps no
+/// more input than this of a connection without a handshake. Unit: bytes.
 const HANDSHAKE_BYTES_MAX: usize = 8 << 10;
 
 /// Why the connection itself wants to close.
@@ -51,7 +51,7 @@ pub(crate) enum CloseCause {
     Told(Close),
     /// A limit is reached.
     Limit(Breach),
-    /// It speaks HTTP, and somebody else does too: see [`Connection::take_read`].
+    /// It speaks HTTP, which other code serves: see [`Connection::take_read`].
     #[cfg(feature = "control")]
     Http,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Connection {
     pub(crate) is_left: bool,
     /// Whether it is known to which universe it belongs.
     pub(crate) is_bound: bool,
-    /// Whether it was told a zxid of the server's own universe.
+    /// Whether it has seen a zxid of the server's own universe.
     pub(crate) has_seen_root: bool,
     /// Input that has not been served. Behind a pointer, as few connections have some.
     rest: Option<Box<PendingInput>>,
@@ -230,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// Keeps what was read of HTTP: no more than one read gives, and not for long.
+    /// Keeps the HTTP input: at most one read, for a short time.
     #[cfg(feature = "control")]
     #[cold]
     fn keep_http(&mut self, batch: &Bytes) {
@@ -475,7 +475,7 @@ impl Drop for Connection {
 pub(crate) struct PendingInput {
     pub(crate) bytes: BytesMut,
     /// When the whole frames in it were read, in milliseconds since the start; `None` if there are
-    /// none, or if nobody asks.
+    /// none, or if it is not needed.
     pub(crate) read_ms: Option<u64>,
     /// Whether it waits for a request in front of it that a fault delays.
     pub(crate) is_delayed: bool,

@@ -67,7 +67,7 @@ impl HandshakeDeadlines {
         }
     }
 
-    /// Whether somebody has connected and said nothing yet.
+    /// Returns whether there is a connection without a handshake.
     pub(crate) fn is_any(&self) -> bool {
         let queue = &self.waiting.lock().queue;
         queue.iter().any(|(_, outbox)| owes_handshake(outbox))
@@ -81,7 +81,7 @@ impl HandshakeDeadlines {
             .map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    /// Closes those whose time is up; says how many.
+    /// Closes connections past their deadline; returns how many.
     pub(crate) fn close_due(&self, elapsed_ms: u64) -> u64 {
         let mut closed = 0;
         let queue = &mut self.waiting.lock().queue;

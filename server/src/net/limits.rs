@@ -42,7 +42,8 @@ pub struct LimitCounts {
     pub watches_rejected: u64,
     /// Requests refused over `tree_bytes_max`. ZooKeeper has no such limit.
     pub tree_bytes_rejected: u64,
-    /// Requests refused, and connections closed, over `reply_bytes_max`. ZooKeeper has no such limit.
+    /// Requests refused, and connections closed, over `reply_bytes_max`. ZooKeeper has no such
+    /// limit.
     pub replies_rejected: u64,
     /// Requests refused over `multi_operations_max`. ZooKeeper has no such limit.
     pub multi_operations_rejected: u64,
@@ -253,9 +254,10 @@ impl Limits {
         }
     }
 
-    /// Counts one connection's unserved input anew. When all connections together have too much of
-    /// it, `free` is to free so many bytes of input that has waited longer than that of a number, and
-    /// says how many it has freed, and of how many connections.
+    /// Counts one connection's unserved input again. When all connections together have too much,
+    /// it calls `free` with the number of bytes to free, from input that has waited longer than
+    /// that of the given number. `free` returns how many bytes it has freed, and of how many
+    /// connections.
     ///
     /// # Errors
     /// When there is still too much, because this input is the one that has waited longest; then it
@@ -273,7 +275,7 @@ impl Limits {
             0 => self.held_number.fetch_add(1, Ordering::Relaxed) + 1,
             since => since,
         };
-        // Somebody who needs room may have uncounted it meanwhile.
+        // A connection that needs room may have uncounted it in between.
         held.bytes = outbox.take_held();
         let mut result = self.try_hold(config, held, memory_bytes, input);
         if result == Err(Breach::UnservedBytes) {
@@ -512,7 +514,7 @@ mod tests {
             limits.counts(LimitHits::default()).large_requests_rejected,
             2
         );
-        // A prefix that closes the connection is nobody's frame.
+        // A prefix that closes the connection is no frame.
         assert_eq!(frames(&[0xff; 20]).count(), 0);
     }
 }

@@ -216,7 +216,7 @@ impl OpenConnections {
     }
 }
 
-/// One connection's place among those that may be open, given back when dropped.
+/// One of the connections that may be open; dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Slot {
     live: Arc<OpenConnections>,

@@ -79,7 +79,7 @@ impl Reachability {
         }
     }
 
-    /// Is up from now on, through these tasks; aborts them if the server has stopped meanwhile.
+    /// Marks the server as up, with these tasks; aborts them if the server has stopped in between.
     /// Returns the aborted task of the control port, to be awaited.
     pub(crate) fn set_up(&self, tasks: Vec<JoinHandle<()>>) -> Vec<JoinHandle<()>> {
         let mut listening = self.listening.lock();

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 /// How much one read takes at most. Unit: bytes.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// How many scratches are kept while nobody needs them.
+/// How many unused scratches are kept.
 const KEPT_MAX: usize = 16;
 
 /// A scratch whose output grew beyond this is not kept. Unit: bytes.
@@ -38,7 +38,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A panic must not swallow somebody else's wake-up.
+        // A panic must not swallow another task's wake-up.
         self.wake_all();
     }
 }

@@ -24,10 +24,10 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// Up to so many others hear of what a turn did before its own answer is written.
+/// The number of other connections that a turn wakes before it writes its own reply.
 const GO_FIRST_MAX: usize = 4;
 
-/// Up to so many bytes of answer are kept for that; more are not worth a copy. Unit: bytes.
+/// The size of the reply that is kept for that; larger ones are not worth a copy. Unit: bytes.
 const KEPT_OUT_BYTES_MAX: usize = 4 << 10;
 
 /// What a waiting connection costs is mostly this, so what is rarely there lies behind a pointer.
@@ -65,7 +65,7 @@ pub(crate) enum End {
 
 #[cfg(any(feature = "control", feature = "tls"))]
 impl End {
-    /// Whether somebody else has to go on with the socket.
+    /// Returns whether other code must continue with the socket.
     pub(crate) const fn is_http(&self) -> bool {
         #[cfg(feature = "control")]
         if matches!(self, Self::CloseCause(CloseCause::Http)) {
@@ -98,7 +98,7 @@ impl SocketTask {
         }
     }
 
-    /// The socket, what was read from it, and its place: for whoever goes on with it.
+    /// Returns the socket, the input read from it, and its place, for the code that continues.
     #[cfg(feature = "control")]
     pub(crate) fn into_parts(mut self) -> (Stream, bytes::BytesMut, Slot) {
         let read = self.connection.take_read();
@@ -166,7 +166,7 @@ impl SocketTask {
         }
     }
 
-    /// Waits for a request that a fault delays, or for something to write meanwhile.
+    /// Waits for a request that a fault delays, or for output.
     #[cold]
     fn wait_for_delay(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         let outbox = &self.connection.outbox;
@@ -213,7 +213,7 @@ impl SocketTask {
         }
     }
 
-    /// To those who wait until clients have been told.
+    /// Notifies callers that wait until clients have got their events.
     fn tell_written(&self) {
         let heed = &self.connection.shared.turns.activity;
         if heed.is_wanted() {
@@ -221,8 +221,8 @@ impl SocketTask {
         }
     }
 
-    /// The socket takes no more: nobody need wait for this client, unless it is only the runtime
-    /// that wants to do something else first.
+    /// The socket is full: no caller needs to wait for this client, unless only the runtime's
+    /// budget is used up.
     #[cold]
     fn note_stuck(&self) {
         if tokio::task::coop::has_budget_remaining() {
@@ -231,7 +231,7 @@ impl SocketTask {
         }
     }
 
-    /// Counts what waits for the socket; with everybody else's it may be too much.
+    /// Counts the output that waits for the socket; over all connections it may be too much.
     #[cold]
     fn note_unsent(&self) {
         let Connection { shared, outbox, .. } = &self.connection;
@@ -268,11 +268,11 @@ impl SocketTask {
         self.unsent = Some(Box::new(Unsent { bytes, sent: 0 }));
     }
 
-    /// Writes the output, and wakes whoever the turn has to wake.
+    /// Writes the output, and wakes the tasks that the turn has to wake.
     ///
-    /// A few of them go first: whoever waits for an event mostly has more to do with it than who
-    /// caused it has with the answer, the next holder of a lock above all. Many of them go after
-    /// the own reply, which would otherwise wait for all their writes.
+    /// A few of them are woken first: a client that waits for an event, above all the next holder
+    /// of a lock, is usually in more of a hurry than the client that caused it. Many of them are
+    /// woken after the own reply, which would otherwise wait for all their writes.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
         if (1..=GO_FIRST_MAX).contains(&scratch.wakes.len())
             && self.unsent.is_none()

@@ -48,8 +48,8 @@ impl Stream {
         }
     }
 
-    /// The same for whoever is in no hurry. Not the same function: with a second caller it would not
-    /// be a part of the first any more, which is on every request's way.
+    /// The same for callers that are not in a hurry. A function of its own, so that the other one
+    /// has a single caller and is inlined there, in the path of every request.
     #[cfg(feature = "control")]
     pub(crate) fn poll_read_apart(
         &mut self,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use crate::tree::{Lifetime, Tree, Znode};
 
-/// How many znodes are told of; a last line says how many more there are.
+/// How many differing znodes are listed; a last line says how many more there are.
 const SHOWN_MAX: usize = 50;
 
 /// How much of a znode's data is shown. Unit: characters, bytes if it is no text.
@@ -75,7 +75,7 @@ fn fits(wanted: &Znode, there: &Znode) -> bool {
             .is_none_or(|access| there.access() == Some(access))
 }
 
-/// The paths of everybody's parents.
+/// Returns the paths of all ancestors.
 fn ancestors(tree: &Tree) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for (mut path, _) in tree.iter() {

@@ -196,7 +196,7 @@ impl Effects for TurnEffects<'_> {
     }
 
     fn event(&mut self, to: ConnId, event: &Event<'_>) {
-        // Another connection may send what is told to it before this turn is over.
+        // Another connection may send its events before this turn is over.
         if let Some(log) = &mut self.log
             && self.own != Some(to)
             && !log.write()

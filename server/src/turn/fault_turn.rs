@@ -215,7 +215,7 @@ pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
         }
         released
     });
-    // Nobody is sent anything by a broken server.
+    // A broken server sends nothing.
     let released = released.unwrap_or_else(|| faults.remove(id));
     for delayed in released.requests {
         serve_late(shared, delayed);

@@ -63,7 +63,7 @@ impl Health {
         self.broken.store(true, Ordering::Release);
     }
 
-    /// Says so to those who wait for it.
+    /// Notifies the tasks that wait for it.
     pub(crate) fn tell_broken(&self) {
         self.broke.notify_waiters();
     }

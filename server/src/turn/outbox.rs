@@ -70,7 +70,7 @@ pub(crate) struct Outbox {
     /// Output that the connection has taken and its socket has not. Unit: bytes.
     unsent_bytes: AtomicUsize,
     /// Memory of the connection's input that cannot be served yet, as it is counted against
-    /// `unserved_bytes_max`: whoever takes it out uncounts it. Unit: bytes.
+    /// `unserved_bytes_max`. The code that takes it out uncounts it. Unit: bytes.
     held_bytes: AtomicUsize,
     /// Which input began to wait first: the lower number; 0 for none.
     held_since: AtomicU64,
@@ -92,7 +92,7 @@ struct OutboxState {
     pushed: u32,
     /// How many of those have certainly been written.
     written: u32,
-    /// Whether the socket takes no more for now.
+    /// Whether the socket is full.
     is_stuck: bool,
 }
 
@@ -134,15 +134,15 @@ impl Outbox {
         self.is_bound.load(Ordering::Acquire)
     }
 
-    /// Whether the connection was told to close.
+    /// Returns whether the connection must close.
     pub(crate) fn is_closing(&self) -> bool {
         self.inner.lock().close.is_some()
     }
 
     /// Adds a frame. Returns who is to be woken after the engine lock is released.
     ///
-    /// Beyond `bytes_max` nothing is added any more and the connection is told to close: its
-    /// client does not read. The client's session lives on.
+    /// Beyond `bytes_max` it adds nothing and closes the connection, whose client does not read.
+    /// The session lives on.
     pub(crate) fn push(
         &self,
         bytes_max: usize,
@@ -230,8 +230,8 @@ impl Outbox {
         self.is_delayed.load(Ordering::Acquire)
     }
 
-    /// The connection may go on. Returns who is to be woken; whoever registers later has to look
-    /// at [`Outbox::is_delayed`] behind that.
+    /// Lets the connection continue. Returns the task to wake. A task that registers later must
+    /// check [`Outbox::is_delayed`] after that.
     pub(crate) fn end_delay(&self) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_delayed.store(false, Ordering::Release);
@@ -295,7 +295,7 @@ impl Outbox {
         Registered::Quiet
     }
 
-    /// Notes that the socket takes no more for now.
+    /// Notes that the socket is full.
     pub(crate) fn set_stuck(&self) {
         self.inner.lock().is_stuck = true;
     }
@@ -307,16 +307,16 @@ impl Outbox {
         (inner.pushed != inner.written && !inner.is_stuck).then_some(inner.pushed)
     }
 
-    /// Whether so many frames, of all that were ever put in, are still to be written.
+    /// Returns whether one of the first `pushed` frames is not written yet.
     pub(crate) fn owes(&self, pushed: u32) -> bool {
         let inner = self.inner.lock();
-        // They wrap around, but not within the time that anybody waits.
+        // The counts wrap around, but not within the time of a wait.
         let missing = pushed.wrapping_sub(inner.written).cast_signed();
         missing > 0 && !inner.is_stuck
     }
 
-    /// Says who is to be woken when the connection must close, unless it must already. Frames
-    /// can wait: the socket takes no more for now.
+    /// Registers the task to wake when the connection must close, unless it must already. Frames
+    /// can wait, because the socket is full.
     pub(crate) fn register_close(&self, waker: &Waker) -> Option<Close> {
         let mut inner = self.inner.lock();
         if inner.close.is_none() {
@@ -352,8 +352,9 @@ impl UnsentTotal {
         bytes > 0 && self.counted.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max
     }
 
-    /// Cuts the connections off that have most, until an eighth of the limit is free, if there
-    /// really is too much. Their sessions live on. Says how many they were, and whom to wake.
+    /// Closes the connections with most output until an eighth of the limit is free, if there
+    /// really is too much. Their sessions live on. Returns how many there were, and the tasks to
+    /// wake.
     ///
     /// Called under the engine's lock.
     pub(crate) fn relieve<'a>(
@@ -384,16 +385,16 @@ impl UnsentTotal {
                 "limit reached: the connections that have read least are closed"
             );
         }
-        // What came meanwhile stays counted.
+        // Output added in between stays counted.
         let change = total.wrapping_sub(counted);
         self.counted.fetch_add(change, Ordering::Relaxed);
         (closed, wakes)
     }
 }
 
-/// Cuts connections off whose input has waited longer than that of number `since`, the longest
-/// first, until so many bytes are free. Says how many bytes were freed, for whoever counts them, and
-/// how many connections they were, and whom to wake.
+/// Closes connections whose input has waited longer than that of number `since`, the longest first,
+/// until the given number of bytes is free. Returns how many bytes were freed, how many connections
+/// there were, and the tasks to wake.
 pub(crate) fn free_held<'a>(
     outboxes: impl Iterator<Item = &'a Outbox>,
     since: u64,
@@ -440,7 +441,7 @@ pub(crate) struct OutboxView {
     pub(crate) is_writing: bool,
 }
 
-/// The outbox is full, and its connection was told to close.
+/// The outbox is full, and its connection must close.
 pub(crate) struct Overflow {
     pub(crate) waker: Option<Waker>,
 }
@@ -524,7 +525,7 @@ mod tests {
         for number in 0..4 {
             assert!(!push(number, 2_000 + number));
         }
-        // What was read is still counted, until somebody looks.
+        // What was read stays counted until the next measurement.
         outboxes[0].drain(&mut Vec::new());
         assert!(push(4, 3_000));
         let (closed, wakes) = total.relieve(all());
@@ -553,7 +554,7 @@ mod tests {
         assert_eq!(outboxes[0].take_held(), 100);
         for outbox in &outboxes[1..3] {
             assert_eq!(outbox.drain(&mut Vec::new()), Some(Close::UnservedFull));
-            // Whoever gives it up next has nothing to uncount.
+            // The next one to give it up has nothing to uncount.
             assert_eq!(outbox.take_held(), 0);
         }
         assert_eq!(free_held(outboxes.iter(), 9, 1).0, 0);

@@ -340,7 +340,7 @@ impl Counters {
         };
     }
 
-    /// A reply of so many bytes with its length. That it was sent is counted by the turn.
+    /// Counts the size of a reply, with its length prefix. The turn counts that it was sent.
     #[inline]
     pub(crate) fn reply(&mut self, frame_bytes: usize) {
         let bytes = frame_bytes - LENGTH_BYTES;

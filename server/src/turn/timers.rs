@@ -11,8 +11,8 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// When something is due next, in milliseconds since the start, if time jumps there; nothing is on a
-/// server that is broken or down.
+/// When something is due next, in milliseconds since the start, if time jumps there; nothing is on
+/// a server that is broken or down.
 fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms(jump)?;
     let handshakes = shared.handshakes.next_deadline_ms();
@@ -43,8 +43,8 @@ fn tick(shared: &UniverseState) {
     fault_turn::serve_due(shared);
 }
 
-/// Moves time ahead, from deadline to deadline, and does what is due at each: no more steps than
-/// there are things that become due.
+/// Moves time ahead from deadline to deadline, and handles what is due at each: one step per
+/// deadline.
 pub(crate) fn advance(shared: &UniverseState, by_ms: u64, jump: Jump) {
     let mut left_ms = by_ms;
     while let Some(step_ms) = next_step_ms(shared, jump)

@@ -38,8 +38,8 @@ pub(crate) enum Jump {
     Strict,
 }
 
-/// A turn that reads and writes no more than this is over within microseconds: its beginning
-/// serves as its end, and the clock is not read again. Unit: bytes.
+/// A turn that reads and writes at most this takes microseconds: its start time serves as its end
+/// time, and the clock is not read again. Unit: bytes.
 const LONG_TURN_BYTES: usize = 4 << 10;
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
@@ -110,7 +110,8 @@ impl Turns {
         let mut core = self.core.lock();
         let key = core.members.insert(member);
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
-        // Asked under the lock: whoever closes all of them has seen this one, or is seen here.
+        // Checked under the lock: either closing all connections sees this one, or this sees the
+        // closing.
         if self.is_broken() {
             outbox.close(Close::Broken);
             return conn;
@@ -159,8 +160,9 @@ impl Turns {
 
     /// Serves a batch of one connection's inputs, in order.
     ///
-    /// Everything for this connection is appended to `out`; whom to wake is appended to `wakes`
-    /// and is the caller's to do, soon. Stops early once `out` is longer than `out_bytes_max`.
+    /// Everything for this connection is appended to `out`; the tasks to wake are appended to
+    /// `wakes`, and the caller must wake them soon. Stops early once `out` is longer than
+    /// `out_bytes_max`.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -298,8 +300,8 @@ impl Turns {
         is_logged
     }
 
-    /// When something is due next, in milliseconds since the start, if time jumps there; `None` on a
-    /// server that is broken or down.
+    /// When something is due next, in milliseconds since the start, if time jumps there; `None` on
+    /// a server that is broken or down.
     pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -315,9 +317,9 @@ impl Turns {
         })
     }
 
-    /// Moves time ahead between two turns. On a server that is broken or down nothing is done
-    /// meanwhile; on others nothing is due on the way. In one piece with what is heard of sessions,
-    /// so that none of these is due at the end.
+    /// Moves time ahead between two turns. On a broken or stopped server nothing is handled; on
+    /// others nothing is due in between. Touches sessions in the same turn, so that none of them is
+    /// due at the end.
     pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -435,7 +437,7 @@ impl Turns {
     /// Serves again after a stop.
     pub(crate) fn resume(&self) {
         self.health.set_stopped(false);
-        // Nothing was due meanwhile.
+        // Nothing was due in between.
         self.alarm.rearm_for(Some(0));
     }
 

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Universe {
-    /// Injects a fault until the guard is dropped. Dropping it panics if the fault has not acted: see
-    /// [`FaultGuard`].
+    /// Injects a fault until the guard is dropped. Dropping it panics if the fault has not acted:
+    /// see [`FaultGuard`].
     ///
     /// Faults are asked in the order of their injection, and the first that acts decides. At most
     /// 1,000 at a time.
@@ -83,8 +83,8 @@ impl Universe {
     /// served.
     ///
     /// # Errors
-    /// [`NotHit::Unknown`] if there is no such fault, [`NotHit::Never`] if it has never acted and is
-    /// not [optional](Fault::optional): it is removed all the same.
+    /// [`NotHit::Unknown`] if there is no such fault, [`NotHit::Never`] if it has never acted and
+    /// is not [optional](Fault::optional): it is removed all the same.
     ///
     /// # Examples
     /// ```
@@ -254,8 +254,8 @@ impl FaultGuard {
         self.id
     }
 
-    /// How often the fault has acted. A delay and a held event count as soon as they begin, everything
-    /// else when it is done.
+    /// How often the fault has acted. A delay and a held event count as soon as they begin,
+    /// everything else when it is done.
     ///
     /// # Examples
     /// ```
@@ -315,8 +315,8 @@ impl FaultGuard {
         within_bound(&self.hits, self.id, 1, within).await
     }
 
-    /// Removes the fault and returns how often it acted. Like dropping the guard, with an error instead
-    /// of a panic.
+    /// Removes the fault and returns how often it acted. Like dropping the guard, with an error
+    /// instead of a panic.
     ///
     /// # Errors
     /// Those of [`Universe::remove_fault`].
@@ -327,7 +327,7 @@ impl FaultGuard {
     /// # use minikeeper::Fault;
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let guard = server.inject(Fault::refuse())?;
-    /// assert!(guard.remove().is_err()); // nobody has connected
+    /// assert!(guard.remove().is_err()); // no client has connected
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -362,7 +362,7 @@ impl Drop for FaultGuard {
         if self.is_kept || self.hits.seen().is_removed {
             return;
         }
-        // Whoever has removed it meanwhile has looked at its hits, or did not want to.
+        // If it was removed already, the remover has read its hits, or chose not to.
         if let Err(never @ NotHit::Never { .. }) = self.universe.remove_fault(self.id)
             && !std::thread::panicking()
         {

@@ -24,11 +24,11 @@ impl Universe {
 
     /// Prints znodes, sessions and watches as text; equal trees give equal text.
     ///
-    /// One line each: znodes by path, then sessions, then watches. Text is quoted, other bytes are
-    /// `bytes "\x00\xff"`. Left out is what depends on when and in which order things came to be,
-    /// zxids, times, versions and session ids: sessions are numbered in the order of their ids. Left
-    /// out is `/zookeeper` too, but for quotas, and an access list that lets everybody do anything.
-    /// [`dump_exact`](Universe::dump_exact) has all of it.
+    /// It has one line each: znodes by path, then sessions, then watches. Text is quoted, other
+    /// bytes are `bytes "\x00\xff"`. It omits what depends on the time and order of changes: zxids,
+    /// times, versions and session ids; sessions are numbered in the order of their ids. It also
+    /// omits `/zookeeper` except quotas, and access lists that are open to all clients.
+    /// [`dump_exact`](Universe::dump_exact) has everything.
     ///
     /// # Examples
     /// ```
@@ -55,8 +55,8 @@ impl Universe {
         self.shared.turns.inspect(dump::dump)
     }
 
-    /// Prints the whole state as text, with zxids, times and versions; equal states give equal text. For
-    /// tests of determinism; its form may change.
+    /// Prints the whole state as text, with zxids, times and versions; equal states give equal
+    /// text. For tests of determinism; its form may change.
     #[must_use]
     pub fn dump_exact(&self) -> String {
         self.shared.turns.inspect(Engine::dump)

@@ -53,9 +53,9 @@ impl From<StartError> for RestartError {
 }
 
 impl Universe {
-    /// Stops listening and closes every connection. The state stays and can be inspected; no session
-    /// expires meanwhile. Universes behind the port of the server's own go down with it; another universe
-    /// refuses only its own clients.
+    /// Stops listening and closes every connection. The state stays and can be inspected; no
+    /// session expires while it is down. Universes behind the port of the server's own go down with
+    /// it; another universe refuses only its own clients.
     ///
     /// Waits until the connections are closed, two seconds at most. A server that is down already
     /// stays so. Over HTTP the answer says where [`come_up`](Universe::come_up) can be asked for.
@@ -91,8 +91,8 @@ impl Universe {
         }
     }
 
-    /// Listens again on the same port, with the part of the state that `keep` names. Does nothing on a
-    /// server that is up.
+    /// Listens again on the same port, with the part of the state that `keep` names. Does nothing
+    /// on a server that is up.
     ///
     /// Sessions that are kept have their whole timeout before them to come back, their ephemerals
     /// stay as long; watches are the clients' to set again. Session ids are not given out again.
@@ -133,13 +133,14 @@ impl Universe {
             server.reachability.set_up(listeners.serve(root))
         };
         for task in ended {
-            // Waiting makes sure that the port it had meanwhile is closed.
+            // Waiting makes sure that its port is closed.
             let _ = task.await;
         }
         Ok(())
     }
 
-    /// Goes down and comes up: see [`go_down`](Universe::go_down) and [`come_up`](Universe::come_up).
+    /// Goes down and comes up: see [`go_down`](Universe::go_down) and
+    /// [`come_up`](Universe::come_up).
     ///
     /// # Errors
     /// Those of [`come_up`](Universe::come_up).

@@ -23,11 +23,11 @@ pub struct Seeded {
 }
 
 impl Universe {
-    /// Creates the znodes of a tree that are missing, with their parents, and sets those that differ.
-    /// Other znodes stay.
+    /// Creates the znodes of a tree that are missing, with their parents, and sets those that
+    /// differ. Other znodes stay.
     ///
-    /// All of it happens in one turn, so clients see it whole; each change has a zxid of its own,
-    /// and watchers are told of it, as if a client had made it. Access lists are in nobody's way.
+    /// All changes happen in one turn, so clients see all or none. Each has a zxid of its own and
+    /// fires watches, as if a client had made it. Access lists are not checked.
     ///
     /// # Errors
     /// What is wrong with the tree, or why it does not fit the one that is there, with the path.
@@ -67,8 +67,8 @@ impl Universe {
         seed.unwrap_or(Err(SeedError::Stopped))
     }
 
-    /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server with.
-    /// Ephemerals, which belong to sessions, and `/zookeeper` are left out.
+    /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server
+    /// with. Ephemerals, which belong to sessions, and `/zookeeper` are left out.
     ///
     /// # Examples
     /// ```
@@ -99,7 +99,7 @@ impl Universe {
         TreeDiff::of(expected, &found)
     }
 
-    /// The paths of all ephemerals, for whoever is told of the tree without them.
+    /// Returns the paths of all ephemerals, which an exported tree does not contain.
     #[cfg(feature = "control")]
     pub(crate) fn ephemerals(&self) -> Vec<String> {
         self.shared.turns.inspect(ephemerals)

@@ -32,9 +32,9 @@ use crate::turn::core::Look;
 pub enum SessionSelector {
     /// The session with this id.
     Session(SessionId),
-    /// Those whose connection comes from there, from this port or from any.
+    /// Sessions whose connection comes from this address, and from this port or any.
     Address(IpAddr, Option<u16>),
-    /// Those whose connection has proven this identity: scheme, colon, id. Of a digest identity
+    /// Sessions whose connection has proven this identity: scheme, colon, id. For a digest identity
     /// the user is enough. No other text is an identity.
     Identity(String),
     /// The owner of the ephemeral with this path.

@@ -24,27 +24,27 @@ const TOLD_WITHIN: Duration = Duration::from_secs(10);
 const LISTED_MAX: usize = 10;
 
 /// A client says by its first path which universe its session belongs to. Until then the session
-/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`SessionSelector`] find it from every
-/// universe of its server by its id, or by its address with the port. If there is one universe
-/// beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is found in
-/// any way; if there are several it might be that of another one's client.
+/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`SessionSelector`] find it
+/// from every universe of its server by its id, or by its address with the port. If there is one
+/// universe beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is
+/// found in any way; if there are several it might be that of another one's client.
 impl Universe {
-    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns how
-    /// many sessions matched; all of them expire in one turn.
+    /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns
+    /// how many sessions matched; all of them expire in one turn.
     ///
     /// When this returns, the state has changed and the events are with the watchers' connections,
     /// whose tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits
     /// until they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
     /// # Errors
-    /// When no session is meant, since a test that ends no session tests nothing. Where that is fine, say
-    /// `.unwrap_or(0)`.
+    /// When no session is meant, since a test that ends no session tests nothing. Where that is
+    /// fine, say `.unwrap_or(0)`.
     ///
     /// # Examples
     /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
-    /// // Whoever holds the lock loses it now, wherever their process is.
+    /// // The holder of the lock loses it now, in whatever process it is.
     /// server.expire("/locks/lock-0000000007")?;
     /// server.expire("digest:alice")?;
     /// for session in server.sessions() {
@@ -66,8 +66,8 @@ impl Universe {
         self.met(count, "expire", "session", who)
     }
 
-    /// Expires sessions as [`Universe::expire`] does, and resolves when every watcher's events are in its
-    /// socket: a client in another process need only read.
+    /// Expires sessions as [`Universe::expire`] does, and resolves when every watcher's events are
+    /// in its socket: a client in another process need only read.
     ///
     /// A client that does not read, so that its socket is full, is not waited for.
     ///
@@ -174,7 +174,8 @@ impl Universe {
         })
     }
 
-    /// Sessions in a sentence, and those that are not among them because they may be anybody's.
+    /// Describes the sessions for an error, and those that could not match because they have no
+    /// universe.
     pub(super) fn seen(&self, sessions: &[SessionInfo]) -> String {
         let mut text = listed(sessions);
         if let Some(root) = self.elsewhere()
@@ -194,8 +195,8 @@ impl Universe {
         text
     }
 
-    /// Lists every session, connected or not, ordered by id. If this is the only universe beside the
-    /// server's own, the list includes connected sessions that belong to no universe yet
+    /// Lists every session, connected or not, ordered by id. If this is the only universe beside
+    /// the server's own, the list includes connected sessions that belong to no universe yet
     /// ([`SessionInfo::is_unbound`]).
     ///
     /// # Examples
@@ -291,9 +292,9 @@ fn listed(sessions: &[SessionInfo]) -> String {
 }
 
 impl Universe {
-    /// Ignores what these sessions send: it gets no reply, changes nothing and does not keep them alive,
-    /// so that they expire in time, like those of a process in a long pause. Their connections stay.
-    /// Returns how many matched.
+    /// Ignores what these sessions send: it gets no reply, changes nothing and does not keep them
+    /// alive, so that they expire in time, like those of a process in a long pause. Their
+    /// connections stay. Returns how many matched.
     ///
     /// # Errors
     /// When no session is meant ([`FaultError::NoSession`]), or there are too many faults: each
@@ -350,7 +351,7 @@ impl Universe {
     }
 }
 
-/// Hears a session no more, until that is taken back.
+/// Silences a session until that is undone.
 fn silence(shared: &UniverseState, session: SessionId) -> Result<(), FaultError> {
     if silencing(shared, session).is_none() {
         shared.turns.faults.add(Fault::silence(session))?;

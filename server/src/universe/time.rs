@@ -55,13 +55,13 @@ impl Universe {
     /// would have sent pings on the way, and count as having done so. Connected is a session whose
     /// connection stands, whether or not its client ever sends a ping; not if it was
     /// [silenced](Universe::silence), if another fault loses all its pings, or delays them for its
-    /// timeout, while one of its requests is delayed, and once it was told to close. All others expire
-    /// as ever. [`advance_strictly`](Universe::advance_strictly) spares none.
+    /// timeout, while one of its requests is delayed, and once it must close. All others expire
+    /// as usual. [`advance_strictly`](Universe::advance_strictly) spares none.
     ///
     /// Sessions expire, times to live end and unfinished handshakes end in the order of their
-    /// deadlines; when this returns, all of it has happened, and everybody concerned has been
-    /// told: replies and events are on their way. Two who advance at the same time wait for one
-    /// another. Time does not go further than about a thousand years. A save that was due
+    /// deadlines. When this returns, all of it has happened, and the replies and events are queued
+    /// for their clients. Two calls at the same time wait for each other. Time does not go further
+    /// than about a thousand years. A save that was due
     /// ([`Config::save_interval`](crate::Config::save_interval)) begins, once for all of the time.
     ///
     /// Unit: whole milliseconds; the rest is dropped.
@@ -82,10 +82,11 @@ impl Universe {
         self.jump(by, Jump::Keeping);
     }
 
-    /// Advances the clock as [`advance`](Universe::advance) does, as if no client had sent anything: every
-    /// session whose timeout is over expires, connected ones too.
+    /// Advances the clock as [`advance`](Universe::advance) does, as if no client had sent
+    /// anything: every session whose timeout is over expires, connected ones too.
     ///
-    /// What a pause of the whole network looks like, or a client that hangs with its connection open.
+    /// What a pause of the whole network looks like, or a client that hangs with its connection
+    /// open.
     ///
     /// # Examples
     /// ```
@@ -111,7 +112,8 @@ impl Universe {
         timers::advance(&self.shared, by_ms, jump);
     }
 
-    /// Freezes the clock until [`Universe::advance`] or [`Universe::unfreeze`]. Returns whether it ran.
+    /// Freezes the clock until [`Universe::advance`] or [`Universe::unfreeze`]. Returns whether it
+    /// ran.
     ///
     /// Nothing falls due while it does: no session expires, however long a test sits in a
     /// debugger.
@@ -150,8 +152,8 @@ impl Universe {
         self.shared.turns.change_clock(Clock::unfreeze)
     }
 
-    /// Advances a frozen clock by itself: when no client has sent a request for `quiet`, in real time, the
-    /// clock jumps to the next deadline. `None` switches that off.
+    /// Advances a frozen clock by itself: when no client has sent a request for `quiet`, in real
+    /// time, the clock jumps to the next deadline. `None` switches that off.
     ///
     /// Pings do not count as asking. Connected sessions live on, as with
     /// [`advance`](Universe::advance); who has just connected has a second to say something. While

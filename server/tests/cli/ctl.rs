@@ -49,7 +49,7 @@ fn verbs_print_what_the_server_answers() {
         "minikeeper: no znode \"/e\"\n"
     );
     assert_eq!(done(&server, &["disconnect-all"]), "{}\n");
-    // Text as it is, for whoever pipes it on.
+    // Plain text, for pipes.
     assert!(done(&server, &["dump"]).starts_with("znode / "));
     assert!(done(&server, &["now"]).starts_with("{\"elapsed_ms\":"));
 }
@@ -72,7 +72,7 @@ fn frozen_time_moves_as_told_and_by_itself() {
     done(&server, &["freeze"]);
     assert!(done(&server, &["now"]).contains("\"is_frozen\":true"));
     done(&server, &["silence", &session.session_id.to_string()]);
-    // To the end of the session, which is not heard any more. Whoever connects from here on has to be as quick as that.
+    // To the end of the silenced session. A new connection would have to be as quick as that.
     done(&server, &["auto-advance", "1ms"]);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
@@ -178,7 +178,7 @@ fn token_comes_from_a_file_or_the_environment() {
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
-    // By itself the variable lets nobody in: it may be there for `ctl`.
+    // The variable alone does not enable control: it may be set for `ctl`.
     let other = Running::start_with(&["--port", "0"], &[("MINIKEEPER_CONTROL_TOKEN", "s3cret")]);
     let refused = fails(&other, &["--token", "s3cret", "now"]);
     assert!(

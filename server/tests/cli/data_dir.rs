@@ -465,7 +465,7 @@ fn failed_save_exits_with_1_and_is_told() {
     assert_eq!(err.lines().count(), 1, "{err}");
 }
 
-/// Nobody noticed until the server was stopped, and its state was lost.
+/// It went unnoticed until the server was stopped, and its state was lost.
 #[test]
 fn deleted_directory_is_told_while_the_state_is_still_there() {
     let dir = scratch_dir("deleted");

@@ -217,7 +217,7 @@ fn address_file_holds_the_real_address_once_the_server_listens() {
     let (_client, ..) = open(address);
 }
 
-/// The file of the original, as far as it means something to a single server in memory.
+/// ZooKeeper's file, as far as it applies to a single server in memory.
 #[test]
 fn config_file_is_followed_and_what_it_says_in_vain_is_named() {
     let path = scratch_file("zoo.cfg");
@@ -315,7 +315,7 @@ fn termination_and_interrupt_exit_with_0_and_close_clients() {
     }
 }
 
-/// Whoever started a server for a test may be killed: the pipe between them ends with either.
+/// The program that started a server for a test may be killed: the pipe between them ends with either.
 #[test]
 fn end_of_stdin_stops_it_as_sigterm_does_but_only_if_asked_to() {
     let dir = scratch_file("saved_when_stdin_ended");
@@ -396,7 +396,7 @@ fn log_info_tells_of_sessions_on_stderr() {
 }
 
 /// The port is free again at once, although connections to it were closed by the server. And a
-/// client of the first run is told by the second that its session is gone:
+/// client of the first run learns from the second that its session is gone:
 /// `docs/zookeeper-protocol.md` sections 6.4, rule 5, and 14.7. A server that starts at zxid 0
 /// would close it without a word, forever.
 #[test]

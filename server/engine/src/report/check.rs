@@ -317,7 +317,7 @@ fn check_special(state: &State) -> Result<(), Broken> {
         state.collectables.is_empty()
             || state.cleanup_ms.is_some()
             || state.settings.container_check_interval_ms == 0,
-        "nobody will look at containers"
+        "no check of containers is scheduled"
     );
     let limited = state
         .tree

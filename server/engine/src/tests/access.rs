@@ -1,4 +1,4 @@
-//! SASL exchanges, and the demand that somebody has proven who they are.
+//! SASL exchanges, and the requirement that clients authenticate.
 //! Source: `docs/zookeeper-protocol.md` sections 9.3, 9.10, 9.11 and 10.27; each line was put to a
 //! live 3.9.5.
 
@@ -178,12 +178,12 @@ fn skipped_lists_refuse_nothing() {
             ..Settings::default()
         },
     );
-    let nobody = AclList::new(&[minikeeper_protocol::Acl {
+    let unknown = AclList::new(&[minikeeper_protocol::Acl {
         perms: minikeeper_protocol::Perms(0),
         scheme: Some("world".into()),
         id: Some("anyone".into()),
     }]);
-    let asked = Request::Create(create_with("/x", nobody));
+    let asked = Request::Create(create_with("/x", unknown));
     outcome(&mut engine, 0, asked).unwrap();
     for asked in [
         get("/x"),

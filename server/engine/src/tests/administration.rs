@@ -1,4 +1,4 @@
-//! Changes in nobody's name.
+//! Changes without a session.
 
 use super::*;
 

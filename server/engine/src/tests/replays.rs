@@ -190,7 +190,7 @@ fn deleted_znode_takes_what_a_fuzzy_snapshot_has_below_it() {
     assert!(engine.get("/a/b/c").is_none());
 }
 
-/// Source: ZooKeeper's `DataTree.killSession`: what is told goes, and what is not told too.
+/// Source: ZooKeeper's `DataTree.killSession`: listed ephemerals are deleted, and others too.
 #[test]
 fn session_that_ended_takes_its_ephemerals_told_or_not() {
     for paths in [

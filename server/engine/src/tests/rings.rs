@@ -1,4 +1,4 @@
-//! Rings of watches: who is told, in which order, and what stays in the ring.
+//! Rings of watches: which connections get events, in which order, and what stays in the ring.
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Words about connections: cons, stat, crst.
 //!
-//! Source: `docs/zookeeper-protocol.md` sections 18.2 to 18.4, 18.7 and 18.8; ZooKeeper's `ExpiryQueue`.
+//! Source: `docs/zookeeper-protocol.md` sections 18.2 to 18.4, 18.7 and 18.8; ZooKeeper's
+//! `ExpiryQueue`.
 
 use std::collections::BTreeMap;
 
@@ -286,7 +287,7 @@ pub(super) fn room(config: &Config) -> Room {
     }
 }
 
-/// The room for so many rows as lines of connections have.
+/// Returns the limit of rows for lists of connections.
 pub(super) fn connection_rows_max(config: &Config) -> usize {
     const ROW_BYTES: usize = 512;
     let Room { rows, bytes } = room(config);

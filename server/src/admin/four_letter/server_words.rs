@@ -63,7 +63,7 @@ pub(crate) fn conf(shared: &UniverseState) -> String {
     )
 }
 
-/// As ZooKeeper prints it: -1 while nobody has set it.
+/// Returns it as ZooKeeper prints it: -1 if it is not set.
 fn backlog(config: &Config) -> i64 {
     let is_set = config.listen_backlog != Config::default().listen_backlog;
     if is_set {

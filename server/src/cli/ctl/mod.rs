@@ -62,7 +62,7 @@ impl CtlArgs {
             Some(Value::String(text)) => text.clone(),
             Some(other) => format!("{other:#}"),
         };
-        // Nobody may be reading; that is no reason to fail.
+        // The reader may have closed stdout; that is no reason to fail.
         let _ = writeln!(io::stdout(), "{}", shown.trim_end_matches('\n'));
         Ok(())
     }
@@ -70,7 +70,7 @@ impl CtlArgs {
 
 impl Args for CtlArgs {
     fn augment_args(command: Command) -> Command {
-        // Whoever starts a server does not pay for a command line for each verb.
+        // Starting a server does not build the command line of every verb.
         command.defer(command::describe)
     }
 

@@ -1,9 +1,9 @@
 //! Reads `zoo.cfg`, ZooKeeper's configuration file, as far as it applies to a single server.
 //!
-//! The table of settings says which keys there are; this module adds those that depend on each other
-//! or have a form of their own. Where ZooKeeper replaces an unreadable value by a default, this is
-//! an error. Some keys are accepted here that ZooKeeper reads from Java's command line alone:
-//! `jute.maxbuffer`, `znode.container.*` and `readonlymode.enabled`.
+//! The table of settings says which keys there are; this module adds those that depend on each
+//! other or have a form of their own. Where ZooKeeper replaces an unreadable value by a default,
+//! this is an error. Some keys are accepted here that ZooKeeper reads from Java's command line
+//! alone: `jute.maxbuffer`, `znode.container.*` and `readonlymode.enabled`.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 21; ZooKeeper's `QuorumPeerConfig` for the keys of
 //! the file, and the system properties `zookeeper.KEY` that it makes of all others.
@@ -106,7 +106,7 @@ pub(crate) fn apply(
     Ok(file.ignored)
 }
 
-/// What is told by several lines together.
+/// Settings that several lines define together.
 #[derive(Default)]
 struct File {
     /// `enforce.auth.schemes`

@@ -322,7 +322,7 @@ fn nonsense_is_refused_with_line_key_value_and_what_is_allowed() {
         "1: DigestAuthenticationProvider.digestAlg is \"SHA-3\"; it must be a digest algorithm of \
          Java: MD5, SHA1, SHA-256, SHA3-256, ...",
     );
-    // It was a warning, and clients of that scheme were told that it does not exist.
+    // It was a warning, and clients of that scheme got the error that it does not exist.
     assert_refused(
         "clientPort=0\nauthProvider.1=com.example.Own",
         "2: authProvider.1 is \"com.example.Own\"; it must be DigestAuthenticationProvider, \

@@ -125,7 +125,7 @@ where
     done.map_err(|_| ControlError::cannot_now("the server is being stopped"))
 }
 
-/// Files are read and written on a thread of its own, so that clients are served meanwhile.
+/// Reads and writes files on a thread of its own, so that clients are served at the same time.
 async fn on_a_thread<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Universe) -> T + Send + 'static,

@@ -66,7 +66,7 @@ pub(super) fn load(dir: &mut DataDir) -> Engine {
     dir.load(Settings::default(), false).unwrap()
 }
 
-/// What an original writes: nobody's mark in the header.
+/// A snapshot as ZooKeeper writes it, without minikeeper's mark in the header.
 pub(super) fn foreign(engine: &Engine) -> Vec<u8> {
     let mut bytes = copy(engine);
     let sections = (20 + 13) + (8 + 13);

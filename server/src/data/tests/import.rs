@@ -1,6 +1,6 @@
 //! Which files of a directory are taken: compressed snapshots, older ones, two directories.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22; the original's `SnapStream` and
+//! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `SnapStream` and
 //! `FileSnap.deserialize`.
 
 use std::{fs, io::Write as _};

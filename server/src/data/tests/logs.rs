@@ -1,6 +1,6 @@
 //! Transaction logs: their bytes, where they end, what is refused.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 22.3; the original's `FileTxnLog` and
+//! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog` and
 //! `SerializeUtils`.
 
 use minikeeper_engine::Engine;
@@ -23,7 +23,7 @@ pub(super) fn txn(zxid: i64, kind: i32, body: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// A log of these entries, and zeros behind them as the original leaves them.
+/// A log of these entries, with zeros behind them as ZooKeeper leaves them.
 pub(super) fn log(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = HEADER.to_vec();
     for entry in entries {
@@ -175,7 +175,7 @@ fn every_kind_of_change_is_made_once_more() {
     assert_eq!(engine.sessions().count(), 0);
 }
 
-/// Source: `docs/zookeeper-protocol.md` section 22.3; the original's `CreateTxnV0`, and
+/// Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `CreateTxnV0`, and
 /// `CloseSessionTxn` of 3.6.
 #[test]
 fn bodies_of_older_versions_are_shorter() {
@@ -342,8 +342,8 @@ fn damaged_log_is_refused_and_named() {
     }
 }
 
-/// One flipped bit in a length or an end byte looked as the end of the log: the changes behind it were
-/// left out, and nothing was said.
+/// One flipped bit in a length or an end byte looked as the end of the log: the changes behind it
+/// were left out, and nothing was said.
 #[test]
 fn flipped_bit_in_length_or_end_byte_is_refused() {
     let entries: Vec<_> = (1..=5)
@@ -448,7 +448,7 @@ fn damaged_log_is_set_aside_if_that_is_trusted() {
     assert!(source.load(super::Settings::default()).is_ok());
 }
 
-/// Source: the original's `FileTxnSnapLog.restore`, ZOOKEEPER-3056.
+/// Source: ZooKeeper's `FileTxnSnapLog.restore`, ZOOKEEPER-3056.
 #[test]
 fn logs_without_a_snapshot_are_refused_unless_trusted() {
     let scratch = Scratch::new("alone");

@@ -123,7 +123,7 @@ impl TlsStream {
         }
     }
 
-    /// Says farewell, as far as the socket takes it at once: nobody waits for that.
+    /// Sends close_notify, as far as the socket takes it at once. No caller waits for it.
     pub(crate) fn close(&mut self, cx: &mut Context<'_>) {
         if let TlsState::Open(stream) = &mut self.state {
             let _ = Pin::new(stream).poll_shutdown(cx);

@@ -101,8 +101,8 @@ impl Tree {
         Self::from_value(&yaml::parse(text)?)
     }
 
-    /// Writes JSON, one znode a line; [`Tree::from_json`] reads it. What needs no saying is left
-    /// out: that a znode is persistent, and open to everybody.
+    /// Writes JSON, one znode per line; [`Tree::from_json`] reads it. Omits defaults: that a znode
+    /// is persistent, and open to all clients.
     #[must_use]
     pub fn to_json(&self) -> String {
         let lines: Vec<_> = self
@@ -229,7 +229,7 @@ fn to_value(znode: &Znode) -> Value {
         },
     }
     match znode.lifetime() {
-        // An ephemeral is not to be seeded; whoever writes one down gets a plain znode.
+        // Ephemerals cannot be seeded: they are written as plain znodes.
         None | Some(Lifetime::Persistent | Lifetime::Ephemeral) => {}
         Some(Lifetime::Container) => {
             put("container", json!(true));
