@@ -133,17 +133,6 @@ macro_rules! shown {
             /// [`LockError::Client`] when a server refuses or the client is closed. With
             /// [`SequentialLock`] also when the outcome of the creation is unknown, and
             /// [`LockError::Lost`] when the session is lost.
-            ///
-            /// # Examples
-            /// ```
-            /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-            /// # let server = minikeeper::Server::builder().start().await?;
-            /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-            /// # use minikeeper_recipes::simple::HerdLock;
-            /// let lock = HerdLock::new(client, "/locks/printer")?;
-            /// let guard = lock.acquire().await?;
-            /// # Ok(()) }
-            /// ```
             pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
                 Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
             }
@@ -181,20 +170,6 @@ impl<C: ZooKeeper> PollingLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use std::time::Duration;
-    ///
-    /// use minikeeper_recipes::simple::PollingLock;
-    ///
-    /// let lock = PollingLock::new(client, "/locks/printer", Duration::from_secs(1))?;
-    /// let guard = lock.acquire().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str, interval: Duration) -> Result<Self, Error> {
         let queue = queue(client, path)?;
         let then = Then::Sleep(interval);
@@ -211,18 +186,6 @@ impl<C: ZooKeeper> HerdLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::simple::HerdLock;
-    ///
-    /// let lock = HerdLock::new(client, "/locks/printer")?;
-    /// let guard = lock.acquire().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         let queue = queue(client, path)?;
         let then = Then::Watch;
@@ -239,18 +202,6 @@ impl<C: ZooKeeper> SequentialLock<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::simple::SequentialLock;
-    ///
-    /// let lock = SequentialLock::new(client, "/locks/printer")?;
-    /// let guard = lock.acquire().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Ok(Self(queue(client, path)?))
     }

@@ -84,22 +84,6 @@ impl Client {
     }
 
     /// Returns a stream of every later change of the state.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// let mut states = client.states();
-    /// let printing = tokio::spawn(async move {
-    ///     while let Some(state) = states.next().await {
-    ///         println!("{state:?}");
-    ///     }
-    /// });
-    /// client.close().await;
-    /// printing.await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn states(&self) -> States {
         States::new(&self.shared)

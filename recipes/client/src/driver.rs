@@ -75,19 +75,6 @@ impl Driver {
     /// # Cancel safety
     /// Dropping the future ends the client: calls without a reply fail, and the session ends with
     /// its timeout.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let address = server.connect_string();
-    /// # use minikeeper_client::Client;
-    /// let (client, driver) = Client::builder(&address)?.build();
-    /// let driving = tokio::spawn(driver.run());
-    /// client.close().await;
-    /// driving.await?;
-    /// # Ok(()) }
-    /// ```
     pub async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let mut alarm = Alarm::new(&shared);

@@ -388,13 +388,6 @@ pub struct CreateOptions {
 
 impl CreateOptions {
     /// Creates a znode of this mode that is open to all clients.
-    ///
-    /// # Examples
-    /// ```
-    /// # use minikeeper_client::{CreateMode, CreateOptions};
-    /// let options = CreateOptions::new(CreateMode::Ephemeral);
-    /// assert_eq!(options, CreateMode::Ephemeral.into());
-    /// ```
     #[must_use]
     pub const fn new(mode: CreateMode) -> Self {
         Self {

@@ -195,20 +195,6 @@ impl States {
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_client::ConnectionState;
-    /// let mut states = client.states();
-    /// client.close().await;
-    /// while let Some(state) = states.next().await {
-    ///     println!("{state:?}");
-    /// }
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> Option<ConnectionState> {
         poll_fn(|cx| {
             self.shared.look(|inner| {

@@ -59,19 +59,6 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::DistributedBarrier;
-    ///
-    /// let barrier = DistributedBarrier::new(client.clone(), "/barriers/migration")?;
-    /// // Paths begin with a slash.
-    /// assert!(DistributedBarrier::new(client, "migration").is_err());
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {

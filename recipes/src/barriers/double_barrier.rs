@@ -71,18 +71,6 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::DistributedDoubleBarrier;
-    ///
-    /// let alone = DistributedDoubleBarrier::new(client, "/barriers/game", 1)?;
-    /// alone.enter().await?.leave().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str, members: usize) -> Result<Self, Error> {
         ZnodePath::new(path)?;
         Ok(Self {

@@ -64,20 +64,6 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     fn standing(&self) -> Standing;
 
     /// Returns a stream of the later changes of [`ZooKeeper::standing`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::client::{Standing, StateStream as _, ZooKeeper};
-    /// let mut states = ZooKeeper::states(&client);
-    /// client.close().await;
-    /// while let Some(standing) = states.next().await {
-    ///     println!("{standing:?}");
-    /// }
-    /// # Ok(()) }
-    /// ```
     fn states(&self) -> Self::States;
 
     /// Returns how many connections there were, in all sessions; see
@@ -232,22 +218,6 @@ pub trait StateStream: Send + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::client::{Standing, StateStream as _, ZooKeeper};
-    /// let mut states = ZooKeeper::states(&client);
-    /// client.close().await;
-    /// let mut last = None;
-    /// while let Some(standing) = states.next().await {
-    ///     last = Some(standing);
-    /// }
-    /// assert_eq!(last, Some(Standing::Closed));
-    /// # Ok(()) }
-    /// ```
     fn next(&mut self) -> impl Future<Output = Option<Standing>> + Send;
 }
 

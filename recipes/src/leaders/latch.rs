@@ -123,19 +123,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::LeaderLatch;
-    ///
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// // It contends in the background; nothing has to be awaited.
-    /// println!("leading already: {}", latch.has_leadership());
-    /// # Ok(()) }
-    /// ```
     pub fn start(client: C, path: &str, id: &str) -> Result<Self, Error> {
         Self::start_with(client, path, id, LatchOptions::default())
     }
@@ -145,20 +132,6 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
     /// tokio runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{ErrorPolicy, LatchOptions, LeaderLatch};
-    ///
-    /// let mut options = LatchOptions::default();
-    /// options.error_policy = ErrorPolicy::Session;
-    /// let latch = LeaderLatch::start_with(client, "/leaders/billing", "host 7", options)?;
-    /// latch.wait().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn start_with(
         client: C,
         path: &str,

@@ -118,19 +118,6 @@ impl LeadershipChanges {
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::{LeaderLatch, Leadership};
-    /// let latch = LeaderLatch::start(client, "/leaders/billing", "host 7")?;
-    /// let mut changes = latch.changes();
-    /// let change = changes.next().await;
-    /// assert!(matches!(change, Some(Leadership::Leader { .. })));
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> Option<Leadership> {
         loop {
             let state = self.state.borrow_and_update().clone();

@@ -157,21 +157,6 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{LeaderSelector, SelectorOptions};
-    ///
-    /// let options = SelectorOptions::default();
-    /// let selector = LeaderSelector::start(client, "/leaders/report", "host 7", options, |guard| {
-    ///     Box::pin(async move { println!("reporting with token {}", guard.token()) })
-    /// })?;
-    /// selector.done().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn start(
         client: C,
         path: &str,

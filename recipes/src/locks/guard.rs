@@ -139,6 +139,24 @@ impl<C: ZooKeeper> Guard<C> {
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
     /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
     /// session: read the znodes to see whether the multi was carried out.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = minikeeper::Server::builder().start().await?;
+    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
+    /// # use minikeeper_client::{CreateMode, Error};
+    /// # use minikeeper_recipes::InterProcessMutex;
+    /// client.create("/balance", b"250", CreateMode::Persistent).await?;
+    /// let lock = InterProcessMutex::new(client.clone(), "/locks/balance")?;
+    /// let guard = lock.acquire().await?;
+    /// guard.multi(|multi| multi.set_data("/balance", b"249", None)).await?;
+    /// // An operator deletes the lock's znode: no further change is made.
+    /// client.delete(guard.path(), None).await?;
+    /// let late = guard.multi(|multi| multi.set_data("/balance", b"248", None)).await;
+    /// assert!(matches!(late, Err(Error::MultiRefused { index: 0, .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn multi(
         &self,
         change: impl FnOnce(Multi) -> Multi,

@@ -154,20 +154,6 @@ impl<C: ZooKeeper> Reentrant for &InterProcessMultiLock<C> {}
 impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// Combines these locks, in this order. A lock that occurs twice waits for itself, unless it is
     /// acquired [as an owner](Acquire::as_owner).
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessMultiLock, InterProcessMutex};
-    ///
-    /// let first = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let second = InterProcessMutex::new(client, "/locks/b")?;
-    /// let both = InterProcessMultiLock::new([first, second]);
-    /// both.acquire().await?.release().await?;
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn new(members: impl IntoIterator<Item = impl Into<MultiMember<C>>>) -> Self {
         Self {

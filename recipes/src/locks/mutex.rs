@@ -76,19 +76,6 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::InterProcessMutex;
-    ///
-    /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// // Paths begin with a slash.
-    /// assert!(InterProcessMutex::new(client, "locks").is_err());
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }

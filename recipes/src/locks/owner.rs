@@ -52,13 +52,6 @@ pub struct Owner(u64);
 
 impl Owner {
     /// Creates an owner that differs from every other one in this process.
-    ///
-    /// # Examples
-    /// ```
-    /// use minikeeper_recipes::Owner;
-    ///
-    /// assert_ne!(Owner::new(), Owner::new());
-    /// ```
     #[must_use]
     #[expect(clippy::new_without_default, reason = "every owner is another one")]
     pub fn new() -> Self {

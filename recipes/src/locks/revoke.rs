@@ -54,21 +54,6 @@ impl Revoker {
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
     /// closed, [`Error::Refused`] when a server refuses. Asking twice does no harm, so retry.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessMutex, Revoker};
-    ///
-    /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
-    /// let guard = lock.acquire().await?;
-    /// let holder = &lock.participants().await?[0];
-    /// Revoker::attempt_revoke(&client, holder).await?;
-    /// guard.revocation_requested().await.unwrap();
-    /// # Ok(()) }
-    /// ```
     pub async fn attempt_revoke<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
         let set = in_session(client, client.set_data(path, REVOKE, None)).await;
         match set.unwrap_or_else(|| Err(no_session("setData", path))) {

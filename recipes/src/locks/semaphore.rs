@@ -70,21 +70,6 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::{InterProcessSemaphoreV2, SharedCount};
-    ///
-    /// let fixed = InterProcessSemaphoreV2::new(client.clone(), "/licences", 3)?;
-    /// // Or a number that may change.
-    /// let max = SharedCount::start(client.clone(), "/limits/workers", 8).await?;
-    /// let workers = InterProcessSemaphoreV2::new(client, "/workers", max)?;
-    /// assert_eq!(workers.available().await?, 8);
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str, max: impl Into<MaxLeases<C>>) -> Result<Self, Error> {
         Self::with_options(client, path, max, LockOptions::default())
     }

@@ -60,18 +60,6 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::InterProcessSemaphoreMutex;
-    ///
-    /// let lock = InterProcessSemaphoreMutex::new(client, "/locks/legacy")?;
-    /// lock.acquire().await?.release().await?;
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, LockOptions::default())
     }

@@ -164,18 +164,6 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::DistributedAtomicLong;
-    ///
-    /// let orders = DistributedAtomicLong::new(client, "/counters/orders")?;
-    /// assert_eq!(orders.get().await?, 0);
-    /// # Ok(()) }
-    /// ```
     pub fn new(client: C, path: &str) -> Result<Self, Error> {
         Self::with_options(client, path, AtomicOptions::default())
     }

@@ -68,20 +68,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
     /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
     /// the next connection.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// use minikeeper_recipes::SharedCount;
-    ///
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// // The count exists now, so the second seed is ignored.
-    /// let same = SharedCount::start(client, "/tickets", 9).await?;
-    /// assert_eq!(same.get().await?.value, 250);
-    /// # Ok(()) }
-    /// ```
     pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
         let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
         Ok(Self { value })
@@ -127,20 +113,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     ///
     /// # Errors
     /// Those of [`SharedValue::try_set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// let before = tickets.get().await?;
-    /// assert!(tickets.try_set(&before, 249).await?.is_some());
-    /// // The count has changed since `before`.
-    /// assert!(tickets.try_set(&before, 249).await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_set(
         &self,
         previous: &VersionedValue<i32>,
@@ -157,19 +129,6 @@ impl<C: ZooKeeper> SharedCount<C> {
     }
 
     /// Returns a stream of later changes, see [`SharedValue::changes`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// let mut changes = tickets.changes();
-    /// tickets.set(249).await?;
-    /// assert_eq!(changes.next().await?.value, 249);
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn changes(&self) -> CountChanges<C> {
         CountChanges {
@@ -232,19 +191,6 @@ impl<C: ZooKeeper> CountChanges<C> {
     ///
     /// # Errors
     /// [`ValueError::NotACount`], and those of [`ValueChanges::next`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedCount;
-    /// let tickets = SharedCount::start(client.clone(), "/tickets", 250).await?;
-    /// let mut changes = tickets.changes();
-    /// tickets.set(249).await?;
-    /// assert_eq!(changes.next().await?.value, 249);
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> Result<VersionedValue<i32>, ValueError> {
         count(&self.path, &self.changes.next().await?)
     }

@@ -256,20 +256,6 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// # Errors
     /// [`ValueError::Unversioned`] if the version has run over to -1, and those of
     /// [`SharedValue::set`].
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// let before = motto.get().await?;
-    /// assert!(motto.try_set(&before, b"steadily").await?.is_some());
-    /// // The value has changed since `before`.
-    /// assert!(motto.try_set(&before, b"hastily").await?.is_none());
-    /// # Ok(()) }
-    /// ```
     pub async fn try_set(
         &self,
         previous: &VersionedValue<Bytes>,
@@ -294,19 +280,6 @@ impl<C: ZooKeeper> SharedValue<C> {
 
     /// Returns a stream of the changes after the last known value. It skips values that are
     /// overwritten before the caller reads them.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// let mut changes = motto.changes();
-    /// motto.set(b"steadily").await?;
-    /// assert_eq!(&changes.next().await?.value[..], b"steadily");
-    /// # Ok(()) }
-    /// ```
     #[must_use]
     pub fn changes(&self) -> ValueChanges<C> {
         ValueChanges {
@@ -414,19 +387,6 @@ impl<C: ZooKeeper> ValueChanges<C> {
     /// # Errors
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
     /// znode was deleted, or the client is closed. The next call retries.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = minikeeper::Server::builder().start().await?;
-    /// # let client = minikeeper_client::Client::connect(&server.connect_string()).await?;
-    /// # use minikeeper_recipes::SharedValue;
-    /// let motto = SharedValue::start(client.clone(), "/motto", b"slowly").await?;
-    /// let mut changes = motto.changes();
-    /// motto.set(b"steadily").await?;
-    /// assert_eq!(&changes.next().await?.value[..], b"steadily");
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> Result<VersionedValue<Bytes>, ValueError> {
         loop {
             let current = self.shared.state.lock().current.clone();

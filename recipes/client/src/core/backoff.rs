@@ -88,16 +88,6 @@ pub struct Backoff {
 impl Backoff {
     /// Creates a backoff whose first wait is between half of `min` and `min`, and later ones at
     /// most `max`.
-    ///
-    /// # Examples
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
-    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
-    /// let first = backoff.next_pause();
-    /// assert!(min / 2 <= first && first <= min);
-    /// ```
     #[must_use]
     pub fn new(min: Duration, max: Duration, seed: u128) -> Self {
         Self {
@@ -112,16 +102,6 @@ impl Backoff {
     }
 
     /// Returns how long to wait before the next attempt.
-    ///
-    /// # Examples
-    /// ```
-    /// # use std::time::Duration;
-    /// let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
-    /// let mut backoff = minikeeper_client::Backoff::new(min, max, 7);
-    /// for _ in 0..100 {
-    ///     assert!(backoff.next_pause() <= max);
-    /// }
-    /// ```
     #[must_use]
     pub fn next_pause(&mut self) -> Duration {
         let pause = self.pauses.after(self.failures, &mut self.chance);

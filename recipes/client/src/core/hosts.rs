@@ -47,14 +47,6 @@ impl ConnectString {
     }
 
     /// Returns the znode that is the root of all paths of the client; `None` for the server's root.
-    ///
-    /// # Examples
-    /// ```
-    /// # use minikeeper_client::ConnectString;
-    /// let at: ConnectString = "zk1:2181/app".parse()?;
-    /// assert_eq!(at.chroot(), Some("/app"));
-    /// # Ok::<(), minikeeper_client::ConnectStringError>(())
-    /// ```
     #[must_use]
     pub fn chroot(&self) -> Option<&str> {
         self.chroot.as_ref().map(ZnodePath::as_str)
