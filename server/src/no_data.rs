@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use minikeeper_engine::{Engine, Settings};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::{
     config::Config, start::StartError, turn::turns::Turns, universe::state::UniverseState,
@@ -66,8 +66,8 @@ impl UniverseState {
         clippy::unused_self,
         reason = "with a data directory it would be saved"
     )]
-    pub(crate) const fn saving_tasks(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
-        Vec::new()
+    pub(crate) fn saving_tasks(self: &Arc<Self>) -> JoinSet<()> {
+        JoinSet::new()
     }
 
     #[expect(clippy::unused_async, reason = "saving waits for the disk")]

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 #[cfg(feature = "control")]
 use minikeeper_engine::Secret;
 use parking_lot::Mutex;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 #[cfg(feature = "control")]
 use crate::control::{Controls, own_port};
@@ -40,7 +40,7 @@ pub struct Server {
     controls: Option<Arc<Controls>>,
     address: SocketAddr,
     /// What saves from time to time, and what listens whether the server is down or not.
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Mutex<JoinSet<()>>,
 }
 
 impl Server {
@@ -93,7 +93,7 @@ impl Server {
         let mut tasks = shared.saving_tasks();
         #[cfg(feature = "control")]
         if let (Some(listener), Some(controls)) = (own_port, &controls) {
-            tasks.push(own_port::serve(listener, Arc::clone(controls)));
+            tasks.spawn(own_port::accept(listener, Arc::clone(controls)));
         }
         Ok(Self {
             universe,
@@ -173,19 +173,18 @@ impl Server {
 
     /// All of a stop but waiting for the connections.
     pub(crate) async fn stop_serving(&self) -> Result<(), SaveError> {
-        for task in self.close() {
-            // Aborted by `close`; waiting makes sure that the port is free again.
-            let _ = task.await;
+        for mut tasks in self.close() {
+            // Waiting makes sure that the port is free again.
+            tasks.shutdown().await;
         }
         self.shared.finish_saving().await
     }
 
-    fn close(&self) -> Vec<JoinHandle<()>> {
+    /// Stops serving. Returns the aborted tasks, to be awaited.
+    fn close(&self) -> [JoinSet<()>; 2] {
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
-        for task in &tasks {
-            task.abort();
-        }
-        tasks.extend(self.shared.server.reachability.stop());
+        tasks.abort_all();
+        let listening = self.shared.server.reachability.stop();
         for universe in self.shared.server.universes.remove_all() {
             universe.turns.stop();
         }
@@ -194,7 +193,7 @@ impl Server {
             controls.stop();
         }
         self.shared.turns.stop();
-        tasks
+        [tasks, listening]
     }
 }
 

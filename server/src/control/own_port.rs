@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bytes::BytesMut;
 use tokio::{
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    task::JoinSet,
 };
 
 use crate::{
@@ -31,10 +31,9 @@ pub(crate) fn bind(config: &mut Config) -> Result<Option<TcpListener>, StartErro
     Ok(Some(listener))
 }
 
-/// Accepts from here on, on the calling runtime.
-pub(crate) fn serve(listener: TcpListener, controls: Arc<Controls>) -> JoinHandle<()> {
-    let open = move |stream, peer| open(&controls, stream, peer);
-    tokio::spawn(listener::each(listener, open))
+/// Accepts until dropped.
+pub(crate) async fn accept(listener: TcpListener, controls: Arc<Controls>) {
+    listener::each(listener, move |stream, peer| open(&controls, stream, peer)).await;
 }
 
 fn open(controls: &Arc<Controls>, stream: TcpStream, peer: SocketAddr) {
@@ -71,8 +70,9 @@ pub(crate) async fn go_down(
         ))
     })?;
     controls.go_down().await;
-    let task = serve(listener, Arc::clone(&controls));
-    let address = shared.server.reachability.set_control_port(address, task);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept(listener, Arc::clone(&controls)));
+    let address = shared.server.reachability.set_control_port(address, tasks);
     address.ok_or_else(|| {
         ControlError::cannot_now("the server has come up again meanwhile, or stopped")
     })

@@ -6,7 +6,7 @@ use std::{io::Write as _, sync::Arc};
 use minikeeper_engine::Engine;
 use minikeeper_protocol::Zxid;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     config::{Config, TxnLog},
@@ -56,15 +56,15 @@ impl UniverseState {
     }
 
     /// Starts what saves by itself, and what looks after the directory.
-    pub(crate) fn saving_tasks(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
-        let mut tasks = Vec::new();
+    pub(crate) fn saving_tasks(self: &Arc<Self>) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
         let saves_by_itself = !self.config.save_interval.is_zero();
         if saves_by_itself || self.config.txn_log != TxnLog::Off {
-            tasks.push(tokio::spawn(Arc::clone(self).save_by_itself()));
+            tasks.spawn(Arc::clone(self).save_by_itself());
         }
         // Saves from time to time look for themselves.
         if self.config.data_dir.is_some() && !saves_by_itself {
-            tasks.push(tokio::spawn(Arc::clone(self).look_after_dir()));
+            tasks.spawn(Arc::clone(self).look_after_dir());
         }
         tasks
     }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use parking_lot::Mutex;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::{
     config::Config,
@@ -27,7 +27,7 @@ pub(crate) struct Reachability {
 
 #[derive(Debug)]
 enum ListenTasks {
-    Up(Vec<JoinHandle<()>>),
+    Up(JoinSet<()>),
     /// Only control can reach the server, if there is such a port.
     Down(Option<ControlPort>),
     Stopped,
@@ -41,7 +41,7 @@ enum ListenTasks {
 )]
 struct ControlPort {
     address: SocketAddr,
-    task: JoinHandle<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Default for ListenTasks {
@@ -79,74 +79,60 @@ impl Reachability {
         }
     }
 
-    /// Marks the server as up, with these tasks; aborts them if the server has stopped in between.
+    /// Marks the server as up, with these tasks; drops them if the server has stopped in between.
     /// Returns the aborted task of the control port, to be awaited.
-    pub(crate) fn set_up(&self, tasks: Vec<JoinHandle<()>>) -> Vec<JoinHandle<()>> {
+    pub(crate) fn set_up(&self, tasks: JoinSet<()>) -> JoinSet<()> {
         let mut listening = self.listening.lock();
         if matches!(*listening, ListenTasks::Stopped) {
-            abort(&tasks);
-            return Vec::new();
+            return JoinSet::new();
         }
         std::mem::replace(&mut *listening, ListenTasks::Up(tasks)).abort()
     }
 
     /// Serves control at this address while the server is down, unless another port does already.
-    /// Returns the address that is served; if the server is not down, aborts the task and returns
+    /// Returns the address that is served; if the server is not down, drops the tasks and returns
     /// `None`.
     #[cfg(feature = "control")]
     pub(crate) fn set_control_port(
         &self,
         address: SocketAddr,
-        task: JoinHandle<()>,
+        tasks: JoinSet<()>,
     ) -> Option<SocketAddr> {
         match &mut *self.listening.lock() {
             ListenTasks::Down(port @ None) => {
-                *port = Some(ControlPort { address, task });
+                *port = Some(ControlPort { address, tasks });
                 Some(address)
             }
-            ListenTasks::Down(Some(ControlPort { address, .. })) => {
-                task.abort();
-                Some(*address)
-            }
-            ListenTasks::Up(_) | ListenTasks::Stopped => {
-                task.abort();
-                None
-            }
+            ListenTasks::Down(Some(ControlPort { address, .. })) => Some(*address),
+            ListenTasks::Up(_) | ListenTasks::Stopped => None,
         }
     }
 
     /// Stops listening. Returns the aborted tasks, to be awaited.
-    pub(crate) fn go_down(&self) -> Vec<JoinHandle<()>> {
+    pub(crate) fn go_down(&self) -> JoinSet<()> {
         let mut listening = self.listening.lock();
         match *listening {
             ListenTasks::Up(_) => std::mem::take(&mut *listening).abort(),
             // The control port stays.
-            ListenTasks::Down(_) | ListenTasks::Stopped => Vec::new(),
+            ListenTasks::Down(_) | ListenTasks::Stopped => JoinSet::new(),
         }
     }
 
     /// Stops listening for ever, on the control port too. Returns the aborted tasks, to be awaited.
-    pub(crate) fn stop(&self) -> Vec<JoinHandle<()>> {
+    pub(crate) fn stop(&self) -> JoinSet<()> {
         *self.spawner.lock() = Spawner::default();
         std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()
     }
 }
 
 impl ListenTasks {
-    fn abort(self) -> Vec<JoinHandle<()>> {
-        let tasks = match self {
-            Self::Up(tasks) => tasks,
-            Self::Down(port) => port.into_iter().map(|port| port.task).collect(),
-            Self::Stopped => Vec::new(),
+    fn abort(self) -> JoinSet<()> {
+        let mut tasks = match self {
+            Self::Up(tasks) | Self::Down(Some(ControlPort { tasks, .. })) => tasks,
+            Self::Down(None) | Self::Stopped => JoinSet::new(),
         };
-        abort(&tasks);
+        tasks.abort_all();
         tasks
-    }
-}
-
-fn abort(tasks: &[JoinHandle<()>]) {
-    for task in tasks {
-        task.abort();
     }
 }
 
@@ -186,17 +172,14 @@ impl Listeners {
     }
 
     /// Starts to accept and to let time pass, on the calling runtime.
-    pub(crate) fn serve(self, shared: &Arc<UniverseState>) -> Vec<JoinHandle<()>> {
-        let mut tasks = Vec::new();
+    pub(crate) fn serve(self, shared: &Arc<UniverseState>) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
         let spawner = shared.server.reachability.spawner();
         if let Some(listener) = self.plain {
             tracing::info!(address = %shared.config.listen, "listening");
-            tasks.push(tokio::spawn(listener::accept(
-                listener,
-                Arc::clone(shared),
-                Stream::Plain,
-                spawner.clone(),
-            )));
+            let shared = Arc::clone(shared);
+            let plain = listener::accept(listener, shared, Stream::Plain, spawner.clone());
+            tasks.spawn(plain);
         }
         #[cfg(feature = "tls")]
         if let Some((listener, acceptor)) = self.secure {
@@ -205,14 +188,14 @@ impl Listeners {
                     &acceptor, stream,
                 )))
             };
-            tasks.push(tokio::spawn(listener::accept(
+            tasks.spawn(listener::accept(
                 listener,
                 Arc::clone(shared),
                 wrap,
-                spawner.clone(),
-            )));
+                spawner,
+            ));
         }
-        tasks.push(tokio::spawn(time_control::run(Arc::clone(shared))));
+        tasks.spawn(time_control::run(Arc::clone(shared)));
         tasks
     }
 }

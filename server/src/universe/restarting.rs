@@ -76,15 +76,13 @@ impl Universe {
         if !Arc::ptr_eq(&self.shared, root) {
             return self.shared.turns.stop();
         }
-        let tasks = root.server.reachability.go_down();
+        let mut tasks = root.server.reachability.go_down();
         root.turns.stop();
         for universe in root.server.universes.all() {
             universe.turns.stop();
         }
-        for task in tasks {
-            // Waiting makes sure that the port is free.
-            let _ = task.await;
-        }
+        // Waiting makes sure that the port is free.
+        tasks.shutdown().await;
         let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
             tracing::warn!("some connections did not close in time");
@@ -123,7 +121,7 @@ impl Universe {
             Phase::Stopped => return Err(RestartError::Stopped),
             Phase::Down => {}
         }
-        let ended = {
+        let mut ended = {
             let _on_its_runtime = server.runtime.enter();
             let listeners = Listeners::bind(&mut root.config.clone())?;
             for universe in root.server.universes.all() {
@@ -132,10 +130,8 @@ impl Universe {
             renew(root, keep);
             server.reachability.set_up(listeners.serve(root))
         };
-        for task in ended {
-            // Waiting makes sure that its port is closed.
-            let _ = task.await;
-        }
+        // Waiting makes sure that its port is closed.
+        ended.shutdown().await;
         Ok(())
     }
 
