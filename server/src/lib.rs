@@ -28,10 +28,10 @@
 //! | freeze and advance the clock | [`Universe::advance`], [`Universe::freeze`], [`Moment`] |
 //! | list, expire and disconnect sessions | [`Universe::sessions`], [`Universe::expire_told`], [`SessionSelector`] |
 //! | wait without sleeping | [`Universe::until_watched`], [`WaitError`] |
-//! | keep the state after exit | [`Config::data_dir`], [`Server::save`] |
+//! | keep the state after exit, with the feature `data` | [`Config::data_dir`], [`Server::save`] |
 //! | go back to an earlier state | [`Universe::snapshot`], [`Universe::restore`] |
 //! | one tree for each test, behind one port | [`Universe::create_universe`], [`Universe::fork`] |
-//! | start from a production data directory | [`Builder::data_from`], [`Universe::import_data`] |
+//! | start from a production data directory, with the feature `data` | [`Builder::data_from`], [`Universe::import_data`] |
 //! | restart within the process | [`Universe::restart`]; [`Universe::state`], [`Builder::state`] |
 //! | seed and compare znodes | [`tree!`], [`Tree`], [`assert_tree!`] |
 //! | inject faults | [`Fault`], [`Universe::inject`] |
@@ -40,11 +40,23 @@
 //!
 //! Complete, explained tests are in `docs/testing/` of the repository.
 //!
-//! Features: `cli` (default) is what the binary needs beyond the library: arguments, signals,
-//! logs, and `control`: the same methods over HTTP. That brings `seed-files`: trees in YAML and
-//! JSON. `tls` serves clients over TLS, and builds C for it. Embedders take
-//! `default-features = false`. The library writes logs with `tracing` and nowhere else; it reads no
-//! environment and keeps no global state.
+//! # Features
+//!
+//! Embedders take `default-features = false` and what they need of these. A setting of a feature that
+//! is off does not exist.
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `data` | data directories: snapshots and transaction logs, import and export, [`Universe::state`] |
+//! | `digest-algorithms` | hashes of digest identities other than SHA-1: [`DigestAlgorithm`] |
+//! | `sasl` | users who log in by SASL (DIGEST-MD5), JAAS files: [`jaas_users`] |
+//! | `seed-files` | trees in YAML and JSON |
+//! | `control` | the same methods over HTTP; brings `data` and `seed-files` |
+//! | `tls` | clients over TLS; builds the C and assembly of ring |
+//! | `cli` (default) | what the program needs: all of these but `tls` |
+//!
+//! The library writes logs with `tracing` and nowhere else; it reads no environment and keeps no global
+//! state.
 
 mod admin;
 pub mod blocking;

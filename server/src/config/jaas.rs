@@ -12,17 +12,25 @@
 //! cases of the tests have been put to OpenJDK 17. It reads on over three slips that are refused
 //! here: a quote or a comment without its end, and a section without a login module.
 
-use std::{iter::Peekable, str::Chars};
+use std::{error::Error, fmt, iter::Peekable, str::Chars};
 
 /// What is wrong with a JAAS login configuration. Never quotes a value: that may be a password.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("line {line}: {fault}")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JaasError {
     /// Where, counted from 1.
     pub line: usize,
     /// What.
     pub fault: String,
 }
+
+impl fmt::Display for JaasError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, fault } = self;
+        write!(f, "line {line}: {fault}")
+    }
+}
+
+impl Error for JaasError {}
 
 /// Reads the users of one section, `Server` for ZooKeeper with its usual settings, each with the
 /// password. `None` if there is no such section: then ZooKeeper serves no SASL.
