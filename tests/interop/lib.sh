@@ -54,7 +54,7 @@ quietly() {
 }
 
 # The last bound of all: every wait of a suite has its own, which says what it waited for. In the foreground, or the
-# command would have a process group of its own and outlive the bound of whoever runs the suite.
+# command would have a process group of its own and outlive the bound of the program that runs the suite.
 bounded() {
   local seconds=$1 code=0
   shift

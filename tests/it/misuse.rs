@@ -62,7 +62,7 @@ fn call(address: SocketAddr, verb: &control::Verb, field: &str, value: &Value) -
 fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
     let scene = scene(|_| {});
     let address = scene.address();
-    let nobody = [
+    let no_match = [
         ("session", "0x1"),
         ("address", "127.0.0.1:1"),
         ("identity", "digest:nobody"),
@@ -83,7 +83,7 @@ fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
                 assert!(sentence.contains(words), "{}: {sentence}", verb.name);
             }
             About::Sessions => {
-                for (field, value) in nobody {
+                for (field, value) in no_match {
                     let answer = post(address, verb.name, &json!({field: value}));
                     let sentence = said(&answer, 404);
                     let is_whole = sentence.starts_with(&format!("{}: no ", verb.name))

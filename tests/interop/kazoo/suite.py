@@ -313,7 +313,7 @@ def session_resumed():
         while (value := next_of(seen, "the change made while disconnected")) != b"after":
             require(value == b"before", f"value {value}")
         require(one.client_id[0] == session, "another session after the reconnect")
-        return "same session after a lost connection, DataWatch reports the change missed meanwhile"
+        return "same session after a lost connection, DataWatch reports the change missed in between"
 
 
 def lock():
@@ -351,7 +351,7 @@ def lock_order():
         for i in range(1, 4):
             threads.append(threading.Thread(target=contend, args=(i,), daemon=True))
             threads[-1].start()
-            # One after the other, or the order of the queue would be nobody's wish.
+            # One after the other, or the order of the queue would be random.
             wait_for(f"contender {i} to queue", lambda i=i: len(locks[0].contenders()) == i + 1)
         listed = locks[0].contenders()
         require(listed == [f"contender-{i}" for i in range(4)], f"contenders {listed}")

@@ -206,7 +206,7 @@ const checks = {
       await bounded('the event of a change made while disconnected', data.fired);
       requireThat(data.events.join() === `NODE_DATA_CHANGED ${path}`, `events ${data.events}`);
       requireThat(one.client.getSessionId().toString('hex') === session, 'another session');
-      return 'same session, its watch is sent again and fires for the change missed meanwhile';
+      return 'same session, its watch is sent again and fires for the change missed in between';
     }),
 
   transaction: () =>
