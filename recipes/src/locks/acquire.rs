@@ -131,7 +131,7 @@ impl<'a, L: Reentrant, G> Acquire<'a, L, G> {
     }
 }
 
-/// Nothing in it is pinned: the acquisition is in a box of its own.
+// Nothing in it is pinned: the acquisition is in a box of its own.
 impl<L, G> Unpin for Acquire<'_, L, G> {}
 
 impl<L, G> Future for Acquire<'_, L, G> {
