@@ -159,63 +159,6 @@ impl Server {
         self.on_its_thread(|universe| async move { universe.expire_told(who).await })
     }
 
-    /// As [`crate::Universe::until_watched`].
-    ///
-    /// # Errors
-    /// [`WaitError`] if no client does within that time.
-    pub fn until_watched(&self, path: &str, within: Duration) -> Result<(), WaitError> {
-        let path = path.to_owned();
-        self.on_its_thread(|universe| async move { universe.until_watched(&path, within).await })
-    }
-
-    /// As [`crate::Universe::until_children`].
-    ///
-    /// # Errors
-    /// [`WaitError`] if it has another number of them all that time.
-    pub fn until_children(
-        &self,
-        path: &str,
-        count: usize,
-        within: Duration,
-    ) -> Result<(), WaitError> {
-        let path = path.to_owned();
-        self.on_its_thread(
-            |universe| async move { universe.until_children(&path, count, within).await },
-        )
-    }
-
-    /// As [`crate::Universe::until_contenders`].
-    ///
-    /// # Errors
-    /// [`WaitError`] if there are fewer all that time.
-    pub fn until_contenders(
-        &self,
-        lock: &str,
-        count: usize,
-        within: Duration,
-    ) -> Result<(), WaitError> {
-        let lock = lock.to_owned();
-        self.on_its_thread(|universe| async move {
-            universe.until_contenders(&lock, count, within).await
-        })
-    }
-
-    /// As [`crate::Universe::until_sessions`].
-    ///
-    /// # Errors
-    /// [`WaitError`] if there is another number of them all that time.
-    pub fn until_sessions(&self, count: usize, within: Duration) -> Result<(), WaitError> {
-        self.on_its_thread(|universe| async move { universe.until_sessions(count, within).await })
-    }
-
-    /// As [`crate::Universe::until_idle`].
-    ///
-    /// # Errors
-    /// [`WaitError`] if a client keeps sending requests.
-    pub fn until_idle(&self, quiet: Duration, within: Duration) -> Result<(), WaitError> {
-        self.on_its_thread(|universe| async move { universe.until_idle(quiet, within).await })
-    }
-
     /// Lets the server's thread do something, and waits for it. Works inside a runtime too.
     fn on_its_thread<F>(&self, work: impl FnOnce(Universe) -> F) -> F::Output
     where
@@ -241,6 +184,34 @@ impl Server {
     pub fn save(&self) -> Result<(), SaveError> {
         self.server.save_now()
     }
+}
+
+/// Methods that wait as those of [`Universe`] with the same name and parameters, without a runtime.
+macro_rules! waits {
+    ($($name:ident($(&$text:ident,)? $($value:ident: $type:ty),*);)*) => {
+        impl Server {
+            $(
+                #[doc = concat!("As [`Universe::", stringify!($name), "`](crate::Universe::", stringify!($name), ").")]
+                ///
+                /// # Errors
+                /// [`WaitError`] says what was seen instead.
+                pub fn $name(&self, $($text: &str,)? $($value: $type),*) -> Result<(), WaitError> {
+                    $(let $text = $text.to_owned();)?
+                    self.on_its_thread(|universe| async move {
+                        universe.$name($(&$text,)? $($value),*).await
+                    })
+                }
+            )*
+        }
+    };
+}
+
+waits! {
+    until_watched(&path, within: Duration);
+    until_children(&path, count: usize, within: Duration);
+    until_contenders(&lock, count: usize, within: Duration);
+    until_sessions(count: usize, within: Duration);
+    until_idle(quiet: Duration, within: Duration);
 }
 
 /// What the thread hands out.
