@@ -208,6 +208,7 @@ macro_rules! waits {
 
 waits! {
     until_watched(&path, within: Duration);
+    until_exists(&path, within: Duration);
     until_children(&path, count: usize, within: Duration);
     until_contenders(&lock, count: usize, within: Duration);
     until_sessions(count: usize, within: Duration);

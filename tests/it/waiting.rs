@@ -30,6 +30,22 @@ fn while_waiting(server: &Server, client: impl FnOnce(&mut Wire) + Send, wait: i
 }
 
 #[test]
+fn until_exists_ends_when_the_znode_is_created() {
+    let server = start();
+    while_waiting(
+        &server,
+        |client| {
+            create(client, "/a");
+            create(client, "/a/b");
+        },
+        || server.until_exists("/a/b", PATIENCE).unwrap(),
+    );
+    server.until_exists("/a/b", NOW).unwrap();
+    let missing = server.until_exists("/a/c/d", NOW).unwrap_err();
+    assert_eq!(missing.seen, "the nearest parent that exists is \"/a\"");
+}
+
+#[test]
 fn waiting_ends_when_the_path_is_watched_in_any_way() {
     let server = start();
     for (path, watch) in [

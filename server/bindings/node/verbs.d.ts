@@ -265,6 +265,15 @@ export interface Verbs {
   }): Promise<void>;
 
   /**
+   * Wait until a znode exists.
+   * @param path The znode
+   */
+  untilExists(path: string, options?: {
+    /** How long to wait at most, in real time, in milliseconds; by default 10000 */
+    withinMs?: number;
+  }): Promise<void>;
+
+  /**
    * Wait until a znode has N children.
    * @param path The znode
    * @param count How many

@@ -114,6 +114,10 @@ class Verbs {
     await this._api.act('until_watched', { path, ...fields(options) });
   }
 
+  async untilExists(path, options) {
+    await this._api.act('until_exists', { path, ...fields(options) });
+  }
+
   async untilChildren(path, count, options) {
     await this._api.act('until_children', { path, count, ...fields(options) });
   }

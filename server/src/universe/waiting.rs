@@ -78,6 +78,35 @@ impl Universe {
         self.until(within, is_met, watched, wanted).await
     }
 
+    /// Waits until a znode exists.
+    ///
+    /// What comes and goes between two turns of the server is not seen.
+    ///
+    /// # Errors
+    /// [`WaitError`] if there is none all that time.
+    ///
+    /// # Examples
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// let server = minikeeper::Server::builder().start().await?;
+    /// let waited = server.until_exists("/leader", Duration::from_millis(10)).await;
+    /// assert_eq!(
+    ///     waited.unwrap_err().to_string(),
+    ///     "path \"/leader\" exists: not within 10ms; the nearest parent that exists is \"/\""
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn until_exists(&self, path: &str, within: Duration) -> Result<(), WaitError> {
+        let wanted = || format!("path {path:?} exists");
+        check(path, within, wanted)?;
+        let is_met = |engine: &Engine| engine.get(path).is_some();
+        let seen = |engine: &Engine| nearest_parent(engine, path);
+        self.until(within, is_met, seen, wanted).await
+    }
+
     /// Waits until a znode has exactly `count` children. A missing znode has none.
     ///
     /// What comes and goes between two turns of the server is not seen.
@@ -274,6 +303,16 @@ fn watched(engine: &Engine) -> String {
         None => "nothing is watched".to_owned(),
         Some(rows) => format!("watched are {rows}"),
     }
+}
+
+/// Which ancestor of a missing znode is there.
+fn nearest_parent(engine: &Engine, path: &str) -> String {
+    let mut parent = path;
+    while engine.get(parent).is_none() && parent.len() > 1 {
+        let end = parent.rfind('/').unwrap_or(0).max(1);
+        parent = &parent[..end];
+    }
+    format!("the nearest parent that exists is {parent:?}")
 }
 
 fn children(engine: &Engine, path: &str, is_meant: impl Fn(&str) -> bool) -> String {

@@ -43,6 +43,20 @@ pub(super) const VERBS: &[Verb] = &[
         },
     ),
     waits(
+        "until_exists",
+        "Wait until a znode exists",
+        &[
+            Parameter::required("path", ParameterKind::Path, "The znode"),
+            WITHIN,
+        ],
+        |call| {
+            Box::pin(async move {
+                let path = call.arguments.text("path")?;
+                told(call.universe.until_exists(path, within(call)?).await)
+            })
+        },
+    ),
+    waits(
         "until_children",
         "Wait until a znode has N children",
         &[

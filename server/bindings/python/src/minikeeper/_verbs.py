@@ -393,6 +393,14 @@ class Verbs:
         """
         self._control.do("until_watched", {"path": path, "within_ms": within_ms})
 
+    def until_exists(self, path: str, *, within_ms: int = 10000) -> None:
+        """Wait until a znode exists.
+
+        - `path`: The znode
+        - `within_ms`: How long to wait at most, in real time, in milliseconds; by default 10000
+        """
+        self._control.do("until_exists", {"path": path, "within_ms": within_ms})
+
     def until_children(self, path: str, count: int, *, within_ms: int = 10000) -> None:
         """Wait until a znode has N children.
 

@@ -328,6 +328,21 @@ abstract class Verbs {
   }
 
   /**
+   * Wait until a znode exists.
+   *
+   * @param path The znode
+   * @param within How long to wait at most, in real time; by default 10000 ms
+   */
+  public void untilExists(String path, Duration within) {
+    control().act("until_exists", fields("path", path, "within_ms", within));
+  }
+
+  /** The same with the defaults. */
+  public void untilExists(String path) {
+    untilExists(path, Duration.ofMillis(10000));
+  }
+
+  /**
    * Wait until a znode has N children.
    *
    * @param path The znode
