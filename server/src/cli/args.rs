@@ -161,12 +161,6 @@ pub(crate) struct ServeArgs {
     /// Exit when stdin closes, so that the server ends with its parent process
     #[arg(long)]
     pub(crate) exit_on_stdin_eof: bool,
-    /// Save the state here on shutdown and load it at the start [default: keep nothing]
-    ///
-    /// The files are those of ZooKeeper's dataDir, and ZooKeeper can read them. A process that is
-    /// killed keeps the last save, and what --txn-log has.
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
     /// Start with a copy of the state in a ZooKeeper data directory
     ///
     /// Takes the newest snapshot, compressed or not, and the transaction logs behind it, of
@@ -292,23 +286,12 @@ impl ControlArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Access")]
 struct AccessArgs {
-    /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD))
-    ///
-    /// Of another hash with --digest-alg.
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    super_digest: Option<String>,
     /// Hash of digest identities, as Java names it: SHA1, SHA-256, SHA-512, SHA3-256, ...
     #[arg(long, value_name = "NAME", default_value = "SHA1")]
     digest_alg: DigestAlgorithm,
-    /// Offer the scheme ensemble: close connections that name another ensemble than these
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    ensemble_auth_name: Option<Vec<String>>,
     /// SASL user who may do everything; may be given several times
     #[arg(long, value_name = "USER")]
     sasl_super_user: Vec<String>,
-    /// Refuse requests without an identity of one of these schemes (ip, digest, sasl)
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    enforce_auth_schemes: Vec<String>,
 }
 
 #[cfg(feature = "tls")]
@@ -321,15 +304,6 @@ struct TlsArgs {
     /// Serve clients over TLS alone: do not listen on --port
     #[arg(long, conflicts_with = "port")]
     no_plain_port: bool,
-    /// The server's certificate, a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The key of that certificate, a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// Demand client certificates signed by one of these, a PEM file
-    #[arg(long, value_name = "FILE")]
-    tls_client_ca: Option<PathBuf>,
 }
 
 impl ServeArgs {
@@ -350,26 +324,16 @@ impl ServeArgs {
         let mut config = Config {
             control: self.control.config()?,
             listen: SocketAddr::new(self.listen, self.port),
-            data_dir: self.data_dir.clone(),
             import: self.import_source(),
             trust_damaged_data: self.trust_damaged_data,
             txn_log: self.txn_log.into(),
             rounds_expiry: self.expiry == Expiry::Tick,
             digest_algorithm: access.digest_alg,
-            ensemble_names: access.ensemble_auth_name.clone(),
-            super_digest: access.super_digest.clone().map(Secret::from),
             sasl_super_users: access.sasl_super_user.clone(),
-            enforce_auth_schemes: access.enforce_auth_schemes.clone(),
             #[cfg(feature = "tls")]
             secure_listen: (self.tls.secure_port).map(|port| SocketAddr::new(self.listen, port)),
             #[cfg(feature = "tls")]
             secure_only: self.tls.no_plain_port,
-            #[cfg(feature = "tls")]
-            tls_certificate: self.tls.tls_cert.clone(),
-            #[cfg(feature = "tls")]
-            tls_key: self.tls.tls_key.clone(),
-            #[cfg(feature = "tls")]
-            tls_client_ca: self.tls.tls_client_ca.clone(),
             ..Config::default()
         };
         for (setting, value) in &self.settings.0 {
@@ -409,7 +373,12 @@ impl FromArgMatches for SettingArgs {
             let value = match setting.spec.form {
                 Form::Number { .. } => matches.get_one(id).copied().map(Value::Number),
                 Form::Switch(is_on) => Some(Value::Switch(is_on)),
-                Form::Text(_) => matches.get_one(id).cloned().map(Value::Text),
+                Form::Text(_) | Form::Secret(_) => matches.get_one(id).cloned().map(Value::Text),
+                Form::File(_) => matches.get_one(id).cloned().map(Value::File),
+                Form::List => {
+                    let texts = matches.get_many::<String>(id);
+                    texts.map(|texts| Value::List(texts.cloned().collect()))
+                }
             };
             self.0.extend(value.map(|value| (setting, value)));
         }
@@ -434,6 +403,14 @@ fn option(setting: &'static Setting) -> Arg {
     option = match spec.form {
         Form::Switch(_) => option.action(ArgAction::SetTrue),
         Form::Text(name) => option.value_name(name),
+        Form::Secret(name) => option.value_name(name).allow_hyphen_values(true),
+        Form::File(name) => option
+            .value_name(name)
+            .value_parser(clap::value_parser!(PathBuf)),
+        Form::List => option
+            .value_name("LIST")
+            .value_delimiter(',')
+            .action(ArgAction::Append),
         Form::Number { unit, .. } => option
             .value_name(match unit {
                 Unit::Count => "N",
@@ -445,6 +422,6 @@ fn option(setting: &'static Setting) -> Arg {
     match setting.of(&Config::default()) {
         Some(Value::Number(default)) => option.default_value(default.to_string()),
         Some(Value::Text(default)) => option.default_value(default),
-        Some(Value::Switch(_)) | None => option,
+        Some(Value::Switch(_) | Value::File(_) | Value::List(_)) | None => option,
     }
 }

@@ -1,14 +1,14 @@
 //! Every setting, once: its field, default, range, command-line option and `zoo.cfg` key.
 //!
-//! To add a number, a switch or a text, add a row to the table below; `Config`, its default, the
-//! range check, `--help`, the option and the key follow from it. A setting of another type, or one
-//! that depends on others, is a row without a specification: `cli/args.rs` reads its option,
-//! `cli/zoo_cfg/` its key, and `checks.rs` checks it.
+//! To add a number, switch, text, list, file or secret, add a row to the table below; `Config`, its
+//! default, the range check, `--help`, the option and the key follow from it. A setting that is made
+//! of several options (an address and its port), or of several keys, is a row without a
+//! specification, or without a key: `cli/args.rs` reads its options, `cli/zoo_cfg/` its keys, and
+//! `checks.rs` checks it.
 
-#[cfg(any(feature = "data", feature = "tls"))]
-use std::path::PathBuf;
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -75,6 +75,12 @@ pub enum Form {
     Switch(bool),
     /// Text; the name of the value in `--help`.
     Text(&'static str),
+    /// Text that is never shown; the name of the value in `--help`.
+    Secret(&'static str),
+    /// A file or directory; the name of the value in `--help`.
+    File(&'static str),
+    /// Texts with commas between them.
+    List,
 }
 
 /// The unit of a number.
@@ -105,6 +111,8 @@ pub enum KeyForm {
     Text,
     /// Any text but none; what the text is.
     Named(&'static str),
+    /// A digest identity, `USER:DIGEST`, which no message shows.
+    DigestId,
 }
 
 /// The value of a setting in the table.
@@ -114,8 +122,12 @@ pub enum Value {
     Number(u64),
     /// Of [`Form::Switch`].
     Switch(bool),
-    /// Of [`Form::Text`].
+    /// Of [`Form::Text`] and [`Form::Secret`].
     Text(String),
+    /// Of [`Form::File`].
+    File(PathBuf),
+    /// Of [`Form::List`].
+    List(Vec<String>),
 }
 
 impl Setting {
@@ -301,6 +313,64 @@ impl Field for Option<String> {
     }
 }
 
+/// Is written and not read: nothing shows a secret.
+impl Field for Option<Secret> {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        None
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::Text(text) = value {
+            *self = Some(text.into());
+        }
+    }
+}
+
+#[cfg(any(feature = "data", feature = "tls"))]
+impl Field for Option<PathBuf> {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        self.clone().map(Value::File)
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::File(path) = value {
+            *self = Some(path);
+        }
+    }
+}
+
+impl Field for Vec<String> {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        Some(Value::List(self.clone()))
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::List(texts) = value {
+            *self = texts;
+        }
+    }
+}
+
+impl Field for Option<Vec<String>> {
+    const LARGEST: u64 = 0;
+
+    fn read(&self) -> Option<Value> {
+        self.clone().map(Value::List)
+    }
+
+    fn write(&mut self, value: Value) {
+        if let Value::List(texts) = value {
+            *self = Some(texts);
+        }
+    }
+}
+
 /// Every setting with an option or a key that the table describes.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     ROWS.iter().flatten()
@@ -361,6 +431,8 @@ macro_rules! row {
 const ZNODES: Option<&str> = Some("Znodes");
 const ACCESS: Option<&str> = Some("Access");
 const LIMITS: Option<&str> = Some("Limits");
+#[cfg(feature = "tls")]
+const TLS: Option<&str> = Some("TLS");
 
 /// No range but that of the field.
 const ANY: u64 = u64::MAX;
@@ -610,11 +682,13 @@ settings! {
     /// `DigestAuthenticationProvider.digestAlg`.
     digest_algorithm: DigestAlgorithm = DigestAlgorithm::Sha1;
 
-    /// The digest identity that may do everything.
+    /// Digest identity that may do everything: super:BASE64(SHA1(super:PASSWORD)).
     ///
     /// It is `super:` and the base64 of the SHA-1 of `super:<password>`, or of what
     /// `digest_algorithm` names. ZooKeeper: `DigestAuthenticationProvider.superDigest`.
-    super_digest: Option<Secret> = None;
+    super_digest: Option<Secret> = None,
+        Spec::new(ACCESS, "super-digest", Form::Secret("ID"))
+            .key("DigestAuthenticationProvider.superDigest", KeyForm::DigestId);
 
     /// Names and passwords for SASL logins (DIGEST-MD5).
     ///
@@ -634,20 +708,22 @@ settings! {
     sasl_allow_failed: bool = false,
         Spec::switch(ACCESS, "allow-sasl-failed-clients").key("allowSaslFailedClients", Boolean);
 
-    /// Requests need an identity of one of these schemes.
+    /// Refuse requests without an identity of one of these schemes (ip, digest, sasl).
     ///
-    /// Otherwise the connection is refused with SESSIONCLOSEDREQUIRESASLAUTH. With `sasl` and
+    /// The connection is refused with SESSIONCLOSEDREQUIRESASLAUTH. With `sasl` and
     /// without `sasl_users` that is every connection, as in ZooKeeper, and the log warns.
     /// ZooKeeper: `enforce.auth.schemes`; `sessionRequireClientSASLAuth` is `sasl` alone.
-    enforce_auth_schemes: Vec<String> = Vec::new();
+    enforce_auth_schemes: Vec<String> = Vec::new(),
+        Spec::new(ACCESS, "enforce-auth-schemes", Form::List);
 
-    /// The ensembles that this server belongs to.
+    /// Offer the scheme ensemble: close connections that name another ensemble than these.
     ///
     /// A client that names another one, in an auth packet of scheme `ensemble`, loses its
     /// connection without an answer, so that it tries another server. An empty list checks nothing;
     /// with `None` the scheme does not exist.
     /// ZooKeeper: `EnsembleAuthenticationProvider` and `ensembleAuthName`.
-    ensemble_names: Option<Vec<String>> = None;
+    ensemble_names: Option<Vec<String>> = None,
+        Spec::new(ACCESS, "ensemble-auth-name", Form::List);
 
     /// Offer ZooKeeper's sample scheme key: multiples of the number in the znode /key.
     ///
@@ -694,7 +770,7 @@ settings! {
     /// seen; with a manual clock it is 0.
     initial_zxid: Option<i64> = None;
 
-    /// Where the state is saved on shutdown and loaded from at the start.
+    /// Save the state here on shutdown and load it at the start.
     ///
     /// The state is znodes, sessions, counters and the zxid. After a start every session has its
     /// whole timeout, and clients reattach by id and password; `initial_zxid` counts only where
@@ -713,7 +789,8 @@ settings! {
     /// [`Server::save_failed`](crate::Server::save_failed) returns the reason in any case.
     /// Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
     #[cfg(feature = "data")]
-    data_dir: Option<PathBuf> = None;
+    data_dir: Option<PathBuf> = None,
+        Spec::new(None, "data-dir", Form::File("DIR")).unset("keep nothing");
 
     /// A ZooKeeper data directory to start from; it is only read.
     ///
@@ -770,29 +847,32 @@ settings! {
     #[cfg(feature = "tls")]
     secure_only: bool = false;
 
-    /// A PEM file with the server's certificate, and the chain to one that clients know.
+    /// The server's certificate and the chain to one that clients know, a PEM file.
     ///
     /// ZooKeeper: `ssl.keyStore.location`.
     #[cfg(feature = "tls")]
-    tls_certificate: Option<PathBuf> = None;
+    tls_certificate: Option<PathBuf> = None,
+        Spec::new(TLS, "tls-cert", Form::File("FILE")).needs("tls_key");
 
-    /// A PEM file with the key of that certificate.
+    /// The key of that certificate, a PEM file.
     #[cfg(feature = "tls")]
-    tls_key: Option<PathBuf> = None;
+    tls_key: Option<PathBuf> = None,
+        Spec::new(TLS, "tls-key", Form::File("FILE")).needs("tls_certificate");
 
-    /// A PEM file with the certificates that signed those of clients.
+    /// Demand client certificates signed by one of these, a PEM file.
     ///
     /// Over TLS every client must then show one, of version 3; otherwise clients are not asked.
     /// ZooKeeper: `ssl.trustStore.location`.
     #[cfg(feature = "tls")]
-    tls_client_ca: Option<PathBuf> = None;
+    tls_client_ca: Option<PathBuf> = None,
+        Spec::new(TLS, "tls-client-ca", Form::File("FILE"));
 
     /// Subject of the client certificate that may do everything, as in CN=admin,O=Example.
     ///
     /// In the form of RFC 2253.
     #[cfg(feature = "tls")]
     x509_super_user: Option<String> = None,
-        Spec::text(Some("TLS"), "x509-super-user", "NAME")
+        Spec::text(TLS, "x509-super-user", "NAME")
             .key(
                 "X509AuthenticationProvider.superUser",
                 KeyForm::Named("the subject of a certificate"),

@@ -120,6 +120,7 @@ impl<'a> ZooCfgEntry<'a> {
             KeyForm::Boolean => Some(Value::Switch(self.boolean()?)),
             KeyForm::YesOrNo => Some(Value::Switch(self.yes_or_no()?)),
             KeyForm::Text => Some(Value::Text(self.value.to_owned())),
+            KeyForm::DigestId => Some(Value::Text(self.digest()?)),
             KeyForm::Named(what) => Some(Value::Text(self.not_empty(what)?.to_owned())),
         };
         if let Some(value) = value {
@@ -172,7 +173,7 @@ impl<'a> ZooCfgEntry<'a> {
     }
 
     /// What ZooKeeper's `DigestAuthenticationProvider` prints for `super:password`.
-    pub(crate) fn digest(&self) -> Result<String, ZooCfgError> {
+    fn digest(&self) -> Result<String, ZooCfgError> {
         match self.value.split_once(':') {
             Some((user, digest)) if !user.is_empty() && !digest.is_empty() => {
                 Ok(self.value.to_owned())

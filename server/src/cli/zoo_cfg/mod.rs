@@ -29,9 +29,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("clientPort", "port"),
     ("clientPortAddress", "listen"),
     ("request_throttle_max_requests", "turn_requests_max"),
-    ("DigestAuthenticationProvider.superDigest", "super_digest"),
     ("DigestAuthenticationProvider.digestAlg", "digest_alg"),
-    ("ensembleAuthName", "ensemble_auth_name"),
+    ("ensembleAuthName", "ensemble_names"),
     ("enforce.auth.enabled", "enforce_auth_schemes"),
     ("enforce.auth.schemes", "enforce_auth_schemes"),
     ("sessionRequireClientSASLAuth", "enforce_auth_schemes"),
@@ -98,7 +97,7 @@ pub(crate) fn apply(
     {
         return Err(error);
     }
-    file.take_ensemble_names(config, is_given("ensemble_auth_name"));
+    file.take_ensemble_names(config, is_given("ensemble_names"));
     let schemes = file.enforced_schemes()?;
     if !schemes.is_empty() && !is_given("enforce_auth_schemes") {
         config.enforce_auth_schemes = schemes;
@@ -146,9 +145,6 @@ impl File {
             "request_throttle_max_requests" => {
                 let max = entry.limit()?.map_or(usize::MAX, saturated);
                 config.turn_requests_max = config.turn_requests_max.min(max);
-            }
-            "DigestAuthenticationProvider.superDigest" => {
-                config.super_digest = Some(entry.digest()?.into());
             }
             "DigestAuthenticationProvider.digestAlg" => {
                 let algorithm = entry.value.parse();
