@@ -328,16 +328,15 @@ impl Connection {
                 limits::throttle(inputs);
             }
             let requests = Batch {
+                conn: self.id,
                 inputs,
                 ends,
                 start: served,
                 arrived_ms,
+                out_bytes_max,
                 aftermath: None,
             };
-            let leftover = self
-                .shared
-                .turns
-                .serve(self.id, requests, out, out_bytes_max, wakes);
+            let leftover = self.shared.turns.serve(requests, out, wakes);
             arrived_ms.get_or_insert(leftover.began_ms);
             if is_too_late {
                 let UniverseState { limits, config, .. } = &*self.shared;

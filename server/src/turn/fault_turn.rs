@@ -114,13 +114,16 @@ fn carry_out(
     };
     let aftermath = Aftermath { reply, cuts, late };
     let batch = Batch {
+        conn,
         inputs: std::slice::from_ref(&input),
         ends: &[length],
         start: 0,
         arrived_ms,
+        // One request is served whatever waits to be written: it was judged, and would be again.
+        out_bytes_max: usize::MAX,
         aftermath: Some(&aftermath),
     };
-    let mut leftover = serve_apart(&shared.turns, conn, batch, out, wakes);
+    let mut leftover = serve_apart(&shared.turns, batch, out, wakes);
     if cuts {
         leftover.close.get_or_insert(Close::Injected);
     }
@@ -131,13 +134,11 @@ fn carry_out(
 #[inline(never)]
 fn serve_apart(
     turns: &Turns,
-    conn: ConnId,
     batch: Batch<'_>,
     out: &mut Vec<u8>,
     wakes: &mut Vec<Waker>,
 ) -> Leftover {
-    // One request is served whatever waits to be written: it was judged, and would be again.
-    turns.serve(conn, batch, out, usize::MAX, wakes)
+    turns.serve(batch, out, wakes)
 }
 
 /// Has a request served later; gives it back if the fault that says so is gone.

@@ -8,7 +8,7 @@
 use std::{net::IpAddr, sync::Arc, task::Waker};
 
 use minikeeper_engine::{ConnId, Engine, Input, Now};
-use minikeeper_protocol::{SessionId, Zxid};
+use minikeeper_protocol::{ConnectRequest, SessionId, Zxid};
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -161,8 +161,7 @@ impl Turns {
     /// Serves a batch of one connection's inputs, in order.
     ///
     /// Everything for this connection is appended to `out`; the tasks to wake are appended to
-    /// `wakes`, and the caller must wake them soon. Stops early once `out` is longer than
-    /// `out_bytes_max`.
+    /// `wakes`, and the caller must wake them soon.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -170,10 +169,8 @@ impl Turns {
     )]
     pub(crate) fn serve(
         &self,
-        conn: ConnId,
         batch: Batch<'_>,
         out: &mut Vec<u8>,
-        out_bytes_max: usize,
         wakes: &mut Vec<Waker>,
     ) -> Leftover {
         if self.is_broken() {
@@ -183,91 +180,33 @@ impl Turns {
             };
         }
         let _fail_stop = FailStop::watch(|| self.stop_broken());
-        let mut leftover = Leftover::default();
         let mut core = self.core.lock();
         // Read under the lock: time never runs backwards from turn to turn.
         let now = self.clock.now();
-        leftover.began_ms = now.elapsed_ms;
-        let Core {
-            engine,
-            members,
-            counters,
-            log,
-        } = &mut *core;
+        let mut leftover = Leftover {
+            began_ms: now.elapsed_ms,
+            ..Leftover::default()
+        };
         if let Some(aftermath) = batch.aftermath {
-            let member = members.get(conn.0 as usize);
+            let member = core.members.get(batch.conn.0 as usize);
             if aftermath.is_of_another(member.map(|member| &member.outbox)) {
                 return leftover;
             }
         }
-        // What other turns have put there happened before anything this turn will show.
-        leftover.close = members[conn.0 as usize].outbox.drain(out);
-        let own_from = out.len();
-        let zxid_before = engine.zxid();
-        let mut effects = self.effects(members, counters, log, Some(conn), out);
-        let hello = match batch.inputs.first() {
-            Some(Input::Connect { hello, .. }) => Some(hello),
-            _ => None,
-        };
-        effects.opens_session = hello.is_some_and(|hello| hello.session_id == SessionId::NONE);
-        for input in batch.inputs {
-            if leftover.close.is_some() || effects.out.len() > out_bytes_max {
-                break;
-            }
-            trace_request(input, engine.zxid());
-            engine.apply(now, input, &mut effects);
-            leftover.applied += 1;
-            leftover.close = effects.close;
-        }
-        wakes.append(&mut effects.wakes);
-        let (replies, events, timed) = (effects.replies, effects.own_events, effects.timed);
-        let session = effects.session;
-        let received = leftover
-            .applied
-            .checked_sub(1)
-            .map(|last| batch.ends[last] - batch.start);
-        let moved_bytes = received.unwrap_or(0) + effects.out.len();
-        let is_logged = effects.log.as_deref_mut().is_none_or(|log| {
-            log.keep_up(engine.zxid(), now.wall_ms);
-            log.write()
-        });
+        let close = drain(&core, batch.conn, out);
+        let (own_from, zxid_before) = (out.len(), core.engine.zxid());
+        let applied = self.apply(&mut core, now, close, &batch, out, wakes);
+        leftover.applied = applied.count;
+        leftover.close = applied.close;
+        let is_logged = core.write_log(now);
         if !is_logged {
-            effects.out.truncate(own_from);
+            out.truncate(own_from);
             leftover.close = Some(Close::Broken);
         }
         if let Some(aftermath) = batch.aftermath {
-            wakes.extend(aftermath.carry_out(effects.out, own_from));
+            wakes.extend(aftermath.carry_out(out, own_from));
         }
-        let at_ms = if moved_bytes > LONG_TURN_BYTES {
-            self.clock.elapsed_ms()
-        } else {
-            now.elapsed_ms
-        };
-        let latency_ms = at_ms.saturating_sub(batch.arrived_ms.unwrap_or(now.elapsed_ms));
-        let served = Served {
-            applied: leftover.applied as u64,
-            replies,
-            events,
-            timed: replies - timed.skipped + timed.opened,
-            zxid: engine.zxid(),
-            latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
-            at_ms,
-        };
-        if let Some(bytes) = received {
-            counters.bytes_received += bytes as u64;
-            counters.count(&served, zxid_before);
-            let inputs = &batch.inputs[..leftover.applied];
-            let stats = &mut members[conn.0 as usize].stats;
-            stats.count(&served, inputs, timed.failed);
-        }
-        if let Some(hello) = hello {
-            members[conn.0 as usize].session = session;
-            counters.handshakes += 1;
-            counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
-        }
-        if engine.deadline_moved() || hello.is_some() {
-            self.alarm.rearm_for(engine.next_tick_ms());
-        }
+        self.account(&mut core, now, zxid_before, &batch, &applied);
         drop(core);
         if !is_logged {
             self.stop_unlogged();
@@ -276,6 +215,106 @@ impl Turns {
             self.activity.tell_served(batch.inputs);
         }
         leftover
+    }
+
+    /// Applies the inputs of a batch until the connection must close or `out` is too long.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every turn, see `serve`")]
+    fn apply(
+        &self,
+        core: &mut Core,
+        now: Now,
+        mut close: Option<Close>,
+        batch: &Batch<'_>,
+        out: &mut Vec<u8>,
+        wakes: &mut Vec<Waker>,
+    ) -> Applied {
+        let Core {
+            engine,
+            members,
+            counters,
+            log,
+        } = core;
+        let mut effects = self.effects(members, counters, log, Some(batch.conn), out);
+        effects.opens_session = batch
+            .hello()
+            .is_some_and(|hello| hello.session_id == SessionId::NONE);
+        let mut count = 0;
+        for input in batch.inputs {
+            if close.is_some() || effects.out.len() > batch.out_bytes_max {
+                break;
+            }
+            trace_request(input, engine.zxid());
+            engine.apply(now, input, &mut effects);
+            count += 1;
+            close = effects.close;
+        }
+        wakes.append(&mut effects.wakes);
+        Applied {
+            count,
+            out_bytes: effects.out.len(),
+            replies: effects.replies,
+            events: effects.own_events,
+            timed: effects.timed,
+            session: effects.session,
+            close,
+        }
+    }
+
+    /// Counts what a turn has served, and sets the alarm if the next deadline has moved.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every turn, see `serve`")]
+    fn account(
+        &self,
+        core: &mut Core,
+        now: Now,
+        zxid_before: Zxid,
+        batch: &Batch<'_>,
+        applied: &Applied,
+    ) {
+        let Core {
+            engine,
+            members,
+            counters,
+            ..
+        } = core;
+        let received = batch.bytes_of_first(applied.count);
+        let at_ms = if received.unwrap_or(0) + applied.out_bytes > LONG_TURN_BYTES {
+            self.clock.elapsed_ms()
+        } else {
+            now.elapsed_ms
+        };
+        if let Some(bytes) = received {
+            let latency_ms = at_ms.saturating_sub(batch.arrived_ms.unwrap_or(now.elapsed_ms));
+            let Timed {
+                failed,
+                skipped,
+                opened,
+            } = applied.timed;
+            let served = Served {
+                applied: applied.count as u64,
+                replies: applied.replies,
+                events: applied.events,
+                timed: applied.replies - skipped + opened,
+                zxid: engine.zxid(),
+                latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
+                at_ms,
+            };
+            counters.bytes_received += bytes as u64;
+            counters.count(&served, zxid_before);
+            let inputs = &batch.inputs[..applied.count];
+            let stats = &mut members[batch.conn.0 as usize].stats;
+            stats.count(&served, inputs, failed);
+        }
+        let hello = batch.hello();
+        if let Some(hello) = hello {
+            members[batch.conn.0 as usize].session = applied.session;
+            counters.handshakes += 1;
+            counters.revalidations += u64::from(hello.session_id != SessionId::NONE);
+        }
+        if engine.deadline_moved() || hello.is_some() {
+            self.alarm.rearm_for(engine.next_tick_ms());
+        }
     }
 
     /// A turn that belongs to no connection. False on a broken server, and if no client may hear of
@@ -554,6 +593,7 @@ impl Turns {
 /// What a connection has read and wants served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
+    pub(crate) conn: ConnId,
     pub(crate) inputs: &'a [Input],
     /// Where each of them ends among the bytes read.
     pub(crate) ends: &'a [usize],
@@ -562,8 +602,45 @@ pub(crate) struct Batch<'a> {
     /// When an earlier turn began to serve what came with the same read, in milliseconds since
     /// the start.
     pub(crate) arrived_ms: Option<u64>,
+    /// Once the output is longer than this, what is left of the batch is not served. Unit: bytes.
+    pub(crate) out_bytes_max: usize,
     /// What becomes of the output, where that is not the connection's own business.
     pub(crate) aftermath: Option<&'a Aftermath>,
+}
+
+impl<'a> Batch<'a> {
+    /// The handshake, which comes first if there is one.
+    #[inline]
+    fn hello(&self) -> Option<&'a ConnectRequest> {
+        match self.inputs.first() {
+            Some(Input::Connect { hello, .. }) => Some(hello),
+            _ => None,
+        }
+    }
+
+    /// What the first `count` inputs took of the bytes read; `None` for no input.
+    #[inline]
+    fn bytes_of_first(&self, count: usize) -> Option<usize> {
+        let last = count.checked_sub(1)?;
+        Some(self.ends[last] - self.start)
+    }
+}
+
+/// What came of applying a batch.
+struct Applied {
+    /// How many of the inputs were applied.
+    count: usize,
+    /// The length of the output then. Unit: bytes.
+    out_bytes: usize,
+    /// Replies to the connection, to handshakes too.
+    replies: u64,
+    /// Events for the connection.
+    events: u64,
+    timed: Timed,
+    /// The session that the handshake has brought.
+    session: SessionId,
+    /// Why the connection must close.
+    close: Option<Close>,
 }
 
 /// What a turn leaves behind for its connection.
@@ -669,6 +746,12 @@ impl Turns {
     pub(crate) async fn broke(&self) -> Failure {
         self.health.broke().await
     }
+}
+
+/// Moves a connection's outbox to its output. What other turns have put there happened before
+/// anything that this turn will show. Returns why the connection must close, if it must.
+fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
+    core.members[conn.0 as usize].outbox.drain(out)
 }
 
 /// One debug event a request, built only when the log wants it. Data is never logged.
