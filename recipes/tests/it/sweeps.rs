@@ -8,7 +8,7 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -169,6 +169,30 @@ enum Drop {
     LateReply,
 }
 
+/// The distance between two messages, polls or replies at which something fails. See [`steps`].
+pub(crate) const STEPS_STRIDE: usize = 4;
+
+/// The distance between two bytes at which the connection is cut. See [`steps`].
+const BYTES_STRIDE: usize = 97;
+
+/// The steps at which something fails: every `stride`th from a random one on, without an end; all
+/// of them with `MINIKEEPER_SWEEP=full`. A run that finds no more messages ends the sweep.
+pub(crate) fn steps(stride: usize) -> impl Iterator<Item = usize> {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    if is_full() {
+        return (0..).step_by(1);
+    }
+    let seed = *SEED.get_or_init(|| seed_or(RandomState::new().hash_one(())));
+    say(&format!("MINIKEEPER_SEED={seed}"));
+    let first = usize::try_from(seed % stride as u64).expect("the first is below the stride");
+    (first..).step_by(stride)
+}
+
+/// Whether every step is wanted, which takes half an hour.
+pub(crate) fn is_full() -> bool {
+    std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full")
+}
+
 /// Drops the future there; false if it was done before.
 async fn drop_at(case: &Case, how: Drop, step: usize) -> bool {
     let scene = scene(case).await;
@@ -199,10 +223,11 @@ async fn drop_at(case: &Case, how: Drop, step: usize) -> bool {
 
 async fn drop_everywhere(recipe: Recipe, how: Drop) {
     for case in cases(recipe) {
-        let mut step = 0;
-        while in_case(&case, how, step, drop_at(&case, how, step)).await {
-            step += 1;
+        for step in steps(STEPS_STRIDE) {
             assert!(step < 200, "it ends some time");
+            if !in_case(&case, how, step, drop_at(&case, how, step)).await {
+                break;
+            }
         }
     }
 }
@@ -222,12 +247,13 @@ async fn fail_at(case: &Case, fault: fn(&Scene, usize) -> Fault, step: usize) ->
 
 async fn fail_everywhere(recipe: Recipe, fault: fn(&Scene, usize) -> Fault) {
     for case in cases(recipe) {
-        let mut step = 0;
-        while in_case(&case, "failing", step, fail_at(&case, fault, step)).await {
-            step += 1;
+        for step in steps(STEPS_STRIDE) {
             assert!(step < 200, "it ends some time");
+            if !in_case(&case, "failing", step, fail_at(&case, fault, step)).await {
+                assert!(step > 0, "{case:?}: no message");
+                break;
+            }
         }
-        assert!(step > 0, "{case:?}: no message");
     }
 }
 
@@ -253,7 +279,8 @@ async fn lose_and_drop(case: &Case, lost: usize, told: usize) -> (bool, bool) {
 
 async fn lose_and_drop_everywhere(recipe: Recipe) {
     for case in cases(recipe) {
-        for lost in 0..200 {
+        for lost in steps(STEPS_STRIDE) {
+            assert!(lost < 200, "it ends some time");
             let mut told = lost + 1;
             let is_lost = loop {
                 let run = lose_and_drop(&case, lost, told);
@@ -308,10 +335,6 @@ fn expire(scene: &Scene, step: usize) -> Fault {
     Fault::ExpireBehind(scene.client.session_id().unwrap(), step)
 }
 
-/// The distance between two bytes to cut at, from a random one on; `MINIKEEPER_SWEEP=full` cuts at
-/// every byte.
-const STRIDE: usize = 97;
-
 /// Cuts the connection behind every number of bytes, in one direction.
 ///
 /// Each run has a runtime of its own, so that nothing is left of the one before. All findings are
@@ -321,11 +344,6 @@ const STRIDE: usize = 97;
     reason = "shown when a test fails, or when it is asked for"
 )]
 fn cut_at_bytes(recipe: Recipe) {
-    let is_full = std::env::var("MINIKEEPER_SWEEP").is_ok_and(|sweep| sweep == "full");
-    let seed = seed_or(RandomState::new().hash_one(recipe as u8));
-    println!("MINIKEEPER_SEED={seed}");
-    let stride = if is_full { 1 } else { STRIDE };
-    let first = usize::try_from(seed % stride as u64).expect("it is below the stride");
     let directions: [fn(&Scene, usize) -> Fault; 2] = [
         |_, at| Fault::CutRequests(at),
         |_, at| Fault::CutReplies(at),
@@ -333,7 +351,7 @@ fn cut_at_bytes(recipe: Recipe) {
     let (mut runs, mut failed) = (0, 0);
     for case in cases(recipe) {
         for (direction, fault) in ["requests", "replies"].into_iter().zip(directions) {
-            for at in (first..).step_by(stride) {
+            for at in steps(BYTES_STRIDE) {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .start_paused(true)
@@ -387,7 +405,8 @@ async fn change_session_everywhere(recipe: Recipe) {
     let mut runs = 0;
     for case in cases(recipe) {
         for is_request in [false, true] {
-            for step in 0..200 {
+            for step in steps(STEPS_STRIDE) {
+                assert!(step < 200, "it ends some time");
                 let fault = if is_request {
                     Fault::ExpireAtRequest(step)
                 } else {
