@@ -16,6 +16,18 @@ die() {
   exit 1
 }
 
+# Prints the path of a program of tests/: in the folder MINIKEEPER_TEST_PROGRAMS, or built here. A debug build is
+# enough: the servers and clients of other people are what is waited for.
+test_program() {
+  local programs=${MINIKEEPER_TEST_PROGRAMS-}
+  if [[ ! $programs ]]; then
+    (cd "$root" && quietly cargo build --quiet -p minikeeper-tests --bin "$1")
+    programs=$target/debug
+  fi
+  [[ -x $programs/$1 ]] || die "no program at $programs/$1"
+  realpath "$programs/$1"
+}
+
 as_root() {
   if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }

@@ -30,7 +30,7 @@
 //! | `fail_stop` | a panic inside a turn, and panics that are none of its business |
 //! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
 //! | `secrets` | what must not be told: passwords, tokens, hashes; named tests for advisories about ZooKeeper |
-//! | `tls` | clients over TLS, their certificates; with the feature `tls` alone |
+//! | `tls` | clients over TLS, their certificates |
 //! | `misuse` | verbs that meet nothing, and names that can name nothing |
 //! | `local` | the connection without a socket |
 
@@ -72,7 +72,6 @@ mod session_verbs;
 mod sessions;
 mod throttling;
 mod time;
-#[cfg(feature = "tls")]
 mod tls;
 mod universes;
 mod waiting;
