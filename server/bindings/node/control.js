@@ -72,7 +72,7 @@ class Control {
         return await this.#exchange(side, ...request);
       } catch (error) {
         if (error.code !== 'ECONNREFUSED') throw error;
-        // Somebody else has brought the server up.
+        // Another caller has brought the server up.
         this.#side = undefined;
       }
     }

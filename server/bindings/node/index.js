@@ -21,7 +21,7 @@ class Fault {
     const faults = await this.#universe.faults();
     const fault = faults.find((one) => one.fault === this.id);
     if (fault === undefined) {
-      throw new MinikeeperError(`fault ${this.id}: unknown, or removed by somebody else`, { status: 404 });
+      throw new MinikeeperError(`fault ${this.id}: unknown, or removed by another caller`, { status: 404 });
     }
     return fault.hits;
   }
@@ -150,7 +150,7 @@ class Server extends Universe {
       await this.comeUp();
     } catch (error) {
       if (error.status !== undefined) throw error;
-      // Somebody else has taken it down, and knows where it could be brought up.
+      // Another caller has taken it down, and knows the address at which to bring it up.
       await this.kill();
       await this.start();
     }

@@ -4,7 +4,7 @@
 
 const { resolve } = require('node:path');
 
-/** A session's id in any form clients have it in, or an object that names somebody otherwise. */
+/** A session's id in any form that clients use, or an object that selects sessions by another property. */
 function whoJson(who) {
   if (typeof who === 'bigint') return { session: `0x${BigInt.asUintN(64, who).toString(16)}` };
   if (Buffer.isBuffer(who)) return { session: `0x${who.toString('hex')}` };

@@ -56,7 +56,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """There is none: without a Rust toolchain nobody could make a wheel of it."""
+    """Refuses: installing from source would need a Rust toolchain."""
     raise SystemExit("minikeeper has no source distribution: build a wheel from a checkout of the repository")
 
 

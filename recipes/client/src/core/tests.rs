@@ -244,7 +244,7 @@ fn nothing_counts_as_seen_before_every_watch_is_registered_again() {
 
 #[test]
 fn refused_registration_of_watches_ends_the_connection() {
-    // A throttled setWatches left the client without its watches, and nobody was told.
+    // A throttled setWatches left the client without its watches, and no caller heard of it.
     let mut play = Play::connected(1);
     play.watch("/a", 1, 10);
     play.unlink();

@@ -78,7 +78,7 @@ class Control:
                 connection.connect()
                 return connection
             except ConnectionRefusedError:
-                # Somebody else has brought the server up.
+                # Another caller has brought the server up.
                 self._side = None
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         connection.connect()

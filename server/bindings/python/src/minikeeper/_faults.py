@@ -28,7 +28,7 @@ class Fault:
         for fault in self._universe.faults():
             if fault["fault"] == self.id:
                 return int(fault["hits"])
-        raise MinikeeperError(f"fault {self.id}: unknown, or removed by somebody else", 404)
+        raise MinikeeperError(f"fault {self.id}: unknown, or removed by another caller", 404)
 
     def until_hit(self, hits: int = 1, *, within_ms: int = 10_000) -> int:
         """Waits until it has acted `hits` times, and returns how often it has. Raises WaitTimedOut."""

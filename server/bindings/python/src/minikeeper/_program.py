@@ -41,7 +41,7 @@ class Program:
     """One run of the program. It ends with this process, however this ends: its stdin is a pipe from here."""
 
     def __init__(self, program: str, options: Sequence[str]) -> None:
-        # What it says while it runs goes to a file: a pipe that nobody reads would stop it.
+        # The output goes to a file: the program would stop at a full pipe.
         self.stderr: IO[bytes] = tempfile.TemporaryFile()
         command: List[str] = [program, "serve", "--control", "--exit-on-stdin-eof", *options]
         try:
@@ -88,7 +88,7 @@ class Program:
         assert self.child.stdin is not None
         with contextlib.suppress(OSError):
             self.child.stdin.close()
-        # Somebody who forked may hold the pipe too.
+        # A forked process may hold the pipe too.
         with contextlib.suppress(OSError):
             self.child.terminate()
         try:

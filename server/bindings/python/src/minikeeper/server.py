@@ -84,7 +84,7 @@ class Server(Universe):
         except MinikeeperError as error:
             if error.status is not None:
                 raise
-            # Somebody else has taken it down, and knows where it could be brought up.
+            # Another caller has taken it down, and knows the address at which to bring it up.
             self.kill()
             self.start()
         self.reset_faults()

@@ -90,7 +90,7 @@ final class Control {
       try {
         return connect(down);
       } catch (ConnectException error) {
-        // Somebody else has brought the server up.
+        // Another caller has brought the server up.
         side = null;
       }
     }

@@ -20,13 +20,13 @@ public final class Fault implements AutoCloseable {
     this.id = id;
   }
 
-  /** How often it has acted so far. Throws {@link MinikeeperException} (404) if somebody else has removed it. */
+  /** How often it has acted so far. Throws {@link MinikeeperException} (404) if another caller has removed it. */
   public long hits() {
     if (hits >= 0) return hits;
     for (Map<String, Object> fault : universe.faults()) {
       if (Values.number(fault.get("fault")) == id) return Values.number(fault.get("hits"));
     }
-    throw new MinikeeperException(this + ": unknown, or removed by somebody else", 404, null);
+    throw new MinikeeperException(this + ": unknown, or removed by another caller", 404, null);
   }
 
   /** Waits until it has acted so often, and returns how often it has; or throws {@link MinikeeperException} (408). */

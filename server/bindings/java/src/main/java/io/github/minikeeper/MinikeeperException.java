@@ -16,7 +16,7 @@ public class MinikeeperException extends RuntimeException {
   }
 
   /**
-   * The status of the HTTP answer: 400 for input that makes no sense, 401 and 403 for somebody who may not ask, 404 for
+   * The status of the HTTP answer: 400 for input that makes no sense, 401 and 403 for a caller without access, 404 for
    * something that is not there, 408 for a wait whose time ran out, 409 for something that cannot be done now; 0 without
    * an answer.
    */

@@ -68,7 +68,7 @@ public final class MinikeeperServer extends Universe implements AutoCloseable {
       comeUp(Keep.EVERYTHING);
     } catch (MinikeeperException error) {
       if (error.status() != 0) throw error;
-      // Somebody else has taken it down, and knows where it could be brought up.
+      // Another caller has taken it down, and knows the address at which to bring it up.
       kill();
       start();
     }

@@ -49,7 +49,7 @@ final class Program {
     address = awaitAddress();
   }
 
-  /** Reads all it says: a pipe that nobody reads would stop it. */
+  /** Reads all of the program's output: the program would stop at a full pipe. */
   private void read() {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
@@ -107,7 +107,7 @@ final class Program {
         process.destroyForcibly();
         throw new MinikeeperException("minikeeper did not stop within " + STOP_S + " s and was killed");
       } catch (InterruptedException error) {
-        // Whoever interrupts wants this to end; that it does within its bound.
+        // An interrupted caller wants this to end, which it does within its bound.
         isInterrupted = true;
       }
     }

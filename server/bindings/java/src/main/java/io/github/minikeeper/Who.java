@@ -20,17 +20,17 @@ public final class Who {
     return new Who("session", "0x" + Long.toHexString(id));
   }
 
-  /** Whoever is connected from there: {@code "127.0.0.1:4711"}, or all from {@code "127.0.0.1"}. */
+  /** Sessions with a connection from this address: {@code "127.0.0.1:4711"}, or all from {@code "127.0.0.1"}. */
   public static Who address(String address) {
     return new Who("address", address);
   }
 
-  /** Whoever has shown this identity: {@code "digest:alice"}. */
+  /** Sessions with this identity: {@code "digest:alice"}. */
   public static Who identity(String identity) {
     return new Who("identity", identity);
   }
 
-  /** Whoever owns this ephemeral. */
+  /** The session that owns this ephemeral znode. */
   public static Who owner(String path) {
     return new Who("owner", path);
   }

@@ -25,8 +25,8 @@ import org.junit.platform.commons.support.AnnotationSupport;
  * final MinikeeperExtension minikeeper = new MinikeeperExtension("--tick-time", "200");
  * }</pre>
  *
- * and {@link #universe()} in the test. Whoever asks in {@code @BeforeAll} gets one for the whole class, and its tests the
- * same.
+ * and {@link #universe()} in the test. A call in {@code @BeforeAll} makes one for the whole class, which its tests
+ * share.
  */
 public final class MinikeeperExtension implements ParameterResolver, BeforeEachCallback {
   private static final ExtensionContext.Namespace NAMESPACE =

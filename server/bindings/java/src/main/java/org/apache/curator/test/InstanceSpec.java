@@ -130,7 +130,7 @@ public class InstanceSpec {
     return new InstanceSpec(null, -1, -1, -1, true, -1);
   }
 
-  /** A port that is free now. Somebody else may take it before you do. */
+  /** A port that is free now. Another process may take it before you do. */
   public static int getRandomPort() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
       return socket.getLocalPort();

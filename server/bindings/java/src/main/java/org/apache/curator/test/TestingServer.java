@@ -22,8 +22,8 @@ import java.util.concurrent.CopyOnWriteArraySet;
  * was, on the same port. {@link #minikeeper()} has the verbs that Curator's class does not have.
  *
  * <p>Differences: {@link #start()} starts after a {@link #stop()} too, where Curator's does nothing; {@link #close()}
- * deletes the directory of a server that was never started too; a port is chosen when the server starts, or when somebody
- * asks for it before.
+ * deletes the directory of a server that was never started too; a port is chosen when the server starts, or when a
+ * caller asks for it before.
  */
 public class TestingServer implements Closeable {
   private static final Set<TestingServer> OPEN = new CopyOnWriteArraySet<>();

@@ -22,22 +22,22 @@ public class Timing {
     this(Integer.getInteger("timing-multiple", 1), waitingMultiple());
   }
 
-  /** So many times 10 s. */
+  /** {@code multiple} times 10 s. */
   public Timing(double multiple) {
     this(multiple, waitingMultiple());
   }
 
-  /** So many times 10 s, and so many times that for waiting. */
+  /** {@code multiple} times 10 s; waiting takes {@code waitingMultiple} times that. */
   public Timing(double multiple, int waitingMultiple) {
     this((long) (BASE_S * multiple), TimeUnit.SECONDS, waitingMultiple);
   }
 
-  /** So long. */
+  /** This time. */
   public Timing(long value, TimeUnit unit) {
     this(value, unit, waitingMultiple());
   }
 
-  /** So long, and so many times that for waiting. */
+  /** This time; waiting takes {@code waitingMultiple} times that. */
   public Timing(long value, TimeUnit unit, int waitingMultiple) {
     this.value = value;
     this.unit = unit;
