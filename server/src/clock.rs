@@ -170,7 +170,7 @@ impl Clock {
     }
 
     /// Wakes who sleeps in [`Clock::wait_until`], to look at the time again.
-    pub(crate) fn tell_changed(&self) {
+    pub(crate) fn notify_changed(&self) {
         self.changed.notify_waiters();
     }
 
@@ -269,13 +269,13 @@ mod tests {
         };
         settle().await;
         clock.freeze();
-        clock.tell_changed();
+        clock.notify_changed();
         tokio::time::advance(Duration::from_secs(10)).await;
         settle().await;
         assert!(!sleeper.is_finished());
         clock.jump(600);
         clock.unfreeze();
-        clock.tell_changed();
+        clock.notify_changed();
         settle().await;
         tokio::time::advance(Duration::from_millis(399)).await;
         settle().await;

@@ -361,7 +361,7 @@ impl Model {
         for path in owned {
             let acls = self.acls(&path);
             self.remove(&path);
-            self.tell_deleted(&path, &acls);
+            self.fire_deleted(&path, &acls);
         }
         if let Some(conn) = self.sessions[&id].conn {
             self.detach(conn);
@@ -408,13 +408,13 @@ impl Model {
         [path, rules::parent(path)].map(|path| self.nodes[path].acl.clone())
     }
 
-    fn tell_created(&mut self, path: &str, acls: &[AclList; 2]) {
+    fn fire_created(&mut self, path: &str, acls: &[AclList; 2]) {
         self.fire_data(EventKind::Created, path, &acls[0]);
         let parent = rules::parent(path);
         self.fire_child(EventKind::ChildrenChanged, parent, &[], &acls[1]);
     }
 
-    fn tell_deleted(&mut self, path: &str, acls: &[AclList; 2]) {
+    fn fire_deleted(&mut self, path: &str, acls: &[AclList; 2]) {
         let told = self.fire_data(EventKind::Deleted, path, &acls[0]);
         self.fire_child(EventKind::Deleted, path, &told, &acls[0]);
         let parent = rules::parent(path);

@@ -261,13 +261,13 @@ impl State {
             match state {
                 SessionState::SyncConnected => {
                     if before == SessionState::SyncConnected {
-                        self.tell_suspended();
+                        self.notify_suspended();
                     }
                     if self.certainty == Certainty::Sure {
                         self.tell(self.standing());
                     }
                 }
-                SessionState::Disconnected => self.tell_suspended(),
+                SessionState::Disconnected => self.notify_suspended(),
                 _ => self.end(),
             }
         }
@@ -334,7 +334,7 @@ impl State {
         }
     }
 
-    fn tell_suspended(&self) {
+    fn notify_suspended(&self) {
         if let (Certainty::Sure, Some(safe_until)) = (self.certainty, self.safe_until()) {
             let epoch = self.epoch;
             self.tell(Standing::Suspended { epoch, safe_until });

@@ -74,10 +74,10 @@ impl Connection {
     }
 
     fn move_to(&mut self, to: Arc<UniverseState>, session: Option<(Handover, Zxid)>) -> bool {
-        let Some(member) = self.shared.turns.let_go(self.id) else {
+        let Some(member) = self.shared.turns.detach(self.id) else {
             return false;
         };
-        self.id = to.turns.take_in(member);
+        self.id = to.turns.attach(member);
         if let Some((handover, seen)) = session {
             let conn = self.id;
             let taken = to

@@ -157,7 +157,7 @@ impl SocketTask {
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(error.kind())),
                 Poll::Pending => {
                     if self.connection.outbox.register(cx.waker()) == Registered::Quiet {
-                        self.tell_written();
+                        self.notify_written();
                         return Poll::Pending;
                     }
                     self.take_outbox(scratch);
@@ -173,7 +173,7 @@ impl SocketTask {
         match outbox.register(cx.waker()) {
             Registered::SomethingWaits => self.take_outbox(scratch),
             Registered::Quiet => {
-                self.tell_written();
+                self.notify_written();
                 // It may be over since it was looked at.
                 if outbox.is_delayed() {
                     return Poll::Pending;
@@ -214,10 +214,10 @@ impl SocketTask {
     }
 
     /// Notifies callers that wait until clients have got their events.
-    fn tell_written(&self) {
-        let heed = &self.connection.shared.turns.activity;
-        if heed.is_wanted() {
-            heed.tell_written();
+    fn notify_written(&self) {
+        let activity = &self.connection.shared.turns.activity;
+        if activity.is_wanted() {
+            activity.notify_written();
         }
     }
 
@@ -227,7 +227,7 @@ impl SocketTask {
     fn note_stuck(&self) {
         if tokio::task::coop::has_budget_remaining() {
             self.connection.outbox.set_stuck();
-            self.tell_written();
+            self.notify_written();
         }
     }
 

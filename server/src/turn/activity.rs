@@ -34,7 +34,7 @@ impl Activity {
 
     /// A turn of a connection is over. Pings change nothing and say nothing of their client.
     #[cold]
-    pub(crate) fn tell_served(&self, inputs: &[Input]) {
+    pub(crate) fn notify_served(&self, inputs: &[Input]) {
         let is_ping = |input: &Input| {
             matches!(
                 input,
@@ -51,12 +51,12 @@ impl Activity {
 
     /// A turn that no connection asked for is over.
     #[cold]
-    pub(crate) fn tell_turned(&self) {
+    pub(crate) fn notify_turned(&self) {
         self.turned.notify_waiters();
     }
 
     #[cold]
-    pub(crate) fn tell_written(&self) {
+    pub(crate) fn notify_written(&self) {
         self.written.notify_waiters();
     }
 }

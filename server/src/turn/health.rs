@@ -64,7 +64,7 @@ impl Health {
     }
 
     /// Notifies the tasks that wait for it.
-    pub(crate) fn tell_broken(&self) {
+    pub(crate) fn notify_broken(&self) {
         self.broke.notify_waiters();
     }
 

@@ -96,7 +96,7 @@ impl Turns {
     pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let stats = ConnStats::new(peer, self.read_clock(Clock::now).wall_ms);
-        let conn = self.take_in(Member {
+        let conn = self.attach(Member {
             outbox: Arc::clone(&outbox),
             session: SessionId::NONE,
             stats: Box::new(stats),
@@ -104,8 +104,8 @@ impl Turns {
         (conn, outbox)
     }
 
-    /// Makes room for a connection that was registered elsewhere.
-    pub(crate) fn take_in(&self, member: Member) -> ConnId {
+    /// Adds a connection that another universe detached.
+    pub(crate) fn attach(&self, member: Member) -> ConnId {
         let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
         let mut core = self.core.lock();
         let key = core.members.insert(member);
@@ -124,8 +124,8 @@ impl Turns {
         conn
     }
 
-    /// The connection goes elsewhere. `None` on a broken server.
-    pub(crate) fn let_go(&self, conn: ConnId) -> Option<Member> {
+    /// Removes a connection that moves to another universe. `None` on a broken server.
+    pub(crate) fn detach(&self, conn: ConnId) -> Option<Member> {
         let mut member = None;
         self.turn(|core, now| {
             member = core.members.try_remove(conn.0 as usize);
@@ -212,7 +212,7 @@ impl Turns {
             self.stop_unlogged();
         }
         if self.activity.is_wanted() {
-            self.activity.tell_served(batch.inputs);
+            self.activity.notify_served(batch.inputs);
         }
         leftover
     }
@@ -334,7 +334,7 @@ impl Turns {
         }
         wakes.into_iter().for_each(Waker::wake);
         if self.activity.is_wanted() {
-            self.activity.tell_turned();
+            self.activity.notify_turned();
         }
         is_logged
     }
@@ -376,7 +376,7 @@ impl Turns {
             engine.renew_sessions(now, self.answers(members));
         }
         drop(core);
-        self.clock.tell_changed();
+        self.clock.notify_changed();
     }
 
     /// Which sessions would be heard of, however far time jumps: their connection stands, and
@@ -402,7 +402,7 @@ impl Turns {
     /// Changes the clock between two turns, so that to them time never runs backwards.
     pub(crate) fn change_clock<T>(&self, change: impl FnOnce(&Clock) -> T) -> T {
         let changed = self.read_clock(change);
-        self.clock.tell_changed();
+        self.clock.notify_changed();
         changed
     }
 
@@ -739,7 +739,7 @@ impl Turns {
     fn stop_for(&self, failure: Failure) {
         self.health.set_broken(failure);
         self.close_all(Close::Broken);
-        self.health.tell_broken();
+        self.health.notify_broken();
     }
 
     /// Waits until the server has stopped by itself.

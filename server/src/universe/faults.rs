@@ -48,7 +48,7 @@ impl Universe {
         }
         let (id, hits) = self.shared.turns.faults.add(fault)?;
         // A session that is not heard any more is due some time: time may move on to that.
-        self.shared.turns.activity.tell_turned();
+        self.shared.turns.activity.notify_turned();
         Ok(FaultGuard {
             universe: self.clone(),
             id,

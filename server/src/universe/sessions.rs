@@ -355,7 +355,7 @@ impl Universe {
 fn silence(shared: &UniverseState, session: SessionId) -> Result<(), FaultError> {
     if silencing(shared, session).is_none() {
         shared.turns.faults.add(Fault::silence(session))?;
-        shared.turns.activity.tell_turned();
+        shared.turns.activity.notify_turned();
     }
     Ok(())
 }

@@ -217,17 +217,17 @@ impl Model {
     fn write(&mut self, conn: u32, op: &MultiOp) -> Outcome<String> {
         self.zxid += 1;
         let change = self.change(conn, op)?;
-        self.tell_change(&change);
+        self.fire_change(&change);
         Ok(match change {
             Change::Created(path, _) | Change::Deleted(path, _) | Change::DataSet(path, ..) => path,
             Change::Checked => unreachable!("a check stands in multis only"),
         })
     }
 
-    fn tell_change(&mut self, change: &Change) {
+    fn fire_change(&mut self, change: &Change) {
         match change {
-            Change::Created(path, acls) => self.tell_created(path, acls),
-            Change::Deleted(path, acls) => self.tell_deleted(path, acls),
+            Change::Created(path, acls) => self.fire_created(path, acls),
+            Change::Deleted(path, acls) => self.fire_deleted(path, acls),
             Change::DataSet(path, _, acl) => {
                 self.fire_data(minikeeper_protocol::EventKind::DataChanged, path, acl);
             }
@@ -396,7 +396,7 @@ impl Model {
         copy.looks_ephemeral.clear();
         *self = copy;
         for change in &changes {
-            self.tell_change(change);
+            self.fire_change(change);
         }
         Ok(Reply::Multi(results))
     }

@@ -13,7 +13,7 @@
 //! 6. A remaining time of 0, -1 or -2 is taken for no time: the contender asks again at once, and
 //!    keeps the server busy.
 //! 7. Release by a contender that does not hold it decrements the holds all the same, and so ends
-//!   the watchdog of a hold.
+//!    the watchdog of a hold.
 //!
 //! Not imitated: 2, a contender has one thread; 5, it has its own connections; 8, a waiting
 //! contender here can give up after a time, so that the harness ends.

@@ -187,7 +187,7 @@ pub(crate) fn data_set(
     effects: &mut impl Effects,
 ) {
     if effects.keeps_changes() {
-        tell_data_set(
+        report_data_set(
             ChangeHead::by(state, caller, zxid),
             &state.tree[id],
             effects,
@@ -196,7 +196,7 @@ pub(crate) fn data_set(
 }
 
 #[cold]
-fn tell_data_set(head: ChangeHead, znode: &Znode, effects: &mut impl Effects) {
+fn report_data_set(head: ChangeHead, znode: &Znode, effects: &mut impl Effects) {
     let change = Change::SetData {
         path: znode.path(),
         data: znode.data(),
