@@ -430,7 +430,7 @@ fn no_request_allocates_beyond_its_bound() {
     let mut random = Random::new(seed());
     let mut scene = scene();
     let mut refused = 0;
-    for _ in 0..6 {
+    for _ in 0..2 {
         for request in requests(&mut random) {
             let error = scene.measure(&request);
             refused += usize::from(error == Some(ErrorCode::MarshallingError));
@@ -451,7 +451,7 @@ fn no_request_allocates_beyond_its_bound() {
 #[test]
 fn closing_a_session_allocates_no_more_than_its_bound() {
     let mut scene = scene();
-    for number in 0..100 {
+    for number in 0..40 {
         let path = long_path(&format!("own{number}-"), 800_000);
         scene.must(&Request::Create(create(&path, b"", CreateMode::Ephemeral)));
         scene.must(&wire::get(&path, true));

@@ -42,10 +42,12 @@ apt_need() {
   ((${#missing[@]})) || return 0
   note "installing Debian packages: ${missing[*]}"
   {
+    # apt-get waits for another one that installs, but not for one that updates the lists.
+    flock 9
     as_root apt-get -o DPkg::Lock::Timeout=300 update -q
     as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends "${missing[@]}"
-  } >"$log" 2>&1 </dev/null || {
+  } >"$log" 2>&1 </dev/null 9>"$target/apt.lock" || {
     tail -n 20 "$log" >&2
     die "cannot install ${missing[*]}; the last lines of apt-get are above"
   }

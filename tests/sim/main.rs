@@ -7,7 +7,7 @@
 //! that tokens grow in the order of grants, and that contenders notice their losses. Then the
 //! faults end, and each contender must be served once more in time, and leave nothing behind.
 //!
-//! `cargo test -p minikeeper-tests --test sim` runs 130 seeds and prints what they saw.
+//! `cargo test -p minikeeper-tests --test sim` runs 65 seeds and prints what they saw.
 //! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one
 //! alone.
 //!
