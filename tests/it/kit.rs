@@ -4,7 +4,7 @@ use std::{
     fs, io,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError, mpsc},
     thread,
     time::Duration,
 };
@@ -13,6 +13,7 @@ use minikeeper::{Config, Server as AsyncServer, blocking::Server};
 use minikeeper_protocol::{ConnectResponse, CreateMode, MultiReadOp, Reply, Request, Xid, Zxid};
 use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 use tokio::{runtime::Runtime, sync::oneshot};
+use tracing_subscriber::{filter::dynamic_filter_fn, layer::SubscriberExt};
 
 /// The session timeout most tests ask for.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
@@ -227,6 +228,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn subscriber(&self, level: tracing::Level) -> impl tracing::Subscriber + use<> {
+        listen_on_every_thread();
         let writer = self.clone();
         tracing_subscriber::fmt()
             .with_max_level(level)
@@ -234,6 +236,20 @@ impl Log {
             .with_writer(move || writer.clone())
             .finish()
     }
+}
+
+/// Makes the threads without a subscriber of their own ask for events, and drop them.
+///
+/// `tracing` remembers for each place in the code whether any subscriber wants its events. While one
+/// subscriber is alive it asks that of the thread which gets there first, and a thread without a
+/// subscriber would answer for all: the subscriber would miss the events of that place.
+fn listen_on_every_thread() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let unwanted = dynamic_filter_fn(|_, _| false);
+        let subscriber = tracing_subscriber::registry().with(unwanted);
+        tracing::subscriber::set_global_default(subscriber).expect("it is the first");
+    });
 }
 
 impl io::Write for Log {
