@@ -42,7 +42,7 @@ apt_need() {
   ((${#missing[@]})) || return 0
   note "installing Debian packages: ${missing[*]}"
   {
-    # apt-get waits for another one that installs, but not for one that updates the lists.
+    # apt-get waits for another process that installs, but not for one that updates the lists.
     flock 9
     as_root apt-get -o DPkg::Lock::Timeout=300 update -q
     as_root env DEBIAN_FRONTEND=noninteractive \
@@ -53,7 +53,7 @@ apt_need() {
   }
 }
 
-# Runs a command quietly and shows what it said only when it fails.
+# Runs a command quietly, and prints the end of its output if it fails.
 quietly() {
   local log
   log=$(mktemp "$cache/quietly.XXXXXX")
@@ -67,8 +67,8 @@ quietly() {
   fi
 }
 
-# The last bound of all: every wait of a suite has its own, which says what it waited for. In the foreground, or the
-# command would have a process group of its own and outlive the bound of the program that runs the suite.
+# Runs a command with a time limit, as the last resort: every wait of a suite has its own bound, which names what it waited
+# for. In the foreground, or the command would have its own process group and survive the time limit of the caller.
 bounded() {
   local seconds=$1 code=0
   shift
@@ -79,7 +79,7 @@ bounded() {
   return "$code"
 }
 
-# Splits the one argument of a suite.
+# Splits the only argument of a suite into host and port.
 address_argument() {
   [[ $# == 1 && $1 == *:* ]] || {
     printf 'usage: %s HOST:PORT\n' "$0" >&2
@@ -90,8 +90,8 @@ address_argument() {
   export host port
 }
 
-# Certificates for a server on this machine and for a client, made anew in a folder: ca.pem, server.pem, client.pem, each
-# with its key. They last a day.
+# Creates certificates for a local server and a client in a folder: ca.pem, server.pem, client.pem, each with its key. They
+# are valid for a day.
 certificates() {
   local folder=$1 name
   command -v openssl >/dev/null || apt_need openssl
@@ -113,8 +113,8 @@ has_jars_of_3_9() {
   [[ ${MINIKEEPER_ORIGINAL_JARS-} || -f $target/differential/jars-3.9.5/complete-with-curator ]]
 }
 
-# The folder of the jars of ZooKeeper 3.9.5 and Curator 5.9.0 and what both need: downloaded once, unless
-# MINIKEEPER_ORIGINAL_JARS names another. The last file made says that all are there, by the name of their list.
+# Prints the folder of the jars of ZooKeeper 3.9.5, Curator 5.9.0 and their dependencies: downloaded once, unless
+# MINIKEEPER_ORIGINAL_JARS names another folder. The marker file is created last, once all jars are present.
 jars_of_3_9() {
   local folder=$target/differential jars=$target/differential/jars-3.9.5
   if [[ ${MINIKEEPER_ORIGINAL_JARS-} ]]; then

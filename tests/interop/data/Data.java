@@ -27,17 +27,17 @@ import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Fills a server with znodes of every kind, and describes what a server has, node by node.
+ * Fills a server with znodes of every kind, and prints all znodes of a server.
  *
- *   Data fill HOST:PORT ROUNDS     leaves its sessions behind, as a client does that is killed
+ *   Data fill HOST:PORT ROUNDS     leaves its sessions open, as a killed client does
  *   Data many HOST:PORT COUNT      znodes of 100 bytes below /many, 1,000 to a parent
- *   Data describe HOST:PORT [EVERY] one line a znode: path, data, access list, stat; then the sessions. Below /many only
+ *   Data describe HOST:PORT [EVERY] one line per znode: path, data, access list, stat; then the sessions. Below /many only
  *                                  one in N
  */
 final class Data {
   private static final int TIMEOUT_MS = 40_000;
   private static final int PATIENCE_S = 30;
-  /** The digest identity of super users: superDigest of both servers is made of it. */
+  /** The credentials of the super user, from which the super digest of both servers is computed. */
   private static final String SUPER = "super:secret";
   private static final String BOB = "bob:secret";
 
@@ -81,7 +81,7 @@ final class Data {
     ZooKeeper client = connect(address);
     client.addAuthInfo("digest", bytes(BOB));
     everyKind(client);
-    // Several at once, while the server takes snapshots.
+    // Several sessions at once, while the server takes snapshots.
     AtomicReference<Exception> failure = new AtomicReference<>();
     List<Thread> threads = new ArrayList<>();
     for (int number = 0; number < 4; number++) {
@@ -166,12 +166,12 @@ final class Data {
           Op.delete("/not-there", -1)));
       throw new IllegalStateException("a multi that must fail did not");
     } catch (KeeperException.NoNodeException expected) {
-      // Nothing of it has happened.
+      // The multi changed nothing.
     }
     client.create("/quota/child", bytes("123"), Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
   }
 
-  /** Creates and deletes below few names, from sessions that end now and then. */
+  /** Creates and deletes znodes under few names, from sessions that end from time to time. */
   private static void traffic(ZooKeeper first, int seed, int rounds) throws Exception {
     ZooKeeper client = first;
     Random random = new Random(seed);
@@ -210,7 +210,7 @@ final class Data {
                 Op.create(child, null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT)));
         }
       } catch (KeeperException ignored) {
-        // Others are faster: the log has an error then.
+        // Another session was faster: the log has an error entry.
       }
       if (round % 100 == 99) {
         address = address == null ? remote(client) : address;
@@ -276,7 +276,7 @@ final class Data {
         waiting.add((path.equals("/") ? "" : path) + "/" + name);
       }
     }
-    // The sessions, and what they own; without the one that asks.
+    // The sessions with their ephemerals, without the own session.
     String own = "0x" + Long.toHexString(client.getSessionId());
     List<String> sessions = new ArrayList<>();
     for (String block : word(address, "dump").split("(?=0x)")) {

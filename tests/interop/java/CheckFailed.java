@@ -1,4 +1,4 @@
-/** A check that did not hold; its message is the line that is printed. */
+/** A failed check. Its message is printed. */
 final class CheckFailed extends Exception {
     private static final long serialVersionUID = 1L;
 

@@ -12,32 +12,32 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 
-/** Contenders, each on a session of its own, that go again and again through one critical section. */
+/** Contenders, each on a session of its own, that enter one critical section in rounds. */
 final class Contest implements AutoCloseable {
     static final int CONTENDERS = 8;
     static final int ACQUISITIONS = 50;
     static final int WAIT_SECONDS = 60;
 
-    /** One contender's way in and out of the critical section. */
+    /** Enters and leaves the critical section for one contender. */
     interface Guard {
         void enter() throws Exception;
 
         void leave() throws Exception;
     }
 
-    /** Makes the guard of contender {@code index}. */
+    /** Creates the guard of contender {@code index}. */
     interface Recipe {
         Guard guard(CuratorFramework client, int index) throws Exception;
     }
 
-    /** What the contenders saw. */
+    /** The counts of all contenders. */
     record Outcome(int counter, int entries, int holdersMax) {}
 
     final List<CuratorFramework> clients = new ArrayList<>();
     private final ExecutorService threads = Executors.newFixedThreadPool(CONTENDERS);
 
     // Volatile gives every read the newest value, but leaves read-modify-write as two steps: only the lock makes
-    // them one.
+    // them atomic.
     private volatile int counter;
 
     Contest(String address) throws Exception {
@@ -50,7 +50,7 @@ final class Contest implements AutoCloseable {
         Interop.require(sessions.size() == CONTENDERS, "contenders share a session: %d ids", sessions.size());
     }
 
-    /** Lets all contenders loose at once; fails as soon as more than {@code holdersMax} are inside together. */
+    /** Starts all contenders at once. Fails if more than {@code holdersMax} were inside together. */
     Outcome run(int holdersMax, Recipe recipe) throws Exception {
         counter = 0;
         AtomicInteger inside = new AtomicInteger();
@@ -68,8 +68,7 @@ final class Contest implements AutoCloseable {
                     int now = inside.incrementAndGet();
                     insideMax.accumulateAndGet(now, Math::max);
                     int read = counter;
-                    // A round trip to the server is the widest possible yield: a contender that is inside wrongly has
-                    // all the time to spoil the counter.
+                    // A round trip gives a contender that is wrongly inside enough time to corrupt the counter.
                     client.checkExists().forPath("/");
                     counter = read + 1;
                     entries.incrementAndGet();
@@ -91,7 +90,7 @@ final class Contest implements AutoCloseable {
         return new Outcome(counter, entries.get(), insideMax.get());
     }
 
-    /** Runs one task a contender, all at once. */
+    /** Runs one task for each contender, all at once. */
     void together(ContenderTask task, String waitingFor) throws Exception {
         List<Future<?>> running = new ArrayList<>();
         for (int i = 0; i < CONTENDERS; i++) {

@@ -19,24 +19,24 @@ import org.apache.curator.retry.RetryNTimes;
 
 /** Curator's lock recipes against the server at the address given as the only argument. */
 public final class Interop {
-    /** More than any server of these tests grants; it gives what it has. */
+    /** More than the maximum of any server in these tests. */
     static final int SESSION_TIMEOUT_MS = 10_000;
 
     /** Short enough to wait for, long enough not to expire by itself on a busy machine. */
     static final int VICTIM_TIMEOUT_MS = 1_000;
 
-    /** How much later than its deadline a session may expire: a tick, and a machine with other things to do. */
+    /** How much later than its deadline a session may expire: a tick, and the delays of a busy machine. */
     static final int EXPIRY_SLACK_MS = 3_000;
 
     static final int CONNECT_SECONDS = 20;
 
-    /** A try that is meant to fail waits this long. */
+    /** The time limit of an acquisition that must fail. */
     static final int REFUSED_MS = 300;
 
-    /** Leaves every lock out, to show that the checks notice. */
+    /** Leaves out every lock, to show that the checks notice. */
     static final boolean PLANT_NOLOCK = "nolock".equals(System.getenv("INTEROP_PLANT"));
 
-    /** Lets the victims close their sessions, to show that the checks of killed holders tell the difference. */
+    /** Lets the victims close their sessions, to show that the checks of killed holders notice. */
     static final boolean PLANT_GOODBYE = "goodbye".equals(System.getenv("INTEROP_PLANT"));
 
     private static int passed;
@@ -47,7 +47,7 @@ public final class Interop {
         address = args[0];
         check("connection", Interop::connection);
         if (failed > 0) {
-            // Every other check would only wait for the same.
+            // Every other check would fail after the same wait.
             System.out.printf("java: %d passed, %d failed%n", passed, failed);
             System.exit(1);
         }
@@ -64,7 +64,7 @@ public final class Interop {
         check("holder killed, socket cut", () -> killedHolder(VanishingLink::cut));
         check("holder killed, link frozen", () -> killedHolder(VanishingLink::freeze));
         System.out.printf("java: %d passed, %d failed%n", passed, failed);
-        // Clients of vanished links keep threads that try to reconnect; the program does not wait for them.
+        // Clients of cut links have threads that try to reconnect; the program does not wait for them.
         System.exit(failed == 0 ? 0 : 1);
     }
 
@@ -276,7 +276,7 @@ public final class Interop {
         ExecutorService thread = Executors.newSingleThreadExecutor();
         try (VanishingLink link = new VanishingLink(address);
                 CuratorFramework heir = connect(address, SESSION_TIMEOUT_MS)) {
-            // Not in the try: closing a client whose server is out of reach only waits.
+            // Not in the try: closing a client without a connection only waits.
             CuratorFramework holder = connect(link.address(), VICTIM_TIMEOUT_MS);
             int timeoutMs = holder.getZookeeperClient().getZooKeeper().getSessionTimeout();
             require(timeoutMs <= 2 * VICTIM_TIMEOUT_MS, "the server grants no timeout below %d ms", timeoutMs);
@@ -294,8 +294,8 @@ public final class Interop {
                 await("the second contender to queue", () -> heir.getChildren().forPath(path).size() == 2);
             }
 
-            // The last word the server hears. Its clock for this session starts after `before`, so that a hand-over
-            // less than a timeout after `before` is one before expiry.
+            // The last request before the kill. The server counts the timeout from after `before`, so the lock must not
+            // pass on within a timeout of `before`.
             long before = System.nanoTime();
             holder.checkExists().forPath("/");
             if (PLANT_GOODBYE) {
@@ -377,7 +377,7 @@ public final class Interop {
                 outcome.holdersMax());
     }
 
-    /** No check meets what another one, or an earlier run against the same server, left behind. */
+    /** Returns a path that no other check and no earlier run against the same server has used. */
     private static String freshPath() {
         return "/interop/java/" + UUID.randomUUID();
     }

@@ -10,8 +10,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 /**
  * A TCP proxy in front of the server for one client, so that the client can be made to vanish.
  *
- * A client that dies in the same process would say goodbye: closing it sends closeSession. Behind this link it dies
- * like a machine does, without a word.
+ * Closing a client in the same process sends closeSession. Behind this link it vanishes without one, like a process or a
+ * machine that dies.
  */
 final class VanishingLink implements AutoCloseable {
     private final ServerSocket listener;
@@ -41,7 +41,7 @@ final class VanishingLink implements AutoCloseable {
         return "127.0.0.1:" + listener.getLocalPort();
     }
 
-    /** The process is gone: both connections end and no new one is taken. */
+    /** Simulates a killed process: closes both connections and accepts no new one. */
     void cut() throws IOException {
         listener.close();
         for (Socket socket : sockets) {
@@ -49,7 +49,7 @@ final class VanishingLink implements AutoCloseable {
         }
     }
 
-    /** The machine is gone: the server's connection stays open, and nothing ever comes through it again. */
+    /** Simulates a dead machine: the connection to the server stays open, and carries nothing more. */
     void freeze() throws IOException {
         frozen = true;
         listener.close();
@@ -84,7 +84,7 @@ final class VanishingLink implements AutoCloseable {
             try {
                 body.run();
             } catch (IOException ended) {
-                // How a closed socket ends its thread; what it means shows at the client.
+                // The socket was closed. The client sees the effect.
             }
         }, name);
         thread.setDaemon(true);

@@ -1,17 +1,17 @@
-"""Compares runs of kazoo's suite with what an original does.
+"""Compares runs of kazoo's suite with the results on ZooKeeper.
 
-    judge.py [--some] EXPECTED EXCEPTIONS RESULTS [AGAIN...]   exit code 0 only if every test passes that passes on an
-                                                               original, known gaps aside; --some: of those that ran;
+    judge.py [--some] EXPECTED EXCEPTIONS RESULTS [AGAIN...]   exit code 0 only if every test passes that passes on
+                                                               ZooKeeper, except known gaps; --some: of those that ran;
                                                                AGAIN: the results of further tries
-    judge.py --again [--some] (the same)                       the races that are still lost, for a further try
-    judge.py --table RUN=RESULTS ...                           every test that does not pass everywhere, a column a run
-    judge.py --expect RUN,RUN,... ...                          the text of EXPECTED, a word for each original's runs
+    judge.py --again [--some] (the same)                       the races that still fail, for a further try
+    judge.py --table RUN=RESULTS ...                           every test that does not pass everywhere, one column per run
+    judge.py --expect RUN,RUN,... ...                          the text of EXPECTED, one word for the runs of each version
 """
 
 import sys
 from collections import Counter
 
-# What a run that broke off lacks need not be listed whole.
+# Limits the list for an interrupted run.
 FAIL_LINES_MAX = 50
 
 
@@ -26,7 +26,7 @@ def read(path):
 
 
 def read_expected(path):
-    """Outcome and reason of each test on an original."""
+    """Outcome and reason of each test on ZooKeeper."""
     expected = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -53,7 +53,7 @@ def counts(tests):
 
 
 class Verdict:
-    """What is to be said of each test that ended otherwise than on an original."""
+    """The report on every test whose result differs from the one on ZooKeeper."""
 
     def __init__(self, is_whole, expected_path, exceptions_path, results_path, *again_paths):
         expected, exceptions = read_expected(expected_path), read_exceptions(exceptions_path)
@@ -62,16 +62,16 @@ class Verdict:
         for name, (outcome, reason) in expected.items():
             if not is_whole and name not in self.tests:
                 continue
-            here, _, reason_here = self.tests.get(name, ("missing", 0, "it did not end"))
+            here, _, reason_here = self.tests.get(name, ("missing", 0, "did not end"))
             tries = [run[name][0] for run in again if name in run]
             kind, exception = exceptions.get(name, (None, None))
             if outcome != "passed":
                 if (here, reason_here) != (outcome, reason):
-                    self.note(name, f"{here} here: {reason_here or '-'}; {outcome} on an original: {reason}")
+                    self.note(name, f"{here} here: {reason_here or '-'}; {outcome} on ZooKeeper: {reason}")
             elif "passed" in [here, *tries]:
                 self.passed += 1
                 if kind == "gap":
-                    self.note(name, "passes, and is no gap any more")
+                    self.note(name, "passes; remove this gap from exceptions.txt")
                 elif here != "passed":
                     self.note(name, f"passes at try {len(tries) + 1}: {exception}")
             elif kind == "gap":
@@ -81,7 +81,7 @@ class Verdict:
                 if kind == "race":
                     self.races.append(name)
         for name in self.tests.keys() - expected.keys():
-            self.note(name, f"{self.tests[name][0]} here, unknown on an original")
+            self.note(name, f"{self.tests[name][0]} here, unknown on ZooKeeper")
 
     def note(self, name, text):
         self.notes.append(f"# {name}: {text}")
@@ -111,7 +111,7 @@ def table(runs):
 
 
 def expect(paths):
-    """A test passes on an original if it does so in every run of one version."""
+    """Prints the expected results. A test passes on ZooKeeper if it passes in every run of one version."""
     versions = [[read(path) for path in version.split(",")] for version in paths]
     for name in versions[0][0]:
         outcomes = [{run[name][0] for run in version} for version in versions]

@@ -1,8 +1,8 @@
-"""A plugin for pytest: one line a test, written as it ends, so that a run which is cut short leaves what it had.
+"""A pytest plugin: writes one line per test as it ends, so that an interrupted run keeps its results.
 
-The line is outcome, seconds, test, reason, with tabs between. SUITE_RESULTS names the file.
+The line is outcome, seconds, test, reason, separated by tabs. SUITE_RESULTS names the file.
 
-A run in several processes gives each its own ports, counted from SUITE_PORT.
+Each process of a run gets its own ports, counted from SUITE_PORT.
 """
 
 import os
@@ -26,7 +26,7 @@ class Results:
 
     def pytest_runtest_logreport(self, report):
         outcome, seconds, reason = self.parts.get(report.nodeid, ("passed", 0.0, ""))
-        # The first fault of setup, call and teardown is the test's.
+        # The first failure of setup, call and teardown counts.
         if outcome == "passed" and report.outcome != "passed":
             outcome, reason = report.outcome, first_line(report)
         self.parts[report.nodeid] = (outcome, seconds + report.duration, reason)

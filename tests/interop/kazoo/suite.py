@@ -25,15 +25,15 @@ from kazoo.security import make_acl, make_digest_acl
 CONTENDERS = 8
 WAIT_S = 60
 CONNECT_S = 20
-# More than any server of these tests grants; it gives what it has.
+# More than the maximum of any server in these tests.
 SESSION_TIMEOUT_S = 10.0
 # Short enough to wait for, long enough not to expire by itself on a busy machine.
 VICTIM_TIMEOUT_S = 1.0
-# How much later than its deadline a session may expire: a tick, and a machine with other things to do.
+# How much later than its deadline a session may expire: a tick, and the delays of a busy machine.
 EXPIRY_SLACK_S = 3.0
-# Leaves every lock out, to show that the checks notice.
+# Leaves out every lock, to show that the checks notice.
 PLANT_NOLOCK = os.environ.get("INTEROP_PLANT") == "nolock"
-# Lets the victim close its session, to show that the check of the killed holder tells the difference.
+# Lets the victim close its session, to show that the check of the killed holder notices.
 PLANT_GOODBYE = os.environ.get("INTEROP_PLANT") == "goodbye"
 
 # The folder of the certificates, where the server is reached over TLS alone.
@@ -46,8 +46,8 @@ CLIENT_OPTIONS = {
     "certfile": f"{TLS}/client.pem",
     "keyfile": f"{TLS}/client.key",
 } if TLS else {}
-# Reads that are asked for at once, and how long all of them may take: over TLS, with several frames in one record, kazoo
-# waited for its next ping between any two.
+# The number of concurrent reads, and the time they may take: over TLS, with several frames in one record, kazoo waited for
+# its next ping between any two.
 READS_AT_ONCE = 200
 READS_S = 3
 
@@ -55,7 +55,7 @@ address = ""
 
 
 class CheckFailed(Exception):
-    """A check that did not hold; its text is the line that is printed."""
+    """A failed check. Its text is printed."""
 
 
 def require(holds, text):
@@ -84,7 +84,7 @@ def clients(count):
 
 
 def fresh_path():
-    """No check meets what another one, or an earlier run against the same server, left behind."""
+    """Returns a path that no other check and no earlier run against the same server has used."""
     return f"/interop/kazoo/{uuid.uuid4()}"
 
 
@@ -109,7 +109,7 @@ def together(bodies, waiting_for):
     def guarded(body):
         try:
             body()
-        except Exception as failure:  # reported by the check, whatever it is
+        except Exception as failure:  # the check reports any failure
             failures.put(failure)
 
     threads = [threading.Thread(target=guarded, args=(body,), daemon=True) for body in bodies]
@@ -124,14 +124,14 @@ def together(bodies, waiting_for):
 
 
 class Section:
-    """A critical section that notices who should not be in it."""
+    """A critical section that detects too many holders."""
 
     def __init__(self):
         self.gauge = threading.Lock()
         self.inside = 0
         self.inside_max = 0
         self.entries = 0
-        # Read and written in two steps with a round trip between them: only the recipe under test makes them one.
+        # Read and written in two steps with a round trip between them: only the recipe under test makes them atomic.
         self.counter = 0
 
     def visit(self, one, round_trips=1):
@@ -304,8 +304,8 @@ def session_resumed():
         one.DataWatch(path, lambda data, stat: seen.put(data))
         require(next_of(seen, "the first value") == b"before", "another first value")
         one.add_listener(states.put)
-        # The client did not ask for this, so that it comes back with its session. It does not send its watches again:
-        # the recipe reads again instead.
+        # The client loses its connection and resumes its session. It does not register its watches again: the recipe
+        # reads again instead.
         one._connection._socket.shutdown(socket.SHUT_RDWR)
         require(next_of(states, "the loss of the connection") == "SUSPENDED", "not suspended")
         other.set(path, b"after")
@@ -361,7 +361,7 @@ def lock_order():
         require(taken == [1, 2, 3], f"taken in the order {taken}")
         for thread in threads:
             thread.join(WAIT_S)
-        return "contenders listed and served in the order they came"
+        return "contenders listed and served in order of arrival"
 
 
 def semaphore():
@@ -375,7 +375,7 @@ def semaphore():
                     section.visit(one)
                     continue
                 require(permits.acquire(timeout=WAIT_S), f"waited {WAIT_S} s for a lease")
-                # Long enough inside for others to come in: taking a lease is many round trips itself.
+                # Holds long enough for others to enter: acquiring a lease takes many round trips.
                 section.visit(one, round_trips=30)
                 permits.release()
 
@@ -497,7 +497,7 @@ def barriers():
 
 
 def killed_holder():
-    """A process that holds a lock and an ephemeral is killed: no closeSession, the kernel only ends its connection."""
+    """Kills a process that holds a lock and an ephemeral: the kernel closes its connection, without a closeSession."""
     path = fresh_path()
     with client() as heir:
         heir.ensure_path(path)
@@ -513,7 +513,8 @@ def killed_holder():
                 target=lambda: [words.put(line.strip()) for line in victim.stdout], daemon=True
             ).start()
             next_of(words, "the victim to take the lock")
-            # What the client asks for. It does not tell what it was granted; a server that grants more is caught below.
+            # The timeout that the client requests. kazoo does not report the granted one; the checks below catch a server
+            # that grants more.
             timeout = VICTIM_TIMEOUT_S
             passed_on = queue.Queue()
 
@@ -526,14 +527,14 @@ def killed_holder():
             threading.Thread(target=inherit, daemon=True).start()
             if not PLANT_NOLOCK:
                 wait_for("the heir to queue", lambda: len(heir.get_children(f"{path}/lock")) == 2)
-            # The last word the server hears. Its clock for this session starts after `before`, so that a hand-over
-            # less than a timeout after `before` is one before expiry.
+            # The last request before the kill. The server counts the timeout from after `before`, so the lock must not
+            # pass on within a timeout of `before`.
             before = time.monotonic()
             victim.stdin.write("touch\n")
             victim.stdin.flush()
             next_of(words, "the victim to touch its session")
             if PLANT_GOODBYE:
-                # Its loop over the lines ends, and with it, in good order, its client.
+                # Its loop over the lines ends, and its client closes the session.
                 victim.stdin.close()
             else:
                 victim.kill()
@@ -548,7 +549,7 @@ def killed_holder():
 
 
 def hold(path):
-    """The victim: takes everything, says so, and touches its session when asked."""
+    """The victim: takes the lock and the ephemeral, reports that, and touches its session on request."""
     with client(VICTIM_TIMEOUT_S) as one:
         one.create(f"{path}/e", b"", ephemeral=True)
         require(one.Lock(f"{path}/lock", "victim").acquire(timeout=WAIT_S), "the victim has no rival")
@@ -566,7 +567,7 @@ CHECKS = [
     ("ephemeral", ephemeral_close),
     ("transaction", transaction),
     ("access lists", access_lists),
-    # Over TLS kazoo's command() takes the port for the name of the host, and fails before it connects.
+    # Over TLS kazoo's command() passes the port as the host name, and fails before it connects.
     *([] if TLS else [("four-letter words", four_letter_words)]),
     ("session resumed", session_resumed),
     ("Lock", lock),
@@ -583,7 +584,7 @@ CHECKS = [
 
 def main():
     global address
-    # kazoo talks about every connection that ends; several checks end one on purpose.
+    # kazoo logs every lost connection; several checks cause one on purpose.
     logging.disable(logging.CRITICAL)
     if sys.argv[1] == "--hold":
         address = sys.argv[2]
@@ -595,19 +596,19 @@ def main():
         try:
             print(f"ok {SUITE} {name}: {check()}", flush=True)
             passed += 1
-        except Exception as failure:  # one check's trouble is not the next one's
+        except Exception as failure:  # the next check still runs
             reason = failure if isinstance(failure, CheckFailed) else repr(failure)
             print(f"FAIL {SUITE} {name}: {reason}", flush=True)
             failed += 1
             if check is connection:
-                # Every other check would only wait for the same.
+                # Every other check would fail after the same wait.
                 break
     print(f"{SUITE}: {passed} passed, {failed} failed", flush=True)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    # Not sys.exit: a thread which a failed check left waiting must not keep the process.
+    # Not sys.exit: a thread left waiting by a failed check must not keep the process alive.
     code = main()
     sys.stdout.flush()
     os._exit(code)

@@ -22,12 +22,12 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
 
-/** Curator's contenders for a lock that others stand in the queue of: see tests/src/bin/contender. */
+/** Curator's contenders, in one queue with those of tests/src/bin/contender. */
 public final class Mixed {
   private static final int TIMEOUT_MS = 4_000;
   private static final int WARM_ROUNDS = 20;
   private static final int LEASES = 3;
-  /** Before Curator 5.5 the next writer does not wait for a reader who was the writer before. */
+  /** Before Curator 5.5 the next writer does not wait for a reader that has downgraded. */
   private static final boolean DOWNGRADES = Boolean.getBoolean("mixed.downgrades");
   private static final String[] MEMBERS = {"a", "b", "c"};
 
@@ -46,7 +46,7 @@ public final class Mixed {
     this.rounds = rounds;
   }
 
-  /** A mutex that tells which znode is its own. */
+  /** A mutex that exposes the path of its znode. */
   private static final class OwnMutex extends InterProcessMutex {
     OwnMutex(CuratorFramework client, String path) {
       super(client, path);
@@ -92,7 +92,7 @@ public final class Mixed {
           CuratorFrameworkFactory.newClient(connect, TIMEOUT_MS, 10_000, new RetryNTimes(3, 100))) {
         client.start();
         client.blockUntilConnected();
-        // What a Java program does for the first time takes so long that the others would be through before.
+        // The first calls in a JVM are so slow that the other contenders would finish first.
         Mixed warm = new Mixed(client, path + "-warm-" + number, 0, WARM_ROUNDS);
         warm.prepare();
         warm.run(kind);
@@ -138,7 +138,7 @@ public final class Mixed {
         readWrite();
         break;
       default:
-        throw new IllegalArgumentException("no such kind: " + kind);
+        throw new IllegalArgumentException("unknown kind: " + kind);
     }
   }
 
@@ -197,7 +197,7 @@ public final class Mixed {
     for (int round = 0; round < rounds; round++) {
       lock.acquire();
       try {
-        // The next one may have its lease there already; the holder's is the older one.
+        // The next contender may have a lease already; the holder has the older one.
         String oldest = null;
         for (String name : client.getChildren().forPath(path + "/leases")) {
           String digits = name.substring(name.length() - 10);

@@ -8,7 +8,7 @@ const zookeeper = require('node-zookeeper-client');
 
 const { CreateMode, Exception } = zookeeper;
 const WAIT_MS = 30_000;
-// More than any server of these tests grants; it gives what it has.
+// More than the maximum of any server in these tests.
 const SESSION_TIMEOUT_MS = 10_000;
 const address = process.argv[2];
 
@@ -18,12 +18,12 @@ function requireThat(holds, text) {
   if (!holds) throw new CheckFailed(text);
 }
 
-/** No check meets what another one, or an earlier run against the same server, left behind. */
+/** Returns a path that no other check and no earlier run against the same server has used. */
 function freshPath() {
   return `/interop/node/${randomUUID()}`;
 }
 
-/** The one place that waits: whatever it is for, it ends, and says what did not come. */
+/** Waits with a time limit. All waits use it, and a failure names what did not happen. */
 function bounded(what, promise) {
   let timer;
   const bound = new Promise((_, reject) => {
@@ -55,7 +55,7 @@ class Session {
     await bounded('the connection to close', closed);
   }
 
-  /** A transaction's error and results; the client hands over both. */
+  /** Returns the error and the results of a transaction; the client reports both. */
   commit(build) {
     const transaction = build(this.client.transaction());
     const answer = new Promise((resolve) => transaction.commit((error, results) => resolve({ error, results })));
@@ -63,7 +63,7 @@ class Session {
   }
 }
 
-/** Runs `body` with `count` sessions, and closes those it left open. */
+/** Runs `body` with `count` sessions, and closes those that are still open. */
 async function withSessions(count, body) {
   const sessions = [];
   try {
@@ -81,11 +81,11 @@ async function refused(code, promise) {
     () => undefined,
     (e) => e,
   );
-  requireThat(error !== undefined, `nothing refused where code ${code} was due`);
-  requireThat(error.getCode?.() === code, `${error} where code ${code} was due`);
+  requireThat(error !== undefined, `no error, expected code ${code}`);
+  requireThat(error.getCode?.() === code, `${error}, expected code ${code}`);
 }
 
-/** A watcher that remembers, and a promise of its first event. */
+/** A watcher that records events, and a promise of the first one. */
 function watcher() {
   const events = [];
   let first;
@@ -260,12 +260,12 @@ async function main() {
     } catch (error) {
       console.log(`FAIL node ${name}: ${error instanceof CheckFailed ? error.message : error.stack}`);
       failed += 1;
-      // Every other check would only wait for the same.
+      // Every other check would fail after the same wait.
       if (check === checks.connection) break;
     }
   }
   console.log(`node: ${passed} passed, ${failed} failed`);
-  // A failed check may leave a client that tries to connect for ever.
+  // A failed check may leave a client that tries to connect forever.
   process.exit(failed === 0 ? 0 : 1);
 }
 

@@ -17,7 +17,7 @@ const CONTENDERS: u32 = 4;
 const ACQUISITIONS: u32 = 10;
 const WAIT: Duration = Duration::from_secs(60);
 const CONNECT_WAIT: Duration = Duration::from_secs(20);
-/// More than any server of these tests grants; it gives what it has.
+/// More than the maximum of any server in these tests.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -26,17 +26,17 @@ const SEQUENTIAL: CreateOptions<'static> =
 const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
-/// What a check found: a sentence either way.
+/// The outcome of a check, with its text.
 type Verdict = Result<String, String>;
 
-/// Turns a wait without end into a failure which says what did not come.
+/// Waits with a time limit. The error names what did not happen.
 async fn bounded<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, String> {
     tokio::time::timeout(WAIT, wait)
         .await
         .map_err(|_| format!("waited {} s for {what}", WAIT.as_secs()))
 }
 
-/// The same for a call which can fail by itself.
+/// The same for a call that can fail itself.
 async fn call<T, E: Display>(
     what: &str,
     wait: impl Future<Output = Result<T, E>>,
@@ -57,7 +57,7 @@ async fn connect(address: &str) -> Result<Client, String> {
     call("a connection", connector.connect(address)).await
 }
 
-/// A folder of its own: no check meets what another one, or an earlier run against the same server, left behind.
+/// Creates a parent znode that no other check and no earlier run against the same server has used.
 async fn fresh_path(client: &Client) -> Result<String, String> {
     let path = format!("/interop/rust/{}", uuid::Uuid::new_v4());
     call("mkdir", client.mkdir(&path, &PERSISTENT)).await?;
@@ -128,7 +128,7 @@ async fn ephemeral(address: &str) -> Verdict {
         format!("owner {:#x}", stat.ephemeral_owner)
     })?;
     let (_, watcher) = call("exists", other.check_and_watch_stat(&path)).await?;
-    // The session is closed when its last handle goes.
+    // The session is closed when its last handle is dropped.
     drop(owner);
     let event = bounded(
         "the deletion of a closed session's ephemeral",
@@ -170,7 +170,7 @@ async fn lock(address: &str) -> Verdict {
                 };
                 inside.set(inside.get() + 1);
                 inside_max.set(inside_max.get().max(inside.get()));
-                // Read and written in two steps with a round trip between them: only the lock makes them one.
+                // Read and written in two steps with a round trip between them: only the lock makes them atomic.
                 let read = counter.get();
                 call("exists", client.check_stat("/")).await?;
                 counter.set(read + 1);
@@ -317,7 +317,7 @@ async fn run(address: &str) -> (u32, u32) {
     let connected = connection.is_ok();
     report("connection", connection);
     if !connected {
-        // Every other check would only wait for the same.
+        // Every other check would fail after the same wait.
         return (passed, failed);
     }
     report("create, get, set, delete", basics(address).await);
