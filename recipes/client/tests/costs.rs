@@ -1,5 +1,5 @@
-//! What a client and its calls take of the process: by themselves, since both are counted for the
-//! whole of it.
+//! The threads and allocations of a client and its calls. A test binary of its own, since both are
+//! counted for the whole process.
 //!
 //! Source: `docs/client.md` section 2, E4 and E12.
 
@@ -18,7 +18,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A server on a thread of its own, so that what it allocates is not counted here.
+/// Starts a server on a thread of its own, whose allocations are not counted.
 fn server() -> String {
     let (send, receive) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
@@ -37,7 +37,7 @@ fn threads() -> usize {
 
 /// One test, since threads and allocations of another would be counted too.
 #[test]
-fn e4_and_e12_client_brings_no_thread_and_calls_allocate_little() {
+fn e4_and_e12_client_starts_no_thread_and_calls_allocate_little() {
     let address = server();
     let runtime = runtime();
     let before = threads();
@@ -54,7 +54,7 @@ fn e4_and_e12_client_brings_no_thread_and_calls_allocate_little() {
         });
         info.count_total
     };
-    // The first ones make room that is kept.
+    // The first calls allocate buffers that are kept.
     count(100);
     let per_call = (count(1_100) - count(100)) / 1_000;
     // The crate zookeeper-client makes 6.
@@ -73,7 +73,7 @@ fn e4_and_e12_client_brings_no_thread_and_calls_allocate_little() {
     };
     watched(100);
     let per_watch = (watched(1_100) - watched(100)) / 1_000;
-    // There, 11.
+    // The crate zookeeper-client makes 11.
     assert!(
         per_watch <= 5,
         "{per_watch} allocations a watch that is dropped"

@@ -1,5 +1,5 @@
-//! E1 to E13 of `docs/client.md` section 2: what another client does wrong, each with the
-//! opposite outcome. E5, E11's times and E12 are measured in `benches/`; E9 is about guards.
+//! E1 to E13 of `docs/client.md` section 2: defects of another client, each with the opposite
+//! outcome. E5, the times of E11 and E12 are measured in `benches/`; E9 concerns guards.
 
 use std::{
     future::{Future, poll_fn},
@@ -46,7 +46,7 @@ async fn e1_dropped_create_leaves_nothing() {
     assert!(timeout(Duration::from_millis(100), create).await.is_err());
     let children = || scene.server.children("/lock").unwrap();
     until("the request arrives", || !children().is_empty()).await;
-    until("its znode goes", || children().is_empty()).await;
+    until("its znode is deleted", || children().is_empty()).await;
     until("the clean-up is done", || client.clean_ups_pending() == 0).await;
 }
 
@@ -64,16 +64,16 @@ async fn e1_dropped_create_whose_reply_is_lost_leaves_nothing() {
     let children = || scene.server.children("/lock").unwrap();
     until("the request arrives", || !children().is_empty()).await;
     scene.link.cut();
-    until("its znode goes", || children().is_empty()).await;
+    until("its znode is deleted", || children().is_empty()).await;
     assert_eq!(client.epoch(), Epoch(1), "in the same session");
 }
 
-/// Drops a call whose outcome has arrived before it was polled, as a task does that is
-/// ended just then.
+/// Drops a call after its outcome has arrived and before it is polled again, as an aborted task
+/// does.
 async fn drop_with_its_outcome(scene: &Scene, call: impl Future, is_lost: bool) {
     let mut call = pin!(call);
     let once = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
-    assert!(once, "it is not answered in no time");
+    assert!(once, "the first poll is pending");
     sleep(Duration::from_millis(100)).await;
     if is_lost {
         scene.link.cut();
@@ -96,7 +96,7 @@ async fn e1_dropped_create_with_an_unread_outcome_leaves_nothing() {
         let create = client.create(NAME, b"", lock_options());
         drop_with_its_outcome(&scene, create, is_lost).await;
         let children = || scene.server.children("/lock").unwrap();
-        until("its znode goes", || children().is_empty()).await;
+        until("its znode is deleted", || children().is_empty()).await;
         until("the clean-up is done", || client.clean_ups_pending() == 0).await;
         assert_eq!(client.epoch(), Epoch(1), "in the same session");
     }
@@ -113,11 +113,14 @@ async fn e2b_dropped_deletion_with_an_unread_loss_is_carried_out() {
     scene.link.set(Mode::SwallowRequests);
     let delete = client.delete_for_certain("/lock");
     drop_with_its_outcome(&scene, delete, true).await;
-    until("it goes", || scene.server.get("/lock").is_none()).await;
+    until("the znode is deleted", || {
+        scene.server.get("/lock").is_none()
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn e2_every_end_of_a_connection_is_the_same_to_a_request() {
+async fn e2_every_end_of_a_connection_gives_the_same_error() {
     for end in [
         Mode::Cut,
         Mode::SwallowRequests,
@@ -154,12 +157,15 @@ async fn e2b_deletion_is_carried_out_after_the_reconnect() {
     sleep(Duration::from_millis(50)).await;
     assert!(scene.server.get("/held").is_some());
     scene.link.cut();
-    until("the znode goes", || scene.server.get("/held").is_none()).await;
+    until("the znode is deleted", || {
+        scene.server.get("/held").is_none()
+    })
+    .await;
     assert_eq!(client.epoch(), Epoch(1), "in the same session");
 }
 
 #[tokio::test(start_paused = true)]
-async fn e3_watches_of_every_kind_go_on_after_a_reconnect() {
+async fn e3_watches_of_every_kind_survive_a_reconnect() {
     let scene = scene().await;
     let client = &scene.client;
     for path in ["/once", "/always", "/below"] {
@@ -226,7 +232,7 @@ async fn e3_watches_fire_after_the_reconnect_for_changes_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e7_request_given_up_before_it_was_sent_is_never_sent() {
+async fn e7_request_timed_out_or_dropped_before_sending_is_never_sent() {
     let scene = scene().await;
     scene.link.set(Mode::Cut);
     sleep(Duration::from_millis(50)).await;
@@ -241,7 +247,7 @@ async fn e7_request_given_up_before_it_was_sent_is_never_sent() {
         cause: Cause::DeadlinePassed,
     };
     assert_eq!(error, expected);
-    // The same by dropping it.
+    // The same for a dropped request.
     let dropped = scene.client.create("/later", b"", CreateMode::Persistent);
     assert!(timeout(Duration::from_millis(500), dropped).await.is_err());
     scene.link.set(Mode::Pass);
@@ -249,7 +255,7 @@ async fn e7_request_given_up_before_it_was_sent_is_never_sent() {
     assert_eq!(scene.server.children("/").unwrap(), ["zookeeper"]);
 }
 
-/// The driver sleeps until something else is due when the request is made.
+/// The driver sleeps until another deadline when the request is made.
 #[tokio::test(start_paused = true)]
 async fn e7_unanswered_request_ends_when_its_time_is_over() {
     let scene = scene().await;
@@ -300,7 +306,7 @@ async fn e10_loss_is_known_before_the_server_ends_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e11_requests_made_together_leave_together() {
+async fn e11_requests_made_together_are_sent_with_one_write() {
     let scene = scene().await;
     let client = &scene.client;
     let before = scene.link.writes.load(Ordering::Relaxed);
@@ -313,13 +319,13 @@ async fn e11_requests_made_together_leave_together() {
     assert_eq!(scene.link.writes.load(Ordering::Relaxed) - before, 1);
 }
 
-/// The other end of a connection, played by the test.
-struct Stage {
+/// The server end of a connection, played by the test.
+struct FakeServer {
     stream: DuplexStream,
     buffer: BytesMut,
 }
 
-impl Stage {
+impl FakeServer {
     async fn frame(&mut self) -> Bytes {
         loop {
             if let Some(body) = frame::next(&self.buffer, 1 << 20).unwrap() {
@@ -330,7 +336,8 @@ impl Stage {
         }
     }
 
-    async fn welcome(&mut self, session: i64) -> SessionId {
+    /// Completes the handshake with this session. Returns the session that the client asked for.
+    async fn accept(&mut self, session: i64) -> SessionId {
         let mut hello = self.frame().await;
         hello.advance(16);
         let asked = SessionId(hello.get_i64());
@@ -353,13 +360,13 @@ async fn e13_another_session_on_reconnect_is_a_loss() {
     let (give, mut take) = mpsc::channel(4);
     let transport = move |_: &str| -> Connecting {
         let (near, stream) = duplex(1 << 16);
-        let stage = Stage {
+        let server = FakeServer {
             stream,
             buffer: BytesMut::new(),
         };
         let give = give.clone();
         Box::pin(async move {
-            give.send(stage).await.unwrap();
+            give.send(server).await.unwrap();
             let (reader, writer) = split(near);
             Ok((Box::new(reader) as _, Box::new(writer) as _))
         })
@@ -371,7 +378,7 @@ async fn e13_another_session_on_reconnect_is_a_loss() {
     tokio::spawn(driver.run());
     let mut states = client.states();
     let mut first = take.recv().await.unwrap();
-    assert_eq!(first.welcome(0x11).await, SessionId::NONE);
+    assert_eq!(first.accept(0x11).await, SessionId::NONE);
     let state = states.next().await.unwrap();
     assert!(matches!(
         state,
@@ -382,7 +389,7 @@ async fn e13_another_session_on_reconnect_is_a_loss() {
     ));
     drop(first);
     let mut second = take.recv().await.unwrap();
-    assert_eq!(second.welcome(0x22).await, SessionId(0x11));
+    assert_eq!(second.accept(0x22).await, SessionId(0x11));
     assert_eq!(kit::lost(&mut states).await, LostReason::Replaced);
     let state = states.next().await.unwrap();
     let epoch = Epoch(2);

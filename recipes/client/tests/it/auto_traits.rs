@@ -41,7 +41,7 @@ const _: () = {
     shared::<States>();
     shared::<Tcp>();
     shared::<WatchEvent>();
-    // They own the transport, of which only one task has need.
+    // They own the transport, which only one task uses.
     sent::<ClientBuilder>();
     sent::<Driver>();
     sent::<Connecting>();

@@ -1,4 +1,4 @@
-//! Curator's tests of its connection states and of trying again, as far as this client has them
+//! Curator's tests of connection states and retries, as far as they apply to this client
 //! (`docs/curator-recipes.md` section 15.7).
 
 use std::{
@@ -48,8 +48,8 @@ async fn test_connection_state_recovers_from_unexpected_expired_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn test_validate_connection_event_races() {
-    // The link is repaired about when the session is given up: whatever comes first, the last
-    // word is that there is a connection, of the session that it is about.
+    // The link recovers at about the time when the client gives up the session. Whichever comes
+    // first, the last state is connected, with the session of that connection.
     for early_ms in 0..20 {
         let scene = scene().await;
         let mut states = scene.client.states();
@@ -70,7 +70,7 @@ async fn test_validate_connection_event_races() {
 
 #[tokio::test(start_paused = true)]
 async fn test_retry() {
-    // Curator retries internally; here the caller gets an error that says what may have happened.
+    // Curator retries internally. Here the caller gets an error that says what may have happened.
     let scene = scene().await;
     scene.link.set(Mode::SwallowRequests);
     let create = scene.client.create("/a", b"", CreateMode::Persistent);
@@ -87,12 +87,12 @@ async fn test_retry() {
     again.await.unwrap();
 }
 
-/// A client of servers that refuse for ever, and how often they were asked.
-async fn refused(wait: Duration) -> usize {
+/// Runs a client whose servers refuse every connection. Returns the number of attempts.
+async fn attempts_within(wait: Duration) -> usize {
     let count = Arc::new(AtomicUsize::new(0));
-    let asked = Arc::clone(&count);
+    let attempts = Arc::clone(&count);
     let transport = move |_: &str| -> Connecting {
-        asked.fetch_add(1, Ordering::Relaxed);
+        attempts.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
     };
     let builder = Client::builder("a,b,c").unwrap().transport(transport);
@@ -105,26 +105,32 @@ async fn refused(wait: Duration) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn test_retry_forever() {
-    let (early, late) = (refused(PATIENCE).await, refused(2 * PATIENCE).await);
+    let (early, late) = (
+        attempts_within(PATIENCE).await,
+        attempts_within(2 * PATIENCE).await,
+    );
     assert!(late > early + 10, "{late} after {early}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_exponential_backoff_retry_limit() {
-    // Pauses between rounds over all servers grow to a bound, which is short: a session is kept
-    // only by who is back in time.
-    let hour = refused(Duration::from_secs(3600)).await;
+    // Pauses between rounds over all servers grow to a short bound: a session survives only if the
+    // client reconnects in time.
+    let hour = attempts_within(Duration::from_secs(3600)).await;
     assert!((3 * 3600..=6 * 3600).contains(&hour), "{hour} attempts");
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_lost_by_percentage_is_not_offered() {
-    // Curator can give a session up early, by a percentage. Here it is given up when it may be
-    // over, and not before.
+    // Curator can give up a session early, by a percentage. This client gives it up when it may have
+    // expired, and not before.
     let scene = scene().await;
     let until_lost = scene.client.safe_until().unwrap();
     scene.link.set(Mode::Freeze);
     tokio::time::sleep_until(until_lost - Duration::from_millis(1)).await;
     assert!(scene.client.session_id().is_some());
-    until("it is given up", || scene.client.session_id().is_none()).await;
+    until("the session is given up", || {
+        scene.client.session_id().is_none()
+    })
+    .await;
 }

@@ -1,5 +1,5 @@
-//! The connection ends behind every single byte, in either direction: every watch hears of what
-//! has happened, every call comes to its end, and what was answered is true.
+//! The connection ends after every single byte, in either direction: every watch fires, every call
+//! ends, and every reply is true.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const LEFT_ALONE: &str = "/kept";
 
-/// Everything that one transaction changes, and that is watched in some way.
+/// The paths that the transaction changes, all of them watched.
 const DELETED: [&str; 3] = ["/gone1", "/gone2", "/gone3"];
 const CREATED: &str = "/new";
 const CHANGED: &str = "/changed";
@@ -26,8 +26,8 @@ fn transaction() -> Multi {
         .set_data(CHANGED, b"2", None)
 }
 
-/// Watches seven ways what one transaction of another client changes, with the connection cut
-/// behind N bytes; false if there were fewer.
+/// Registers seven watches on what a transaction of another client changes, and cuts the connection
+/// after `at` bytes. Returns `false` if it carried fewer.
 async fn watch_with_cut(direction: Direction, at: usize) -> bool {
     let scene = scene().await;
     let (client, other) = (&scene.client, scene.other().await);
@@ -56,7 +56,7 @@ async fn watch_with_cut(direction: Direction, at: usize) -> bool {
         }
         theirs.await.unwrap().unwrap();
         ours.await;
-        // The link is cut once, or has not carried so much.
+        // The link is cut once, or has carried fewer bytes.
         client.sync("/").await
     };
     let result = timeout(PATIENCE, all).await;
@@ -68,7 +68,7 @@ async fn watch_with_cut(direction: Direction, at: usize) -> bool {
     !scene.link.is_cut_pending()
 }
 
-/// Calls of every kind, whose outcome must be what the server says afterwards.
+/// Makes calls whose outcomes must agree with the server afterwards.
 async fn requests(client: &Client) {
     let created = client.create("/mine", b"", CreateMode::Persistent).await;
     let set = client.set_data(LEFT_ALONE, b"1", Some(7)).await;
@@ -77,7 +77,7 @@ async fn requests(client: &Client) {
         let names: BTreeSet<_> = listed.names().collect();
         assert!(created.is_err() || names.contains("mine"));
     }
-    assert!(set.is_err(), "the version is another");
+    assert!(set.is_err(), "the version does not match");
     if let Err(error) = created {
         assert_eq!(error.class(), ErrorClass::Again, "{error}");
         let is_there = loop {
@@ -91,12 +91,12 @@ async fn requests(client: &Client) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_watch_fires_whatever_byte_the_connection_ends_at() {
+async fn every_watch_fires_after_a_cut_at_any_byte() {
     for direction in [Direction::Requests, Direction::Replies] {
         let mut at = 0;
         while watch_with_cut(direction, at).await {
             at += 1;
-            assert!(at < 10_000, "it ends some time");
+            assert!(at < 10_000, "too many bytes");
         }
         assert!(at > 100, "{at} bytes");
     }

@@ -1,4 +1,4 @@
-//! Curator's tests of deletions that are carried out for certain (`docs/curator-recipes.md`
+//! Curator's tests of guaranteed deletions (`docs/curator-recipes.md`
 //! sections 2.5 and 15.7).
 
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::{
 
 const PATH: &str = "/one/two";
 
-/// The client itself, or one below `/ns`.
-async fn client(scene: &Scene, is_below: bool) -> Client {
-    if !is_below {
+/// Returns the client of the scene, or one with the chroot `/ns`.
+async fn client(scene: &Scene, has_chroot: bool) -> Client {
+    if !has_chroot {
         return scene.client.clone();
     }
     let ns = scene.client.create("/ns", b"", CreateMode::Persistent);
@@ -29,15 +29,16 @@ async fn client(scene: &Scene, is_below: bool) -> Client {
         .unwrap()
 }
 
-/// A deletion that does not reach the server is carried out later, in this session or the next.
-async fn fail_and_recover(is_below: bool, is_expired: bool) {
+/// Checks that a deletion which does not reach the server is carried out later, in this session or
+/// the next.
+async fn fail_and_recover(has_chroot: bool, is_expired: bool) {
     let scene = scene().await;
-    let client = client(&scene, is_below).await;
+    let client = client(&scene, has_chroot).await;
     for path in ["/one", PATH] {
         let made = client.create(path, b"", CreateMode::Persistent);
         made.await.unwrap();
     }
-    let full = if is_below { "/ns/one/two" } else { PATH };
+    let full = if has_chroot { "/ns/one/two" } else { PATH };
     let session = client.session_id().unwrap();
     scene.link.set(Mode::SwallowRequests);
     let delete = client.delete_for_certain(PATH);
@@ -47,7 +48,7 @@ async fn fail_and_recover(is_below: bool, is_expired: bool) {
     }
     assert!(scene.server.get(full).is_some());
     scene.link.cut();
-    until("it goes", || scene.server.get(full).is_none()).await;
+    until("the znode is deleted", || scene.server.get(full).is_none()).await;
     until("nothing is pending", || client.clean_ups_pending() == 0).await;
     assert_eq!(client.session_id() == Some(session), !is_expired);
 }
@@ -87,10 +88,10 @@ async fn test_guaranteed_delete_on_non_existent_node_in_background() {
     client.delete_for_certain("/none").detach();
     drop(client.delete_for_certain("/none"));
     client.clean_up(client.epoch(), "/none").unwrap();
-    until("it is answered", || client.clean_ups_pending() == 0).await;
+    until("the clean-up is done", || client.clean_ups_pending() == 0).await;
     let written = link.writes.load(std::sync::atomic::Ordering::Relaxed);
     sleep(Duration::from_millis(500)).await;
     let later = link.writes.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(later, written, "it is not tried again");
+    assert_eq!(later, written, "no retry");
     drop(builder(link));
 }

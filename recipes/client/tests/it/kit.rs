@@ -1,4 +1,4 @@
-//! A server, and clients on it.
+//! A server and its clients.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Scene {
     pub(crate) client: Client,
 }
 
-/// A server, and a client over a link that can misbehave.
+/// Starts a server, and a client over a link that can inject faults.
 pub(crate) async fn scene() -> Scene {
     let server = start().await;
     let link = Link::to(&server);
@@ -33,21 +33,21 @@ pub(crate) fn builder(link: &Link) -> ClientBuilder {
 }
 
 impl Scene {
-    /// Another client, on a link of its own that behaves.
+    /// Connects another client, over a link of its own without faults.
     pub(crate) async fn other(&self) -> Client {
         builder(&Link::to(&self.server)).connect().await.unwrap()
     }
 }
 
-/// Waits for a change of state that fits.
+/// Waits for a change of state that matches.
 pub(crate) async fn state(
     states: &mut States,
-    mut fits: impl FnMut(&ConnectionState) -> bool,
+    mut matches: impl FnMut(&ConnectionState) -> bool,
 ) -> ConnectionState {
     let wait = async {
         loop {
             let state = states.next().await.expect("the client is not closed");
-            if fits(&state) {
+            if matches(&state) {
                 return state;
             }
         }

@@ -1,13 +1,12 @@
-//! The client against a server in the same process, over a link that can be made to misbehave,
-//! on time that passes only when all tasks wait.
+//! The client against a server in the same process, over a link that injects faults, on paused time.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! | --- | --- |
 //! | `link` | the link and its faults |
 //! | `kit` | a server, clients on it |
 //! | `acceptance` | E1 to E13 of `docs/client.md` section 2, each with the opposite outcome |
 //! | `auto_traits` | `Send` and `Sync` |
-//! | `cuts` | the connection ends behind every single byte |
+//! | `cuts` | the connection ends after every single byte |
 //! | `sessions` | connection states, resuming, losing, closing |
 //! | `operations` | every operation, chroot, errors |
 //! | `watches` | one-shot and persistent watches, their removal |

@@ -1,4 +1,4 @@
-//! Every operation, below a chroot and at the root; errors keep the path.
+//! Every operation, with and without a chroot; errors keep the path.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 
 #[tokio::test(start_paused = true)]
 async fn missing_chroot_is_named_in_the_error() {
-    // It was a bare NONODE about a path that the caller had not used.
+    // The error was a bare NONODE with a path that the caller had not used.
     let server = start().await;
     let transport = Link::to(&server);
     let builder = Client::builder("server/app/one").unwrap();
@@ -31,7 +31,7 @@ async fn missing_chroot_is_named_in_the_error() {
     let is_named = |error: Error| matches!(error, Error::NoChroot { .. });
     assert!(is_named(client.children("/").await.unwrap_err()));
     assert!(is_named(client.get_data("/").await.unwrap_err()));
-    // Here another znode may be meant.
+    // Here another znode may be missing.
     assert!(!is_named(client.get_data("/a").await.unwrap_err()));
     let deep = client.create("/a/b", b"", CreateMode::Ephemeral).await;
     assert!(!is_named(deep.unwrap_err()));
@@ -87,7 +87,7 @@ async fn every_operation_has_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn znodes_of_every_mode() {
+async fn znodes_of_container_ttl_and_sequential_modes_are_created() {
     let scene = scene().await;
     let client = &scene.client;
     client
@@ -143,7 +143,7 @@ async fn multi_is_carried_out_all_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chroot_is_above_every_path() {
+async fn chroot_is_prefixed_to_every_path() {
     let server = start().await;
     let link = Link::to(&server);
     let root = Client::builder("server").unwrap().transport(link.clone());
@@ -172,7 +172,7 @@ async fn chroot_is_above_every_path() {
 }
 
 #[tokio::test]
-async fn over_tcp() {
+async fn calls_over_tcp_succeed() {
     let server = start().await;
     let client = Client::connect(&server.connect_string()).await.unwrap();
     client

@@ -43,7 +43,7 @@ async fn every_change_of_state_is_returned_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_lives_on_over_a_short_interruption() {
+async fn session_survives_a_short_interruption() {
     let scene = scene().await;
     let client = &scene.client;
     client
@@ -110,7 +110,7 @@ async fn request_of_one_epoch_is_not_sent_in_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replies_tell_their_epoch_and_zxid() {
+async fn stamped_replies_have_their_epoch_and_zxid() {
     let scene = scene().await;
     let client = &scene.client;
     let created = client
@@ -180,7 +180,7 @@ async fn closing_waits_for_pending_clean_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn last_handle_that_goes_ends_the_session() {
+async fn dropping_the_last_handle_ends_the_session() {
     let scene = scene().await;
     let server = scene.server.clone();
     let clone = scene.client.clone();
@@ -191,7 +191,7 @@ async fn last_handle_that_goes_ends_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn driver_that_is_dropped_ends_every_call() {
+async fn dropping_the_driver_ends_every_call() {
     let server = start().await;
     let link = Link::to(&server);
     let (client, driver) = builder(&link).build();
@@ -245,7 +245,7 @@ async fn every_server_of_the_list_is_tried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_accepts_and_says_nothing_is_left() {
+async fn silent_server_is_abandoned_for_the_next() {
     let server = start().await;
     let mut link = Link::to(&server);
     let mut calls = 0;
@@ -273,7 +273,7 @@ async fn server_that_accepts_and_says_nothing_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_talks_nonsense_is_left() {
+async fn server_with_malformed_response_is_abandoned_for_the_next() {
     let server = start().await;
     let mut link = Link::to(&server);
     let mut calls = 0;

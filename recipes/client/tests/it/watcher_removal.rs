@@ -1,5 +1,5 @@
-//! Curator's tests of watches that are taken away again (`docs/curator-recipes.md` sections 2.6
-//! and 15.7): without a waiting caller neither the client nor the server keeps one.
+//! Curator's tests of removed watches (`docs/curator-recipes.md` sections 2.6 and 15.7): once no
+//! caller waits, neither the client nor the server keeps a watch.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     link::Mode,
 };
 
-/// How many watches the server keeps.
+/// Returns the number of watches on the server.
 fn kept(scene: &Scene) -> usize {
     let dump = scene.server.dump();
     dump.lines()
@@ -23,7 +23,7 @@ async fn until_none(scene: &Scene) {
     until("no watch is left", || kept(scene) == 0).await;
 }
 
-/// Watches of each kind, on znodes that are there and one that is not.
+/// Registers and drops watches of each kind, on an existing and a missing znode.
 async fn watch_all(scene: &Scene, client: &Client) {
     let made = client.create("/a", b"", CreateMode::Persistent);
     made.await.unwrap();
@@ -31,7 +31,7 @@ async fn watch_all(scene: &Scene, client: &Client) {
     let (_, children) = client.children_and_watch("/a").await.unwrap();
     let (_, there) = client.exists_and_watch("/a").await.unwrap();
     let (_, missing) = client.exists_and_watch("/b").await.unwrap();
-    assert_eq!(kept(scene), 2, "one a path, for data and children");
+    assert_eq!(kept(scene), 2, "one for each path");
     drop((data, children));
     sleep(Duration::from_millis(10)).await;
     assert_eq!(kept(scene), 2);
@@ -81,7 +81,7 @@ async fn test_basic_namespace2() {
 
 #[tokio::test(start_paused = true)]
 async fn test_basic_namespace3() {
-    // With and without, side by side.
+    // A client with a chroot and one without, side by side.
     let scene = scene().await;
     let client = below(&scene, "foo").await;
     let (_, own) = client.exists_and_watch("/x").await.unwrap();
@@ -95,7 +95,7 @@ async fn test_basic_namespace3() {
 
 #[tokio::test(start_paused = true)]
 async fn test_same_watcher() {
-    // Two who wait for the same: the server forgets it with the second.
+    // Two callers watch the same path: the server removes the watch with the second.
     let scene = scene().await;
     let (_, one) = scene.client.exists_and_watch("/a").await.unwrap();
     let (_, other) = scene.client.exists_and_watch("/a").await.unwrap();
@@ -128,14 +128,14 @@ async fn test_triggered() {
     let zxid = made.await.unwrap().stat.czxid;
     let kind = EventKind::Created;
     assert_eq!(watch.await, Fired::Event { kind, zxid });
-    assert_eq!(kept(&scene), 1, "what has fired is gone");
+    assert_eq!(kept(&scene), 1, "the fired watch is gone");
     drop(unfired);
     until_none(&scene).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn test_with_retry() {
-    // Registered again after a reconnect, or dropped while there was no connection.
+    // One watch is registered again after a reconnect, one is dropped while disconnected.
     let scene = scene().await;
     let (_, watch) = scene.client.exists_and_watch("/a").await.unwrap();
     let (_, dropped) = scene.client.exists_and_watch("/b").await.unwrap();

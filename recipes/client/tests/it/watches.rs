@@ -4,8 +4,8 @@ use minikeeper_client::{AddWatchMode, ConnectionState, CreateMode, EventKind, Fi
 
 use crate::kit::{self, Scene, scene, until};
 
-/// How many watches the server keeps.
-fn kept(scene: &Scene) -> bool {
+/// Whether the server has no watch.
+fn has_none(scene: &Scene) -> bool {
     !scene.server.dump().contains("watch")
 }
 
@@ -32,7 +32,7 @@ async fn one_shot_watches_fire_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_is_there_before_the_reply_that_shows_the_change() {
+async fn event_arrives_before_the_reply_that_shows_the_change() {
     let scene = scene().await;
     let client = &scene.client;
     let (_, watch) = client.get_data_and_watch("/").await.unwrap();
@@ -42,16 +42,16 @@ async fn event_is_there_before_the_reply_that_shows_the_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_on_a_missing_znode_is_left_by_exists_alone() {
+async fn failed_reads_of_a_missing_znode_leave_no_watch() {
     let scene = scene().await;
     let client = &scene.client;
     client.get_data_and_watch("/a").await.unwrap_err();
     client.children_and_watch("/a").await.unwrap_err();
-    assert!(kept(&scene));
+    assert!(has_none(&scene));
 }
 
 #[tokio::test(start_paused = true)]
-async fn h45_dropped_watch_is_taken_away_from_the_server() {
+async fn h45_dropped_watch_is_removed_from_the_server() {
     let scene = scene().await;
     let client = &scene.client;
     client
@@ -65,9 +65,9 @@ async fn h45_dropped_watch_is_taken_away_from_the_server() {
         .add_watch("/a", AddWatchMode::Persistent)
         .await
         .unwrap();
-    assert!(!kept(&scene));
+    assert!(!has_none(&scene));
     drop((data, exist, child, persistent));
-    until("no watch is left", || kept(&scene)).await;
+    until("no watch is left", || has_none(&scene)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +87,7 @@ async fn watch_whose_call_is_dropped_is_removed() {
     let client = &scene.client;
     drop(client.get_data_and_watch("/"));
     client.sync("/").await.unwrap();
-    until("no watch is left", || kept(&scene)).await;
+    until("no watch is left", || has_none(&scene)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn watches_end_with_their_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_watches_are_registered_again_in_pieces() {
+async fn many_watches_are_registered_again_in_several_requests() {
     let scene = scene().await;
     let client = &scene.client;
     let long = "x".repeat(200);
