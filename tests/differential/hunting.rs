@@ -1,6 +1,5 @@
-//! A difference between two servers is found, shrunk, and written down so that it is found again.
-//!
-//! The servers differ by a setting.
+//! A difference between two servers with different settings is found, shrunk, and written as a scenario
+//! that shows it again.
 
 use minikeeper::Config;
 use minikeeper_tests::differential::{
@@ -9,13 +8,13 @@ use minikeeper_tests::differential::{
     server::{Minikeeper, TIMEOUT_MAX_MS},
 };
 
-use crate::{plan, run, sane};
+use crate::{plan, reference, run};
 
-/// Histories are tried until then; often one of the first few is enough.
+/// The maximum number of seeds; usually one of the first few is enough.
 const SEEDS_MAX: u64 = 200;
 
-/// What a shrunk history may have of steps: handshakes and a handful of requests, or time that
-/// passes in portions.
+/// The maximum number of steps in a shrunk history: handshakes and a few requests, or a clock that
+/// advances in portions.
 const STEPS_MAX: usize = 25;
 
 #[test]
@@ -39,14 +38,17 @@ fn difference_in_operations_is_found() {
 }
 
 fn assert_found(change: impl FnOnce(&mut Config)) {
-    let (mut sane, mut other) = (sane(), Minikeeper::new(change));
+    let (mut reference, mut other) = (reference(), Minikeeper::new(change));
     let plan = plan(SEEDS_MAX);
     let quirks = Quirks::default();
-    let hunted = hunt(&mut sane, &mut other, quirks, Avoid::default(), &plan).expect("both serve");
+    let hunted = hunt(&mut reference, &mut other, quirks, Avoid::default(), &plan)
+        .expect("both servers work");
     let found = hunted.found.expect("SEEDS_MAX is enough");
     assert!(found.is_repeated);
-    let text = found.scenario(&mut sane, quirks).expect("it serves");
+    let text = found
+        .scenario(&mut reference, quirks)
+        .expect("the server works");
     assert!(found.steps().len() <= STEPS_MAX, "{text}");
-    assert_eq!(run(&text, &mut sane), Ok(()), "{text}");
+    assert_eq!(run(&text, &mut reference), Ok(()), "{text}");
     assert!(run(&text, &mut other).is_err(), "passes:\n{text}");
 }

@@ -1,4 +1,4 @@
-//! The differential tester on itself: minikeeper against minikeeper, with the same settings and with others.
+//! Tests the differential tester: minikeeper against minikeeper, with equal and with different settings.
 //!
 //! These need no Java; `tests/differential/run` compares with ZooKeeper.
 
@@ -16,7 +16,7 @@ use minikeeper_tests::{
     scenario::{Quirks, Script},
 };
 
-/// Histories for the ordinary run of the tests; `MINIKEEPER_SEED` gives another start.
+/// The histories of a usual test run. `MINIKEEPER_SEED` sets the first seed.
 fn plan(seeds: u64) -> Plan {
     let seed = minikeeper_test_kit::random::seed_or(1);
     Plan {
@@ -29,11 +29,11 @@ fn plan(seeds: u64) -> Plan {
     }
 }
 
-fn sane() -> Minikeeper {
+fn reference() -> Minikeeper {
     Minikeeper::new(|_: &mut Config| {})
 }
 
-/// Runs a written scenario over TCP.
+/// Runs the text of a scenario over TCP.
 fn run(text: &str, server: &mut dyn Server) -> Result<(), String> {
     let script = Script::parse("written.txt", text).map_err(|fault| fault.to_string())?;
     for case in &script.cases {

@@ -1,4 +1,4 @@
-//! The table of known differences, in code and for people.
+//! The table of known differences in the README equals the one in the code.
 
 use std::fs;
 

@@ -1,23 +1,24 @@
-//! The differential tester: minikeeper and a live original get the same, and must answer the same.
+//! The differential tester: minikeeper and a live ZooKeeper get the same requests and must send the
+//! same replies and events.
 //!
-//! Both run on clocks that are moved by hand, with empty trees, for each scenario case and for
-//! each random history; so zxids, times and timeouts are equal to the bit, and only what the
-//! protocol leaves open is put into one form before frames are compared (see [`canonical`]).
+//! Each scenario case and each random history starts both with an empty tree and a manual clock. So
+//! zxids, times and timeouts are equal to the bit. Only what the protocol leaves open is normalised
+//! before frames are compared (see [`canonical`]).
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
-//! | [`server`] | what is compared: [`server::Server`]; minikeeper in this process |
-//! | [`original`] | ZooKeeper in a Java process that obeys commands |
+//! | [`server`] | the trait [`server::Server`]; minikeeper in this process |
+//! | [`original`] | ZooKeeper in a Java process, controlled by commands |
 //! | [`link`] | connections over blocking sockets |
 //! | [`socket`] | scenarios over sockets |
-//! | [`scenarios`] | the scenario files on both |
-//! | [`canonical`] | frames in the one form they are compared in |
-//! | [`history`] | steps, played on two servers side by side |
+//! | [`scenarios`] | the scenario files on both servers |
+//! | [`canonical`] | the normal form of frames |
+//! | [`history`] | steps, run on two servers side by side |
 //! | [`generate`] | random steps |
 //! | [`shrink`] | the smallest history that still differs |
 //! | [`report`] | a history as a scenario |
 //! | [`hunt`] | random histories until there is a difference |
-//! | [`known`] | the differences there are meant to be |
+//! | [`known`] | the differences that are excused |
 
 pub mod canonical;
 pub mod generate;

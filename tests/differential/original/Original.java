@@ -24,23 +24,23 @@ import org.apache.zookeeper.server.SessionTrackerImpl;
 import org.apache.zookeeper.server.ZooKeeperServer;
 
 /**
- * An original ZooKeeper server that obeys lines on standard input, one answer a line on standard output.
+ * A ZooKeeper server controlled by lines on stdin. Replies with one line each on stdout.
  *
  * <pre>
  * fresh TICK_MS MIN_MS MAX_MS CHECK_MS   port PORT: a new server with an empty tree, time at 0
  * zxid                                   ok ZXID
- * expire SESSION                         ok ZXID [SESSION]: the session's time is up, if there is one
- * advance MS                             ok ZXID [SESSION...]: time passes; who expired on the way
+ * expire SESSION                         ok ZXID [SESSION]: expires the session, if it exists
+ * advance MS                             ok ZXID [SESSION...]: advances the clock; the sessions that expired
  * </pre>
  *
- * Sessions are in hexadecimal. An answer is given when everything that follows from the command has been applied. What
- * goes wrong is answered with {@code fault TEXT}. The program ends with its input.
+ * Sessions are in hexadecimal. A reply comes once all effects of the command have been applied. The reply to an error is
+ * {@code fault TEXT}. The program exits when stdin closes.
  */
 public final class Original {
-    /** A bound, never a delay. */
+    /** The time limit of a wait. A bound, never a delay. */
     private static final long PATIENCE_NS = 20_000_000_000L;
 
-    /** Requests that take place one after the other, each taking one zxid. */
+    /** A server without the thread of the session tracker and without JMX. */
     private static final class Server extends ZooKeeperServer {
         Server(File directory, int tickMs) throws IOException {
             super(directory, directory, tickMs);
@@ -104,7 +104,7 @@ public final class Original {
                         @Override
                         public void shutdown() {}
                     };
-            // So many a minute that there is no pause between them.
+            // The maximum rate per minute: no pause between deletions.
             containers = new ContainerManager(server.getZKDatabase(), counting, checkMs, Integer.MAX_VALUE, 0);
         }
 
@@ -116,7 +116,7 @@ public final class Original {
             return server.getLastProcessedZxid();
         }
 
-        /** Sessions whose time has come end first, then the clean-up runs, wherever something is due on the way. */
+        /** Advances the clock. At each deadline on the way sessions expire first, then the clean-up runs. */
         List<Long> advance(long byMs) throws Exception {
             List<Long> expired = new ArrayList<>();
             long targetMs = elapsedMs + byMs;
@@ -140,7 +140,7 @@ public final class Original {
             return expired;
         }
 
-        /** Says whether there was such a session. */
+        /** Expires a session. Returns whether it existed. */
         boolean end(long session) throws Exception {
             long before = zxid();
             SessionTrackerImpl tracker = (SessionTrackerImpl) server.tracker();
@@ -164,7 +164,7 @@ public final class Original {
             Object queue = field.get(server.tracker());
             Method poll = queue.getClass().getMethod("poll");
             List<Session> due = new ArrayList<>((java.util.Set<Session>) poll.invoke(queue));
-            // ZooKeeper's order is that of a hash set; this one can be repeated.
+            // ZooKeeper's order is that of a hash set; this one is deterministic.
             due.sort((a, b) -> Long.compare(a.getSessionId(), b.getSessionId()));
             return due;
         }
@@ -184,7 +184,7 @@ public final class Original {
             try {
                 factory.shutdown();
             } catch (RuntimeException broken) {
-                // A server that a request has stopped for good cannot read its own log. The next one has its own.
+                // A server that a request has broken cannot read its own log. The next server has a directory of its own.
                 System.err.println(broken);
             }
             delete(directory);
@@ -204,7 +204,7 @@ public final class Original {
 
     public static void main(String[] arguments) throws Exception {
         PrintStream out = System.out;
-        // Nothing else may get between the answers.
+        // Only replies go to stdout.
         System.setOut(System.err);
         Path below = Files.createTempDirectory(Path.of(arguments[0]), "original");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -244,7 +244,7 @@ public final class Original {
 
     private static String obey(Running running, String[] words) throws Exception {
         if (running == null) {
-            throw new IOException("no server yet; say fresh");
+            throw new IOException("no server; send fresh first");
         }
         switch (words[0]) {
             case "zxid":

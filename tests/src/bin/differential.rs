@@ -1,4 +1,4 @@
-//! Compares minikeeper with a live original. `tests/differential/run` builds and starts it.
+//! Compares minikeeper with a live ZooKeeper. `tests/differential/run` builds and starts it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -17,12 +17,12 @@ use minikeeper_tests::differential::{
     server::{Minikeeper, Server},
 };
 
-/// How much of a scenario is printed; the file has all of it.
+/// The number of lines of a scenario to print; the file has all of them.
 const LINES_SHOWN: usize = 40;
 
-/// Compares minikeeper with a live original: the scenario files, then random histories.
+/// Compares minikeeper with a live ZooKeeper: the scenario files, then random histories.
 ///
-/// Exit code 0: no difference; 1: a difference, or a server broke; 2: wrong usage.
+/// Exit code 0: no difference; 1: a difference, or could not run; 2: wrong usage.
 #[derive(Parser)]
 struct Args {
     /// Java class path of ZooKeeper, with the classes of tests/differential/original.
@@ -31,10 +31,10 @@ struct Args {
     /// Directory for ZooKeeper's data.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     data: PathBuf,
-    /// Where differences are written as scenarios.
+    /// Directory for differences, written as scenarios.
     #[arg(long, value_name = "DIR", default_value = "target/differential")]
     findings: PathBuf,
-    /// Only one of the two parts.
+    /// Run only one of the two parts.
     #[arg(long)]
     only: Option<Part>,
     /// The first seed of random histories.
@@ -43,7 +43,7 @@ struct Args {
     /// How many seeds. Default: 100, or as many as the budget allows.
     #[arg(long)]
     seeds: Option<u64>,
-    /// Numbers of connections; each seed is played with each of them.
+    /// Numbers of connections; each seed runs with each of them.
     #[arg(long, value_delimiter = ',', default_value = "1,3,8", value_parser = clap::value_parser!(u8).range(1..=8))]
     connections: Vec<u8>,
     /// Steps of one history.
@@ -55,7 +55,7 @@ struct Args {
     /// Operations to leave out of random histories, in addition to those that the version requires.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Without>,
-    /// Print the table of known differences, and end.
+    /// Print the table of known differences, and exit.
     #[arg(long)]
     known: bool,
 }
@@ -71,7 +71,7 @@ enum Without {
     Acls,
     Quotas,
     Time,
-    /// TTL znodes are refused by both.
+    /// TTL znodes, which both servers then refuse.
     ExtendedTypes,
 }
 
@@ -104,7 +104,7 @@ fn run(args: &Args) -> Result<bool, String> {
         original,
         avoid,
     };
-    println!("known differences to ZooKeeper {version}, which are excused:");
+    println!("known differences to ZooKeeper {version}, all excused:");
     println!("{}", known::table(Some(version)));
     let mut is_equal = true;
     if args.only != Some(Part::Random) {
@@ -127,7 +127,7 @@ fn start(args: &Args, enforces_quotas: bool) -> Result<Original, String> {
     Original::start(&args.class_path, &args.data, &properties)
 }
 
-/// minikeeper with the same.
+/// Returns minikeeper with the same settings.
 fn minikeeper(args: &Args, enforces_quotas: bool) -> Minikeeper {
     Minikeeper::new(|config| {
         config.extended_types = !args.without.contains(&Without::ExtendedTypes);
@@ -151,7 +151,7 @@ impl Compare<'_> {
         let summary = scenarios::run(&scripts, &mut own, &mut self.original, version, self.quirks)?;
         println!(
             "scenarios: {} cases equal on both; {} in which minikeeper deviates on purpose and {} \
-             of later originals, all different; {} faults",
+             of later releases, all different; {} faults",
             summary.passed,
             summary.deviating,
             summary.later.len(),
@@ -192,7 +192,7 @@ impl Compare<'_> {
     fn hunt(&mut self, own: &mut dyn Server, enforces_quotas: bool) -> Result<Hunted, String> {
         let args = self.args;
         let unbounded = args.budget_seconds.map_or(100, |_| u64::MAX);
-        // A fifth of everything with quotas enforced.
+        // A fifth of the seeds and the time is for enforced quotas.
         let share = |whole: u64| {
             if enforces_quotas {
                 whole / 5
@@ -211,12 +211,12 @@ impl Compare<'_> {
         hunt(&mut self.original, own, self.quirks, self.avoid, &plan)
     }
 
-    /// Prints a difference and writes it down as a scenario.
+    /// Prints a difference and writes it to a file as a scenario.
     fn show(&mut self, found: &Found) -> Result<(), String> {
         let (seed, connections) = (found.seed, found.connections);
         println!("difference with --seed {seed} --connections {connections}");
         if !found.is_repeated {
-            println!("  it did not show again when the history was played again");
+            println!("  a second run of the history did not show it");
         }
         println!("{}", found.difference);
         println!("  left is ZooKeeper, right is minikeeper");

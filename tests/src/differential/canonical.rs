@@ -1,33 +1,33 @@
-//! Frames in the one form in which they are compared.
+//! The normal form of frames, for comparison.
 //!
-//! Everything stays as it is on the wire, with these exceptions, which the protocol leaves open:
-//! session ids become numbers in order of appearance, passwords become a mark, ephemerals and
-//! identities are sorted, and zxids that several changes of unspecified order got are one. The
-//! frames are taken apart here by hand, so that a mistake of minikeeper's own codec shows.
+//! Everything stays as it is on the wire, except for what the protocol leaves open: session ids
+//! become numbers in order of appearance, passwords become a fixed text, ephemerals and identities
+//! are sorted, and the zxids of changes in unspecified order become one. Frames are decoded here
+//! field by field, so that a bug of minikeeper's own codec shows.
 
 use bytes::Bytes;
 use minikeeper_protocol::{DecodeError, OpCode, Reader, jute};
 
 use super::known::Quirks;
 
-/// What is open about the frames of one server.
+/// The session ids and zxids of one server that need a normal form.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Session ids in order of appearance.
     sessions: Vec<i64>,
-    /// Zxids above the first and up to the second number stand for the second one.
+    /// Zxids above the first number and up to the second one are replaced by the second.
     ranges: Vec<(i64, i64)>,
 }
 
 impl Names {
-    /// Lets the zxids above `low` and up to `high` be one.
+    /// Treats the zxids above `low` and up to `high` as one.
     pub fn join_zxids(&mut self, low: i64, high: i64) {
         if high > low + 1 {
             self.ranges.push((low, high));
         }
     }
 
-    /// Whether it is open which changes came before this one.
+    /// Whether the protocol leaves open which changes precede this zxid.
     pub fn is_open(&self, zxid: i64) -> bool {
         let mut ranges = self.ranges.iter();
         ranges.any(|(low, high)| *low < zxid && zxid < *high)
@@ -41,7 +41,7 @@ impl Names {
         range.map_or(zxid, |(_, high)| *high)
     }
 
-    /// A number for a session; ids that no handshake gave out stay as they are.
+    /// Returns the number of a session; ids that no handshake returned stay as they are.
     fn session(&self, id: i64) -> i64 {
         let place = self.sessions.iter().position(|known| *known == id);
         place.map_or(id, |place| {
@@ -56,7 +56,7 @@ impl Names {
     }
 }
 
-/// The answer to a handshake.
+/// Normalises the response to a handshake.
 pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
     let mut canonical = |out: &mut Vec<u8>| {
         let mut reader = Reader::new(message);
@@ -66,7 +66,7 @@ pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
         names.new_session(id);
         jute::put_long(out, names.session(id));
         match reader.buffer()? {
-            // A secret of the server; all zeros is a refusal.
+            // Passwords differ between servers; all zeros means a refusal.
             Some(password) if password.len() == 16 && password.iter().any(|byte| *byte != 0) => {
                 jute::put_buffer(out, Some(b"secret"));
             }
@@ -79,7 +79,7 @@ pub fn handshake(message: &Bytes, names: &mut Names) -> Vec<u8> {
     finish(canonical(&mut out), message, out)
 }
 
-/// A reply to a request of this operation, or an event.
+/// Normalises a reply to this operation, or an event.
 pub fn frame(message: &Bytes, op: Option<OpCode>, names: &Names, quirks: &Quirks) -> Vec<u8> {
     let mut walk = Walk {
         reader: Reader::new(message),
@@ -96,7 +96,7 @@ fn rest(message: &Bytes, reader: &Reader<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&message[message.len() - reader.remaining()..]);
 }
 
-/// What cannot be taken apart is compared as it came.
+/// Returns the normal form, or the whole message if it is malformed.
 fn finish(outcome: Result<(), DecodeError>, message: &Bytes, out: Vec<u8>) -> Vec<u8> {
     match outcome {
         Ok(()) => out,
@@ -200,7 +200,7 @@ impl Walk<'_> {
     fn stat(&mut self) -> Outcome {
         self.zxid()?;
         self.zxid()?;
-        // Both clocks show the same time.
+        // Times are compared: both clocks are manual.
         for _ in 0..2 {
             let time = self.reader.long()?;
             jute::put_long(&mut self.out, time);
@@ -215,8 +215,8 @@ impl Walk<'_> {
         self.zxid()
     }
 
-    /// An access list in its order, but for logins that `auth` may have stood for: they come in
-    /// any order.
+    /// An access list in its order, with runs of digest identities sorted: those that replace `auth`
+    /// come in any order.
     fn acl(&mut self) -> Outcome {
         let count = self.int()?;
         let mut entries = Vec::new();
@@ -225,8 +225,9 @@ impl Walk<'_> {
             let (scheme, id) = (self.reader.buffer()?, self.reader.buffer()?);
             entries.push((perms, scheme, id));
         }
-        let is_login = |scheme: &Option<Bytes>| scheme.as_deref() == Some(b"digest");
-        for run in entries.chunk_by_mut(|a, b| a.0 == b.0 && is_login(&a.1) && is_login(&b.1)) {
+        let is_identity = |scheme: &Option<Bytes>| scheme.as_deref() == Some(b"digest");
+        for run in entries.chunk_by_mut(|a, b| a.0 == b.0 && is_identity(&a.1) && is_identity(&b.1))
+        {
             run.sort();
         }
         for (perms, scheme, id) in entries {
@@ -237,7 +238,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A list of strings as they come.
+    /// A list of strings in their order.
     fn buffers(&mut self) -> Outcome {
         for _ in 0..self.int()? {
             self.buffer()?;

@@ -9,23 +9,22 @@ use minikeeper_test_kit::random::Random;
 
 use crate::scenario::Line;
 
-/// Names of connections; the last ones are spare, for sessions that move.
+/// Names of connections. The last ones are spare, for sessions that move.
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
-/// How many names there are beyond the connections that are usually open.
+/// The number of spare names, beyond the connections that are usually open.
 const SPARE: usize = 2;
 
-/// A source of steps. The same seed gives the same steps to servers that answer the same.
+/// Generates steps. The same seed yields the same steps for servers with the same replies.
 #[derive(Debug)]
 pub struct Generator {
     random: Random,
     steps_left: usize,
     connections: usize,
-    /// What the next steps are, whatever chance says.
+    /// Fixed next steps, before any random ones.
     planned: VecDeque<String>,
     avoid: Avoid,
-    /// What this history is about: some histories do without some things, so that others come
-    /// up more often.
+    /// The subset of operations in this history: leaving some out makes the others more frequent.
     focus: Focus,
 }
 
@@ -35,17 +34,17 @@ struct Focus {
     quotas: bool,
     time: bool,
     bursts: bool,
-    /// In thousandths: reads that set a watch.
+    /// Reads that set a watch, in thousandths.
     watching: usize,
-    /// In thousandths: things that happen to connections.
-    unrest: usize,
+    /// Steps that reconnect, disconnect or expire, in thousandths.
+    churn: usize,
 }
 
 impl Generator {
-    /// Steps for this many connections.
+    /// Creates a generator of `steps` steps for this many connections.
     ///
     /// # Panics
-    /// If there are too many connections to name.
+    /// If `connections` is 0 or exceeds the names.
     #[must_use]
     pub fn new(seed: u64, connections: usize, steps: usize, avoid: Avoid) -> Self {
         assert!(
@@ -54,7 +53,7 @@ impl Generator {
             NAMES.len() - SPARE
         );
         let mut random = Random::new(seed);
-        // The first numbers of neighbouring seeds are alike.
+        // The first numbers of neighbouring seeds are similar.
         for _ in 0..8 {
             random.below(2);
         }
@@ -64,7 +63,7 @@ impl Generator {
             time: !avoid.time && random.chance(300),
             bursts: true,
             watching: random.pick(&[100, 400, 700]),
-            unrest: random.pick(&[5, 20, 60]),
+            churn: random.pick(&[5, 20, 60]),
         };
         let mut planned: VecDeque<String> = NAMES[..connections]
             .iter()
@@ -83,8 +82,8 @@ impl Generator {
         }
     }
 
-    /// Gives the history a quota if it has none yet, for servers that enforce it. Bursts are left
-    /// out then, because ZooKeeper may or may not count pending requests.
+    /// Adds a quota, for servers that enforce it, unless the history has one. Removes bursts,
+    /// because ZooKeeper may or may not count pending requests.
     pub fn enforce_quotas(&mut self) {
         if !self.focus.quotas {
             self.focus.quotas = true;
@@ -93,10 +92,10 @@ impl Generator {
         self.focus.bursts = false;
     }
 
-    /// The next step, given what the first server has done so far; `None` at the end.
+    /// Returns the next step, given the state of the first server; `None` at the end.
     ///
     /// # Panics
-    /// If a generated line is no line of a scenario: a mistake in this file.
+    /// If a generated line does not parse, which is a bug in this file.
     pub fn next(&mut self, side: &Side<'_>) -> Option<Step> {
         let lines = if let Some(line) = self.planned.pop_front() {
             vec![line]
@@ -110,8 +109,8 @@ impl Generator {
     }
 
     fn lines(&mut self, side: &Side<'_>) -> Vec<String> {
-        if self.random.chance(self.focus.unrest) {
-            return vec![self.unrest(side)];
+        if self.random.chance(self.focus.churn) {
+            return vec![self.churn(side)];
         }
         if self.focus.time && self.random.chance(25) {
             return vec![self.passing_time(side)];
@@ -135,11 +134,11 @@ impl Generator {
         vec![format!("{conn} {}", self.request())]
     }
 
-    /// Some time; sometimes enough for a clean-up, in portions between which clients ping.
+    /// Advances the clock; sometimes far enough for a clean-up, in portions with pings between them.
     fn passing_time(&mut self, side: &Side<'_>) -> String {
         let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
         if !open.is_empty() && self.random.chance(400) {
-            // With something in it that is due one day, unless it is set again.
+            // A TTL znode, which will expire unless its data is set again.
             let conn = self.random.pick(&open);
             let ttl_ms = self.random.pick(&[20_000, 40_000, 70_000]);
             let create = format!("{conn} createTTL /ttl \"\" ttl ttl_ms={ttl_ms}");
@@ -158,7 +157,7 @@ impl Generator {
         format!("advance {by_ms}ms")
     }
 
-    /// A connection for a name that has none.
+    /// Connects a name that has no connection.
     fn connect(&mut self, side: &Side<'_>) -> String {
         let names = &NAMES[..self.connections + SPARE];
         let free: Vec<_> = names.iter().filter(|name| !side.is_open(name)).collect();
@@ -197,8 +196,8 @@ impl Generator {
         line
     }
 
-    /// Something that happens to a connection or a session.
-    fn unrest(&mut self, side: &Side<'_>) -> String {
+    /// Reconnects, disconnects, closes, expires or moves a session.
+    fn churn(&mut self, side: &Side<'_>) -> String {
         let names = &NAMES[..self.connections + SPARE];
         let open: Vec<_> = names.iter().filter(|name| side.is_open(name)).collect();
         let known: Vec<_> = names.iter().filter(|name| side.has_session(name)).collect();
@@ -212,7 +211,7 @@ impl Generator {
             3 => format!("{conn} closeSession"),
             4 | 5 => format!("expire {}", self.random.pick(&known)),
             _ => {
-                // Onto another connection, with the right password or another one.
+                // Moves the session to another connection, sometimes with a wrong password.
                 let free: Vec<_> = names.iter().filter(|name| !side.is_open(name)).collect();
                 if free.is_empty() {
                     return format!("disconnect {conn}");
@@ -246,10 +245,10 @@ fn quota_steps(random: &mut Random) -> Vec<String> {
 }
 
 impl Step {
-    /// One line of a scenario, without expectation.
+    /// Parses one line of a scenario, without expectation.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the line does not parse.
     pub fn line(text: &str) -> Result<Self, String> {
         Ok(Self(vec![Line::parse(text)?]))
     }

@@ -1,6 +1,6 @@
-//! What random requests are made of.
+//! The building blocks of random requests.
 
-/// Kinds of requests, as often as they are to come.
+/// A kind of request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plain {
     Create(&'static str),
@@ -25,6 +25,7 @@ use Plain::{
     SetData, SetWatches, Sync, Watches,
 };
 
+/// The kinds of requests, each repeated in proportion to its frequency.
 pub(super) const PLAIN: &[Plain] = &[
     Create("create"),
     Create("create"),
@@ -90,7 +91,7 @@ pub(super) const PLAIN: &[Plain] = &[
     Other("whoAmI"),
 ];
 
-/// As words of a scenario.
+/// Unusual and invalid paths, as words of a scenario.
 pub(super) const ODD_PATHS: &[&str] = &[
     "\"\"",
     "a",
@@ -116,7 +117,7 @@ pub(super) const ODD_PATHS: &[&str] = &[
     "/x/y/z",
 ];
 
-/// As words of a scenario.
+/// Data, as words of a scenario.
 pub(super) const DATA: &[&str] = &[
     "null",
     "\"\"",
@@ -126,7 +127,7 @@ pub(super) const DATA: &[&str] = &[
     "\"333333333333333333333333333333333333333333333333333333333333333333\"",
 ];
 
-/// The data written to znodes of quotas. ZooKeeper crashes on anything else.
+/// The data written to the znodes of a quota. ZooKeeper crashes on anything else.
 pub(super) const QUOTA_DATA: &[&str] = &[
     "count=3,bytes=10",
     "count=2,bytes=-1",
@@ -135,7 +136,7 @@ pub(super) const QUOTA_DATA: &[&str] = &[
     "count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=-1",
 ];
 
-/// Entries of valid access lists. `bob` and `alice` are identities that connections prove.
+/// Entries of valid access lists. Connections authenticate as `bob` and `alice`.
 pub(super) const ACLS_GOOD: &[&str] = &[
     "31@world:anyone",
     "1@world:anyone",
@@ -159,7 +160,7 @@ pub(super) const ACLS_GOOD: &[&str] = &[
     "1@world:anyone,31@ip:127.1.2.3/8",
 ];
 
-/// Whole lists that are refused, or that a connection without identities cannot have.
+/// Access lists that are invalid, some only for a connection without identities.
 pub(super) const ACLS_BAD: &[&str] = &[
     "null",
     "[]",

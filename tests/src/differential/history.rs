@@ -1,9 +1,9 @@
-//! Steps, played on two servers side by side.
+//! Steps, run on two servers side by side.
 //!
-//! One request is under way at a time, on one connection: its answer is awaited before the next
-//! one is sent anywhere. So the frames of every connection come in one order only, and whatever
-//! differs is a difference of the servers. Steps whose effects have no order (a session ends,
-//! time passes) stand between barriers, and the events between them are compared as a set.
+//! One request is in flight at a time, over all connections. So the frames of a connection have
+//! only one correct order, and every difference is a difference between the servers. Steps whose
+//! effects have no order (a session ends, time passes) are enclosed by barriers, and the events
+//! between the barriers are compared as a set.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::scenario::{Action, Line};
 
-/// The number of steps after which everything that has arrived is compared.
+/// The number of steps between two comparisons of all connections.
 const BARRIER_EVERY: usize = 25;
 
-/// Lines that are sent in one piece to one connection; mostly one.
+/// Lines for one connection, mostly one, sent with one write.
 #[derive(Clone, Debug)]
 pub struct Step(pub(crate) Vec<Line>);
 
 impl Step {
-    /// Reads lines of a scenario, without expectations.
+    /// Parses lines of a scenario, without expectations.
     ///
     /// # Errors
-    /// When they are none.
+    /// The first line that does not parse.
     pub fn parse(lines: &[String]) -> Result<Self, String> {
         let lines: Result<Vec<_>, _> = lines.iter().map(|line| Line::parse(line)).collect();
         Ok(Self(lines?))
@@ -36,7 +36,7 @@ impl Step {
         self.0.iter().map(|line| line.text.as_str())
     }
 
-    /// The connection it is about, if it is about one.
+    /// The connection of the step, if it has one.
     #[must_use]
     pub fn conn(&self) -> Option<&str> {
         match &self.0.first()?.action {
@@ -49,7 +49,7 @@ impl Step {
         }
     }
 
-    /// How many requests of clients it is.
+    /// The number of client requests in the step.
     fn operations(&self) -> u64 {
         let is_operation =
             |line: &&Line| matches!(line.action, Action::Request { .. } | Action::Connect { .. });
@@ -70,23 +70,23 @@ impl Step {
     }
 }
 
-/// What is promised about the frames a step causes.
+/// The order that the protocol promises for the frames a step causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
-    /// The order on each connection.
+    /// The frames of each connection are in order.
     Usual,
-    /// The same; but what a connection is still to receive may be lost with it.
+    /// The same, but a connection that ends may lose its last frames.
     Kept,
     /// Events come in any order.
     Open,
-    /// The same, and connections may end without having got theirs.
+    /// The same, and connections may end before they receive their events.
     Ends,
 }
 
-/// Where two servers first parted.
+/// The first difference between two servers.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The steps up to the one behind which the difference showed.
+    /// The steps up to the one that showed the difference.
     pub steps: Vec<Step>,
     /// The connection.
     pub conn: String,
@@ -104,16 +104,16 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How a history went.
+/// The outcome of a history.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// Requests of clients that were compared.
+    /// The number of client requests compared.
     pub operations: u64,
     /// The first difference.
     pub difference: Option<Difference>,
 }
 
-/// Plays steps until there is a difference or `next` ends. `next` sees the first server.
+/// Runs steps until the servers differ or `next` returns `None`. `next` gets the first server.
 ///
 /// # Errors
 /// When a server is broken.
@@ -149,7 +149,7 @@ pub fn play(
     })
 }
 
-/// Plays these steps.
+/// Runs these steps.
 ///
 /// # Errors
 /// When a server is broken.
@@ -196,9 +196,9 @@ impl Pair<'_> {
         Ok(conn.and_then(|conn| self.compare(&conn, order)))
     }
 
-    /// Waits for what is on its way and compares everything.
+    /// Waits for all frames that the servers have sent, and compares them.
     fn barrier(&mut self, order: Order) -> Option<Difference> {
-        // First what the requests themselves brought, for a connection may end with it.
+        // Frames before the barrier first: a connection may end with them.
         let mut names = self.left.names();
         for name in self.right.names() {
             if !names.contains(&name) {

@@ -1,4 +1,4 @@
-//! Random histories, one after the other, until two servers differ.
+//! Runs random histories until two servers differ.
 
 use std::time::Duration;
 
@@ -12,37 +12,37 @@ use super::{
 };
 use minikeeper_test_kit::clock::Stopwatch;
 
-/// How often a history is played again at most, to make it smaller.
+/// The maximum number of runs to shrink a history.
 const SHRINK_RUNS: usize = 3_000;
 
-/// How long that may take at most; a server that does not answer any more is waited for each time.
+/// The maximum duration of shrinking. Every run against an unresponsive server waits for it.
 const SHRINK_TIME: Duration = Duration::from_secs(180);
 
-/// Which histories.
+/// The histories to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first seed.
     pub seed: u64,
-    /// How many seeds at most.
+    /// The maximum number of seeds.
     pub seeds: u64,
-    /// Each seed is played with these numbers of connections.
+    /// The numbers of connections; each seed runs with each of them.
     pub connections: Vec<usize>,
-    /// Steps of one history.
+    /// The number of steps in a history.
     pub steps: usize,
-    /// Whether the servers enforce quotas: then every history has one.
+    /// Whether the servers enforce quotas; then every history sets one.
     pub enforces_quotas: bool,
     /// No history begins after this time.
     pub budget: Option<Duration>,
 }
 
-/// How far it went.
+/// The outcome of a hunt.
 #[derive(Clone, Debug, Default)]
 pub struct Hunted {
-    /// Histories played to their end.
+    /// The number of histories run to their end.
     pub histories: u64,
-    /// Requests of clients compared.
+    /// The number of client requests compared.
     pub operations: u64,
-    /// How long that took.
+    /// The duration.
     pub took: Duration,
     /// The first difference.
     pub found: Option<Found>,
@@ -55,9 +55,9 @@ pub struct Found {
     pub seed: u64,
     /// The number of connections of its history.
     pub connections: usize,
-    /// What differs at the end of the smallest history.
+    /// The difference at the end of the smallest history.
     pub difference: Difference,
-    /// Whether the history showed it again when played again.
+    /// Whether a second run of the history showed the difference again.
     pub is_repeated: bool,
 }
 
@@ -68,7 +68,7 @@ impl Found {
         &self.difference.steps
     }
 
-    /// The smallest history as a scenario, with what `server` answers.
+    /// Formats the smallest history as a scenario that expects the replies of `server`.
     ///
     /// # Errors
     /// When the server is broken.
@@ -78,12 +78,12 @@ impl Found {
         let title = format!("seed {seed} with {connections} connections");
         let text = report::scenario(server, quirks, &title, self.steps())?;
         Ok(format!(
-            "# Shrunk from a random history; answers of {name}.\n\n{text}"
+            "# Shrunk from a random history; replies of {name}.\n\n{text}"
         ))
     }
 }
 
-/// Plays histories until there is a difference, and shrinks that.
+/// Runs histories until the servers differ, and shrinks the one that shows it.
 ///
 /// # Errors
 /// When a server is broken.

@@ -1,4 +1,4 @@
-//! The differences there are meant to be. Nothing else is excused.
+//! The known differences to ZooKeeper. Nothing else is excused.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Version {
         }
     }
 
-    /// Reads `3.9.5`; what follows the numbers, such as `-SNAPSHOT`, is ignored.
+    /// Parses `3.9.5`. Ignores a suffix such as `-SNAPSHOT`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split(['.', '-']).map(str::parse);
@@ -38,25 +38,25 @@ impl fmt::Display for Version {
     }
 }
 
-/// A difference that is meant to be, or that the protocol leaves open.
+/// A deliberate difference, or one that the protocol leaves open.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Originals before this version differ; `None` is all of them.
+    /// Releases before this version differ; `None` means all.
     before: Option<Version>,
-    /// What they do.
+    /// What ZooKeeper does.
     what: &'static str,
-    /// The section of `docs/zookeeper-protocol.md` that says so.
+    /// The sections of `docs/zookeeper-protocol.md` about it.
     section: &'static str,
-    /// What is done about it.
+    /// How the tester handles it.
     handled: Handled,
 }
 
-/// What is done about a difference.
+/// How the tester handles a difference.
 #[derive(Clone, Copy, Debug)]
 enum Handled {
-    /// Both are brought into one form before they are compared.
+    /// It normalises the frames of both servers.
     OneForm(&'static str),
-    /// Random histories do without it; scenario cases about it are marked `since` or `deviates`.
+    /// Random histories avoid it; scenario cases about it are marked `since` or `deviates`.
     LeftOut,
 }
 
@@ -105,7 +105,7 @@ pub const KNOWN: &[Known] = &[
     ),
     one_form(
         None,
-        "the logins that auth stands for in an access list come in any order",
+        "the identities that replace auth in an access list come in any order",
         "9.1, 9.5",
         "neighbours of scheme digest with equal permissions are sorted",
     ),
@@ -117,34 +117,34 @@ pub const KNOWN: &[Known] = &[
     ),
     one_form(
         None,
-        "sessions due at one time end in any order, and so do containers and TTL znodes",
+        "sessions, containers and TTL znodes with the same deadline end in any order",
         "14.5, 15",
         "the same, and the zxids of that step count as one",
     ),
     one_form(
         None,
-        "a connection whose session expires may lose the events of that moment",
+        "a connection whose session expires may lose the events of that time",
         "14.5",
-        "of such a connection only the end is compared",
+        "only the end of such a connection is compared",
     ),
     left_out(
         None,
-        "auth and sasl overtake requests sent before them in one piece",
+        "auth and sasl overtake requests pipelined before them",
         "9.8, 9.10",
     ),
     left_out(
         None,
-        "requests sent in one piece behind a setACL are judged by the old list or the new one",
+        "requests pipelined behind a setACL are checked against the old list or the new one",
         "9.3",
     ),
     left_out(
         None,
-        "what is no quota in zookeeper_limits or zookeeper_stats stops the server for good",
+        "invalid data in zookeeper_limits or zookeeper_stats stops the server for good",
         "16",
     ),
     left_out(
         None,
-        "an enforced quota counts requests sent in one piece or not, as it happens",
+        "an enforced quota may or may not count pipelined requests",
         "16",
     ),
     left_out(
@@ -182,18 +182,18 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         V3_8_2,
-        "a createContainer inside a multi goes by its flag",
+        "a createContainer inside a multi obeys its flags",
         "23",
     ),
     left_out(
         V3_9_0,
-        "of several watch modes on one path the last one registered holds",
+        "of several watch modes on one path only the last one registered is in force",
         "23",
     ),
     left_out(V3_9_0, "watcher types 4 and 5 are unknown", "23"),
     left_out(
         V3_9_0,
-        "removeWatches of one-shot watches takes a persistent one too",
+        "removeWatches of one-shot watches removes a persistent one too",
         "12.7",
     ),
     left_out(
@@ -213,18 +213,18 @@ pub const KNOWN: &[Known] = &[
 ];
 
 impl Known {
-    /// Whether it concerns this version.
+    /// Whether this version shows the difference.
     #[must_use]
     pub fn concerns(&self, version: Version) -> bool {
         self.before.is_none_or(|before| version < before)
     }
 }
 
-/// The differences as a table, those of one version or all.
+/// Formats the differences as a Markdown table: those of one version, or all.
 #[must_use]
 pub fn table(version: Option<Version>) -> String {
     let mut out =
-        "| original | differs in | section | handled |\n| --- | --- | --- | --- |\n".to_owned();
+        "| ZooKeeper | differs in | section | handled |\n| --- | --- | --- | --- |\n".to_owned();
     for known in KNOWN {
         if version.is_some_and(|version| !known.concerns(version)) {
             continue;
@@ -242,7 +242,7 @@ pub fn table(version: Option<Version>) -> String {
     out
 }
 
-/// What answers of this version leave out.
+/// What replies and events of this version leave out.
 #[must_use]
 pub fn quirks(version: Version) -> Quirks {
     Quirks {
@@ -251,16 +251,16 @@ pub fn quirks(version: Version) -> Quirks {
     }
 }
 
-/// What random histories do without.
+/// What random histories avoid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Avoid {
     /// Access lists and identities.
     pub acls: bool,
     /// Quotas.
     pub quotas: bool,
-    /// Time that passes.
+    /// Advancing the clock.
     pub time: bool,
-    /// exists where access lists are about.
+    /// exists in histories with access lists.
     pub exists_with_acls: bool,
     /// Watches of several modes on one path of one connection.
     pub mixed_watch_modes: bool,
@@ -272,14 +272,14 @@ pub struct Avoid {
     pub check_alone: bool,
     /// Flags and access lists inside a multi that make it undecodable.
     pub odd_flags_in_multi: bool,
-    /// Writes whose body ends too early.
+    /// Writes with a truncated body.
     pub broken_writes: bool,
     /// Access lists with IPv6 addresses.
     pub ipv6: bool,
 }
 
 impl Avoid {
-    /// What this version would answer in its own way.
+    /// Returns what to avoid because this version behaves differently.
     #[must_use]
     pub fn for_version(version: Version) -> Self {
         let version = Some(version);

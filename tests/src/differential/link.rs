@@ -1,4 +1,4 @@
-//! Connections over blocking sockets, of which each message is awaited with a bound.
+//! Connections over blocking sockets. Every wait for a message has a bound.
 
 use std::{
     collections::VecDeque,
@@ -12,20 +12,20 @@ use minikeeper_protocol::{
     ConnectRequest, ErrorCode, OpCode, Reader, ReplyHeader, Xid, Zxid, frame, jute,
 };
 
-/// How long an answer may take before the server counts as silent. A bound, never a delay.
+/// The time after which a server that does not reply counts as silent. A bound, never a delay.
 pub const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The number of the requests that find out what has arrived. Scenarios use other ones.
+/// The xid of barrier requests. Scenarios use other xids.
 const BARRIER: i32 = 0x7fff_fff0;
 
-/// Something a connection received, or did not.
+/// What a connection received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Got {
     /// A message without its length prefix.
     Message(Bytes),
     /// The end of the connection.
     Closed,
-    /// Nothing, though an answer was due.
+    /// No message within [`PATIENCE`].
     Silence,
 }
 
@@ -33,20 +33,20 @@ pub enum Got {
 #[derive(Debug)]
 pub struct Link {
     stream: TcpStream,
-    /// What was read and not taken yet starts at `start`.
+    /// Bytes read; those not consumed yet begin at `start`.
     buffer: Vec<u8>,
     start: usize,
-    /// Messages taken and not asked for yet.
+    /// Messages read but not taken yet.
     inbox: VecDeque<Got>,
     /// Whether the end has been seen.
     is_over: bool,
 }
 
 impl Link {
-    /// Connects and says hello.
+    /// Connects and sends the handshake.
     ///
     /// # Errors
-    /// When no server listens there.
+    /// When the connection fails.
     pub fn open(address: SocketAddr, hello: &ConnectRequest) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -78,7 +78,7 @@ impl Link {
         self.inbox.clear();
     }
 
-    /// Sends messages in one piece; into the void if the connection is closed.
+    /// Sends messages with one write. Does nothing if the connection is closed.
     pub fn send(&mut self, messages: &[Bytes]) {
         let mut out = Vec::new();
         for message in messages {
@@ -94,8 +94,8 @@ impl Link {
         }
     }
 
-    /// Waits for the next message and keeps it; says whether it is an event, `None` if nothing
-    /// more will come.
+    /// Waits for the next message and stores it. Returns whether it is an event; `None` at the end
+    /// of the connection or on silence.
     fn fetch(&mut self) -> Option<bool> {
         if self.is_over {
             return None;
@@ -118,8 +118,8 @@ impl Link {
         }
     }
 
-    /// Waits for this many answers, and for the events in front of them.
-    pub fn await_answers(&mut self, mut count: usize) {
+    /// Waits for this many replies, and for the events before them.
+    pub fn await_replies(&mut self, mut count: usize) {
         while count > 0 {
             match self.fetch() {
                 None => return,
@@ -129,20 +129,20 @@ impl Link {
         }
     }
 
-    /// Waits for the first message, which is an answer whatever it looks like.
-    pub fn await_hello(&mut self) {
+    /// Waits for the response to the handshake, which has no xid.
+    pub fn await_handshake(&mut self) {
         self.fetch();
     }
 
-    /// Waits for the end, which is due.
+    /// Waits for the server to close the connection.
     pub fn await_end(&mut self) {
         while self.fetch().is_some() {}
     }
 
     /// Waits for everything that the server has sent so far.
     ///
-    /// A sasl packet with an empty token does it: the answer stands behind everything else in the
-    /// stream, and it is the one request that does not keep the session alive
+    /// Sends a sasl packet with an empty token: its reply comes after everything else in the
+    /// stream, and it is the only request that does not keep the session alive
     /// (`docs/zookeeper-protocol.md` sections 7.1 and 9.10).
     pub fn barrier(&mut self) {
         let mut packet = Vec::new();
@@ -160,13 +160,13 @@ impl Link {
         }
     }
 
-    /// The newest message kept.
+    /// The newest message not taken yet.
     #[must_use]
     pub fn newest(&self) -> Option<&Got> {
         self.inbox.back()
     }
 
-    /// The oldest message kept.
+    /// Takes the oldest message.
     pub fn take(&mut self) -> Option<Got> {
         self.inbox.pop_front()
     }
@@ -185,7 +185,7 @@ impl Link {
                     return Ok(message);
                 }
                 Ok(None) => self.fill()?,
-                // What follows a malformed frame means nothing.
+                // Nothing after a malformed frame can be decoded.
                 Err(_) => return Err(Got::Closed),
             }
         }

@@ -1,4 +1,4 @@
-//! ZooKeeper, in a Java process that obeys commands: `tests/differential/original`.
+//! ZooKeeper in a Java process, controlled by commands: `tests/differential/original`.
 
 use std::{
     ffi::OsString,
@@ -16,29 +16,29 @@ use super::{
 };
 use crate::model::access::LOGINS;
 
-/// An original server. Its process ends with its input, and so with this one.
+/// A live ZooKeeper. Its process exits when its stdin closes, and so with this process.
 #[derive(Debug)]
 pub struct Original {
     process: Child,
-    /// Until the process is to end.
+    /// The stdin of the process; `None` once it is to exit.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     version: Version,
 }
 
 impl Original {
-    /// Starts the process with this Java class path; `data` is a folder for its data.
+    /// Starts the process with this Java class path. `data` is the directory for its data.
     ///
     /// # Errors
-    /// When Java or the class path is not there.
+    /// When Java does not start, or does not find ZooKeeper in the class path.
     pub fn start(class_path: &str, data: &Path, properties: &[&str]) -> Result<Self, String> {
         let (_, super_digest) = LOGINS[2];
         let superuser =
             format!("-Dzookeeper.DigestAuthenticationProvider.superDigest={super_digest}");
         let mut process = Command::new(java())
             .args(["-Xmx512m", "-XX:+UseSerialGC"])
-            // The tests are about the protocol, not about the disk under it; one thread reads
-            // and writes sockets, so that a request passes through fewer hands.
+            // The tests check the protocol, not durability. One thread reads and writes sockets,
+            // which saves task switches.
             .args([
                 "-Dzookeeper.forceSync=no",
                 "-Dzookeeper.preAllocSize=64",
@@ -55,9 +55,9 @@ impl Original {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("java does not start: {error}"))?;
-        let input = process.stdin.take().expect("its input is a pipe");
-        let output = process.stdout.take().expect("its output is a pipe");
+            .map_err(|error| format!("cannot start java: {error}"))?;
+        let input = process.stdin.take().expect("stdin is a pipe");
+        let output = process.stdout.take().expect("stdout is a pipe");
         let mut original = Self {
             process,
             input: Some(input),
@@ -72,7 +72,7 @@ impl Original {
         Ok(original)
     }
 
-    /// Its version.
+    /// The version of ZooKeeper.
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
@@ -83,13 +83,13 @@ impl Original {
         let read = self.output.read_line(&mut line);
         match read {
             Ok(1..) => Ok(line.trim_end().to_owned()),
-            Ok(0) => Err("ZooKeeper has ended".to_owned()),
+            Ok(0) => Err("ZooKeeper has exited".to_owned()),
             Err(error) => Err(format!("cannot read from ZooKeeper: {error}")),
         }
     }
 
     fn command(&mut self, command: &str) -> Result<Vec<String>, String> {
-        let input = self.input.as_mut().ok_or("ZooKeeper is ending")?;
+        let input = self.input.as_mut().ok_or("ZooKeeper is exiting")?;
         writeln!(input, "{command}")
             .map_err(|error| format!("cannot write to ZooKeeper: {error}"))?;
         let line = self.line()?;
@@ -114,7 +114,7 @@ fn sessions(words: &[String]) -> Result<Vec<SessionId>, String> {
         .iter()
         .map(|hex| i64::from_str_radix(hex, 16).map(SessionId))
         .collect::<Result<_, _>>()
-        .map_err(|_| format!("{words:?} are no sessions"))
+        .map_err(|_| format!("invalid session ids {words:?}"))
 }
 
 impl Server for Original {
@@ -128,13 +128,13 @@ impl Server for Original {
         ))?;
         let port = answer.first().and_then(|port| port.parse().ok());
         port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-            .ok_or_else(|| format!("{answer:?} is no port"))
+            .ok_or_else(|| format!("invalid port {answer:?}"))
     }
 
     fn zxid(&mut self) -> Result<i64, String> {
         let answer = self.command("zxid")?;
         let zxid = answer.first().and_then(|zxid| zxid.parse().ok());
-        zxid.ok_or_else(|| format!("{answer:?} is no zxid"))
+        zxid.ok_or_else(|| format!("invalid zxid {answer:?}"))
     }
 
     fn expire(&mut self, session: SessionId) -> Result<bool, String> {
@@ -150,7 +150,7 @@ impl Server for Original {
 
 impl Drop for Original {
     fn drop(&mut self) {
-        // The end of its input; it removes its data and ends.
+        // Closes its stdin, so that it removes its data and exits.
         drop(self.input.take());
         let _ = self.process.wait();
     }

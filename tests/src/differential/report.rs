@@ -1,9 +1,9 @@
-//! A history as a scenario: what a server answered becomes what is expected.
+//! Writes a history as a scenario: the replies of a server become the expectations.
 
 use super::{
     history::Step,
     known::Quirks,
-    link::Got as Came,
+    link::Got as Received,
     server::Server,
     side::{Seen, Side},
 };
@@ -12,10 +12,10 @@ use crate::{
     scenario::{self, Action, MARK, expectation},
 };
 
-/// Plays steps on one server and writes down what it says, as a case of this title.
+/// Runs steps on one server and writes its replies and events as a case of this title.
 ///
-/// The reply of each request is awaited, and everything everywhere after each step, so that the
-/// lines stand in an order that any correct server keeps.
+/// Waits for the reply of each request, and for all connections after each step, so that any
+/// correct server meets the expectations in the order of the lines.
 ///
 /// # Errors
 /// When the server is broken.
@@ -30,7 +30,7 @@ pub fn scenario(
     for step in steps {
         side.env.zxid = side.newest_zxid()?;
         let before = side.env.zxid;
-        // How many changes came of it shows in what is answered next: counted from here.
+        // The next reply shows how many changes the step made: zxids count from here.
         let is_time = matches!(
             step.0.first().map(|line| &line.action),
             Some(Action::Advance(_) | Action::Expire(_))
@@ -46,7 +46,7 @@ pub fn scenario(
         side.barrier();
         let acting = step.conn().map(str::to_owned);
         let mut names = side.names();
-        // The acting connection first, for its request has to stand in front of its frames.
+        // The acting connection first: its request must precede its frames.
         names.sort_by_key(|name| Some(name) != acting.as_ref());
         let mut frames: Vec<(String, Vec<Seen>)> = Vec::new();
         for name in names {
@@ -69,7 +69,7 @@ fn is_reply(seen: &Seen) -> bool {
     matches!(seen.got, Ok(Sent::Reply { .. }))
 }
 
-/// The newest zxid before the last line of a step, which is what its lines count from.
+/// Returns the newest zxid before the last line of a step, from which its lines count.
 fn newest_before_last(frames: &[(String, Vec<Seen>)], lines: usize, before: i64) -> i64 {
     let own = frames.first().map_or(&[][..], |(_, seen)| seen);
     let replies = own.iter().filter_map(|seen| match &seen.got {
@@ -90,9 +90,9 @@ fn step_text(
     let words = |seen: &Seen| {
         let got = match &seen.got {
             Ok(sent) => scenario::Got::Sent(sent.clone()),
-            Err(Came::Closed) => scenario::Got::Closed,
-            Err(Came::Silence) => scenario::Got::Nothing,
-            Err(Came::Message(message)) => return format!("# malformed: {message:?}"),
+            Err(Received::Closed) => scenario::Got::Closed,
+            Err(Received::Silence) => scenario::Got::Nothing,
+            Err(Received::Message(message)) => return format!("# malformed: {message:?}"),
         };
         expectation(&got, &side.env, !quirks.events_without_zxid)
     };
@@ -108,7 +108,7 @@ fn step_text(
     };
     for line in &step.0 {
         out += &line.text;
-        // What comes first stands behind the arrow, if it is the answer.
+        // The first frame stands after the arrow if it is the reply.
         if receives && let Some(first) = own.next_if(|seen| !seen.is_event) {
             out += &format!(" -> {}", words(&first));
         }

@@ -1,4 +1,4 @@
-//! The scenario files on both servers.
+//! Runs the scenario files on both servers.
 
 use std::{fs, path::Path};
 
@@ -9,23 +9,23 @@ use super::{
 };
 use crate::scenario::{Case, Script};
 
-/// What came of the cases.
+/// The outcome of the cases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Cases that both answered as written.
+    /// The number of cases that passed on both servers.
     pub passed: usize,
-    /// Cases in which minikeeper differs on purpose.
+    /// The number of cases in which minikeeper differs on purpose.
     pub deviating: usize,
-    /// Cases that this version of ZooKeeper does not pass yet, with their reasons.
+    /// Cases that only later versions of ZooKeeper pass, with their reasons.
     pub later: Vec<String>,
-    /// What went wrong, with the server's name in front.
+    /// Failed cases, each with the name of the server.
     pub faults: Vec<String>,
 }
 
 /// Reads every scenario file of a folder.
 ///
 /// # Errors
-/// When a file cannot be read, or is none.
+/// When a file cannot be read or parsed.
 pub fn read(folder: &Path) -> Result<Vec<Script>, String> {
     let fault = |error| format!("{}: {error}", folder.display());
     let mut files = Vec::new();
@@ -63,12 +63,12 @@ pub fn run(
                 Version::parse(since).is_some_and(|since| version < since)
             });
             if case.deviates || is_later {
-                // The mark must be true, or something goes unnoticed.
+                // The case must fail here, or the mark is out of date.
                 let mut unmarked = Summary::default();
                 if run_case(script, case, original, quirks, &mut unmarked)? {
                     let (name, title) = (original.name(), &case.title);
                     summary.faults.push(format!(
-                        "{name} does the same in \"{title}\", which is marked as different"
+                        "{name} passes \"{title}\", which is marked as different"
                     ));
                 }
                 match &case.since {

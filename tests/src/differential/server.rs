@@ -1,4 +1,4 @@
-//! What is compared: servers that start afresh, with a clock that is moved by hand.
+//! Servers under comparison: they can restart with an empty tree and have a manual clock.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,35 +7,35 @@ use minikeeper_protocol::SessionId;
 
 use crate::model::access::LOGINS;
 
-/// The unit of session expiry, for both. Unit: milliseconds.
+/// The tick of both servers, in milliseconds. Session deadlines are rounded to it.
 pub const TICK_MS: u32 = 1_000;
-/// The shortest session timeout granted. Unit: milliseconds.
+/// The shortest session timeout granted, in milliseconds.
 pub const TIMEOUT_MIN_MS: u32 = 2_000;
-/// The longest session timeout granted. Unit: milliseconds.
+/// The longest session timeout granted, in milliseconds.
 pub const TIMEOUT_MAX_MS: u32 = 20_000;
-/// How often containers and TTL znodes are looked through. Unit: milliseconds.
+/// The interval between checks of containers and TTL znodes, in milliseconds.
 pub const CHECK_MS: u32 = 60_000;
 
 /// A server under comparison.
 pub trait Server {
-    /// What it is, for people.
+    /// The name of the server in messages.
     fn name(&self) -> String;
-    /// Starts again with an empty tree and the time at zero.
+    /// Restarts with an empty tree and the clock at zero. Returns the address.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the server does not start.
     fn fresh(&mut self) -> Result<SocketAddr, String>;
     /// The newest zxid.
     ///
     /// # Errors
     /// When the server is broken.
     fn zxid(&mut self) -> Result<i64, String>;
-    /// Ends a session as if its time were up; says whether there was one.
+    /// Expires a session before its timeout. Returns whether it existed.
     ///
     /// # Errors
     /// When the server is broken.
     fn expire(&mut self, session: SessionId) -> Result<bool, String>;
-    /// Lets time pass; gives back the sessions that ended.
+    /// Advances the clock. Returns the sessions that expired.
     ///
     /// # Errors
     /// When the server is broken.
@@ -50,7 +50,7 @@ pub struct Minikeeper {
 }
 
 impl Minikeeper {
-    /// A server that differs from the usual settings as `configure` says.
+    /// Creates a server with the common settings, changed by `configure`.
     #[must_use]
     pub fn new(configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
@@ -87,7 +87,7 @@ impl Server for Minikeeper {
     fn fresh(&mut self) -> Result<SocketAddr, String> {
         self.running = None;
         let server = blocking::Server::start(self.config.clone())
-            .map_err(|error| format!("minikeeper does not start: {error}"))?;
+            .map_err(|error| format!("cannot start minikeeper: {error}"))?;
         let address = server.addr();
         self.running = Some(server);
         Ok(address)

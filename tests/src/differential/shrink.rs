@@ -1,14 +1,14 @@
-//! The smallest history that still differs.
+//! Shrinks a history that shows a difference.
 
 use super::history::Step;
 
-/// Shrinks steps as long as `fails` says that they still do, asking it at most `runs` times.
+/// Shrinks steps for which `fails` returns true. Calls it at most `runs` times.
 ///
-/// First steps are left out, in halves, quarters, and so on down to one by one; then bursts are
-/// taken apart; then requests are made simpler.
+/// Removes steps, in halves, quarters, and so on down to single ones; then splits bursts; then uses
+/// fewer connections; then simplifies requests.
 ///
 /// # Errors
-/// What `fails` fails with.
+/// The error of `fails`.
 pub fn shrink(
     steps: Vec<Step>,
     runs: usize,
@@ -21,8 +21,8 @@ pub fn shrink(
     };
     loop {
         let before = (shrinker.size(), shrinker.conns());
-        shrinker.leave_out()?;
-        shrinker.take_apart()?;
+        shrinker.remove_steps()?;
+        shrinker.split_bursts()?;
         shrinker.rename()?;
         shrinker.simplify()?;
         if (shrinker.size(), shrinker.conns()) == before || shrinker.runs_left == 0 {
@@ -32,7 +32,7 @@ pub fn shrink(
 }
 
 struct Shrinker<F> {
-    /// The smallest that failed so far.
+    /// The smallest failing steps so far.
     steps: Vec<Step>,
     runs_left: usize,
     fails: F,
@@ -51,7 +51,7 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         names.len()
     }
 
-    /// Keeps the candidate if it fails too.
+    /// Keeps the candidate if it fails too, and returns whether it does.
     fn try_out(&mut self, candidate: Vec<Step>) -> Result<bool, String> {
         if self.runs_left == 0 {
             return Ok(false);
@@ -64,10 +64,10 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         Ok(fails)
     }
 
-    fn leave_out(&mut self) -> Result<(), String> {
+    fn remove_steps(&mut self) -> Result<(), String> {
         let mut length = self.steps.len() / 2;
         while length > 0 {
-            // From the end: what came last is rarely needed by what came first.
+            // From the end: early steps rarely depend on late ones.
             let mut end = self.steps.len();
             while end > 0 {
                 let start = end.saturating_sub(length);
@@ -80,7 +80,7 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         Ok(())
     }
 
-    fn take_apart(&mut self) -> Result<(), String> {
+    fn split_bursts(&mut self) -> Result<(), String> {
         for at in (0..self.steps.len()).rev() {
             if self.steps[at].0.len() < 2 {
                 continue;
@@ -100,7 +100,7 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
         Ok(())
     }
 
-    /// Lets one connection do what another one does.
+    /// Merges connections: gives the steps of one to another.
     fn rename(&mut self) -> Result<(), String> {
         let mut names: Vec<_> = self.steps.iter().filter_map(Step::conn).collect();
         names.sort_unstable();
@@ -143,7 +143,7 @@ impl<F: FnMut(&[Step]) -> Result<bool, String>> Shrinker<F> {
     }
 }
 
-/// A line with the name of a connection replaced, where it stands and where it lends a session.
+/// Returns a line with a connection renamed, also in `session=`.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
     let is_verb = ["connect", "reconnect", "disconnect", "expire"].contains(&words[0].as_str());
@@ -158,10 +158,11 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     words.join(" ")
 }
 
-/// Shorter forms of a line, not all of which are lines. All are shorter, so that shrinking ends.
+/// Returns simpler candidates for a line, some of them invalid. All are shorter, so that shrinking
+/// ends.
 fn simpler(text: &str) -> Vec<String> {
     let mut all = Vec::new();
-    // An operation less in a multi.
+    // One operation of a multi removed.
     if let Some((head, rest)) = text.split_once("{ ")
         && let Some((body, tail)) = rest.rsplit_once('}')
     {
@@ -173,7 +174,7 @@ fn simpler(text: &str) -> Vec<String> {
             all.push(format!("{head}{{ {}{space}}}{tail}", fewer.join(" ; ")));
         }
     }
-    // An option less.
+    // One option removed.
     let words: Vec<_> = text.split(' ').collect();
     for out in 1..words.len() {
         let word = words[out];
@@ -194,7 +195,7 @@ fn simpler(text: &str) -> Vec<String> {
             all.push(fewer.join(" "));
         }
     }
-    // Plainer data.
+    // Simpler data.
     for (from, to) in [
         (
             "\"333333333333333333333333333333333333333333333333333333333333333333\"",

@@ -1,4 +1,4 @@
-//! One of the two servers and the connections to it.
+//! One of the two servers, with its connections.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,7 +21,7 @@ use crate::{
     scenario::{Action, Env, Line, Token, hello, message},
 };
 
-/// What a connection waits for: the answer to a handshake, or to a request of this operation.
+/// What a connection waits for: the response to a handshake, or the reply to this operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pending {
     Hello,
@@ -32,22 +32,22 @@ enum Pending {
 struct Conn {
     link: Link,
     pending: VecDeque<Pending>,
-    /// The session it goes on with, or got.
+    /// The session that it resumes or was given.
     session: SessionId,
 }
 
-/// One thing a connection received.
+/// One frame, end or silence of a connection.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What is compared.
+    /// The normal form, which is compared.
     pub canonical: Vec<u8>,
     /// Whether it is a watch event.
     pub is_event: bool,
-    /// What came, for people and for scenarios.
+    /// The decoded frame, for messages and for scenarios.
     pub(crate) got: Result<Sent, Got>,
 }
 
-/// A server, its connections by name, and what is known about it.
+/// A server, its connections by name, and the state that lines refer to.
 pub struct Side<'s> {
     server: &'s mut dyn Server,
     address: SocketAddr,
@@ -59,10 +59,10 @@ pub struct Side<'s> {
 }
 
 impl<'s> Side<'s> {
-    /// A fresh server.
+    /// Restarts the server with an empty tree.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the server does not start.
     pub fn new(server: &'s mut dyn Server, quirks: Quirks) -> Result<Self, String> {
         let address = server.fresh()?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl<'s> Side<'s> {
         })
     }
 
-    /// Whether there is such a connection, and it is open as far as can be known.
+    /// Whether the connection exists, and its end has not been seen.
     #[must_use]
     pub fn is_open(&self, name: &str) -> bool {
         self.conns
@@ -90,7 +90,7 @@ impl<'s> Side<'s> {
         self.env.sessions.contains_key(name)
     }
 
-    /// The newest zxid, as the server itself knows it.
+    /// The newest zxid of the server.
     ///
     /// # Errors
     /// When the server is broken.
@@ -98,15 +98,15 @@ impl<'s> Side<'s> {
         self.server.zxid()
     }
 
-    /// The connections by name.
+    /// The names of the connections.
     pub(crate) fn names(&self) -> Vec<String> {
         self.conns.keys().cloned().collect()
     }
 
-    /// Sends what these lines ask for, in one piece; says whether there was anything to do.
+    /// Sends the requests of these lines with one write. Returns `false` if they do not apply.
     ///
     /// # Errors
-    /// When the server is gone.
+    /// When connecting to the server fails.
     pub(crate) fn begin(&mut self, lines: &[Line]) -> Result<bool, String> {
         let [line, ..] = lines else { return Ok(false) };
         match &line.action {
@@ -134,13 +134,15 @@ impl<'s> Side<'s> {
             Action::Disconnect(conn) => Ok(self.is_open(conn)),
             Action::Expire(conn) => Ok(self.has_session(conn)),
             Action::Advance(_) => Ok(true),
-            Action::Mark(_) | Action::Receive(_) => Err("histories have no such line".to_owned()),
+            Action::Mark(_) | Action::Receive(_) => {
+                Err("a history cannot contain marks or expectations".to_owned())
+            }
         }
     }
 
     fn connect(&mut self, name: &str, hello: &ConnectRequest) -> Result<(), String> {
         let link = Link::open(self.address, hello)
-            .map_err(|error| format!("{} is gone: {error}", self.server.name()))?;
+            .map_err(|error| format!("cannot connect to {}: {error}", self.server.name()))?;
         let conn = Conn {
             link,
             pending: VecDeque::from([Pending::Hello]),
@@ -151,7 +153,7 @@ impl<'s> Side<'s> {
     }
 
     fn begin_requests(&mut self, name: &str, lines: &[Line]) -> Result<bool, String> {
-        if !self.is_open(name) || lines.iter().any(|line| self.asks_openly(line)) {
+        if !self.is_open(name) || lines.iter().any(|line| self.has_ambiguous_since(line)) {
             return Ok(false);
         }
         let mut messages = Vec::new();
@@ -172,8 +174,8 @@ impl<'s> Side<'s> {
         Ok(true)
     }
 
-    /// Whether a setWatches asks for what came after one of several changes of open order.
-    fn asks_openly(&self, line: &Line) -> bool {
+    /// Whether the zxid of a setWatches lies among changes of unspecified order.
+    fn has_ambiguous_since(&self, line: &Line) -> bool {
         let Action::Request { words, .. } = &line.action else {
             return false;
         };
@@ -184,8 +186,7 @@ impl<'s> Side<'s> {
             .any(|zxid| self.names.is_open(zxid.0))
     }
 
-    /// Waits until what was begun has been done, and gives back the connections that ended with
-    /// it without being asked to.
+    /// Waits until the server has completed these lines.
     ///
     /// # Errors
     /// When the server is broken.
@@ -195,7 +196,7 @@ impl<'s> Side<'s> {
             Action::Connect { conn, .. } => self.finish_connect(conn),
             Action::Request { conn, .. } => {
                 if let Some(conn) = self.conns.get_mut(conn) {
-                    conn.link.await_answers(lines.len());
+                    conn.link.await_replies(lines.len());
                 }
             }
             Action::Disconnect(conn) => {
@@ -227,11 +228,11 @@ impl<'s> Side<'s> {
         let Some(conn) = self.conns.get_mut(name) else {
             return;
         };
-        conn.link.await_hello();
-        let (asked_for, is_over) = (conn.session, conn.link.is_over());
+        conn.link.await_handshake();
+        let (resumed, is_over) = (conn.session, conn.link.is_over());
         // The connection that had the session is closed, unless the handshake was ignored.
-        if asked_for != SessionId::NONE && !is_over {
-            self.await_end_of(asked_for, Some(name));
+        if resumed != SessionId::NONE && !is_over {
+            self.await_end_of(resumed, Some(name));
         }
     }
 
@@ -243,14 +244,14 @@ impl<'s> Side<'s> {
         }
     }
 
-    /// Waits until everything that is on its way has arrived, everywhere.
+    /// Waits on every connection for everything that the server has sent.
     pub(crate) fn barrier(&mut self) {
         for conn in self.conns.values_mut() {
             conn.link.barrier();
         }
     }
 
-    /// Everything that a connection has received and that was not collected yet.
+    /// Returns what a connection has received since the last call.
     pub(crate) fn collect(&mut self, name: &str) -> Vec<Seen> {
         let mut all = Vec::new();
         while let Some(got) = self.conns.get_mut(name).and_then(|conn| conn.link.take()) {
@@ -272,7 +273,7 @@ impl<'s> Side<'s> {
         all
     }
 
-    /// Takes a message apart; says whether the connection ends behind it.
+    /// Decodes a message. Returns also whether the connection ends after it.
     fn see(&mut self, name: &str, message: &Bytes) -> (Seen, bool) {
         let conn = self.conns.get_mut(name).expect("it received something");
         if conn.pending.front() == Some(&Pending::Hello) {
@@ -312,7 +313,7 @@ impl<'s> Side<'s> {
         (seen, ends)
     }
 
-    /// Remembers a session; says whether the handshake was refused.
+    /// Records a session. Returns whether the handshake was refused.
     fn note_session(&mut self, name: &str, response: Option<&ConnectResponse>) -> bool {
         let Some(response) = response else {
             return false;
@@ -321,9 +322,9 @@ impl<'s> Side<'s> {
         if id == SessionId::NONE {
             return true;
         }
-        let conn = self.conns.get_mut(name).expect("it was answered");
+        let conn = self.conns.get_mut(name).expect("it received a response");
         if conn.session == SessionId::NONE {
-            // The session was a change.
+            // A new session takes a zxid.
             self.env.zxid += 1;
         }
         conn.session = id;

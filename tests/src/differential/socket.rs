@@ -1,4 +1,4 @@
-//! Scenarios over sockets.
+//! Runs scenarios over sockets.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::scenario::{Incoming, Quirks, Target};
 
-/// A fresh server as a scenario sees it, over TCP.
+/// A newly started server as the target of a scenario, over TCP.
 ///
-/// A request is answered before the next line is looked at; what comes without being asked for
-/// is found behind a barrier that does not keep sessions alive ([`Link::barrier`]).
+/// Every line waits for its reply. Events are received up to a barrier, which does not keep the
+/// session alive ([`Link::barrier`]).
 pub struct OnSocket<'s> {
     server: &'s mut dyn Server,
     address: SocketAddr,
@@ -27,15 +27,15 @@ pub struct OnSocket<'s> {
 struct Conn {
     link: Link,
     session: SessionId,
-    /// Whether the answer to the handshake is still in the inbox.
+    /// Whether the response to the handshake is still in the inbox.
     is_new: bool,
 }
 
 impl<'s> OnSocket<'s> {
-    /// Starts the server afresh.
+    /// Restarts the server with an empty tree.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the server does not start.
     pub fn new(server: &'s mut dyn Server, quirks: Quirks) -> Result<Self, String> {
         let address = server.fresh()?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl<'s> OnSocket<'s> {
     fn conn(&mut self, name: &str) -> Result<&mut Conn, String> {
         self.conns
             .get_mut(name)
-            .ok_or_else(|| format!("there is no connection {name}"))
+            .ok_or_else(|| format!("no connection {name}"))
     }
 
     fn await_end_of(&mut self, session: SessionId, but: &str) {
@@ -75,8 +75,8 @@ impl Target for OnSocket<'_> {
             return Err(format!("{conn} is connected"));
         }
         let mut link = Link::open(self.address, hello)
-            .map_err(|error| format!("{} is gone: {error}", self.server.name()))?;
-        link.await_hello();
+            .map_err(|error| format!("cannot connect to {}: {error}", self.server.name()))?;
+        link.await_handshake();
         if hello.session_id != SessionId::NONE && !link.is_over() {
             self.await_end_of(hello.session_id, conn);
         }
@@ -92,7 +92,7 @@ impl Target for OnSocket<'_> {
     fn send(&mut self, conn: &str, message: &Bytes) -> Result<(), String> {
         let link = &mut self.conn(conn)?.link;
         link.send(std::slice::from_ref(message));
-        link.await_answers(1);
+        link.await_replies(1);
         let header = RequestHeader::decode(&mut Reader::new(message));
         let op = header.ok().and_then(|header| OpCode::from_code(header.op));
         if matches!(link.newest(), Some(Got::Message(reply)) if closes(op, reply)) {

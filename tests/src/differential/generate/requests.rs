@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Generator {
-    /// A request that may be anything.
+    /// Any request, including malformed ones and those that may close the connection.
     pub(super) fn request(&mut self) -> String {
         match self.random.below(1_000) {
             0..4 => self
@@ -49,7 +49,7 @@ impl Generator {
         self.random.pick(list).to_owned()
     }
 
-    /// A body cut short.
+    /// A request with a truncated body.
     fn broken(&mut self) -> String {
         let whole = self.plain_request();
         let words = plain_words(&whole).expect("a generated line");
@@ -106,7 +106,7 @@ impl Generator {
 
     fn path(&mut self) -> String {
         let path = self.any_path();
-        // All clients may read it, and none may change it.
+        // Its access list lets clients only read it.
         if self.avoid.acls && path == "/zookeeper/config" {
             return "/".to_owned();
         }
@@ -136,7 +136,7 @@ impl Generator {
         }
     }
 
-    /// For lists, which cannot hold every path.
+    /// A list of paths. Only paths without special characters can stand in a list.
     fn listed_paths(&mut self) -> String {
         let count = self.random.below(3);
         let paths: Vec<_> = (0..count)
@@ -167,7 +167,7 @@ impl Generator {
         }
     }
 
-    /// With a space in front, unless it is the usual one.
+    /// An `acl=` option with a leading space, or nothing for the default.
     fn acl(&mut self) -> String {
         let share = if self.focus.acls { 350 } else { 30 };
         if self.avoid.acls || !self.random.chance(share) {
@@ -242,7 +242,7 @@ impl Generator {
 
     fn multi_op(&mut self) -> String {
         let path = self.path();
-        // Rather paths that may work, or nearly every multi fails.
+        // A null path fails the whole multi.
         let path = if path == "null" {
             "/a".to_owned()
         } else {

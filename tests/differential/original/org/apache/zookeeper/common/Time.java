@@ -3,8 +3,8 @@ package org.apache.zookeeper.common;
 import java.util.Date;
 
 /**
- * Replaces ZooKeeper's class of this name, from which all of the server takes the time. This clock is moved by hand,
- * so that sessions, TTLs and times in stats depend on the requests and not on how long they took.
+ * Replaces ZooKeeper's class of this name, from which all of the server takes the time. This clock is manual, so
+ * that sessions, TTLs and times in stats depend on the requests and not on their duration.
  */
 public final class Time {
     /** 2024-01-01 00:00 UTC, where minikeeper's manual clock starts too. */
