@@ -1,8 +1,8 @@
-//! An engine with recorded effects and a clock moved by hand.
+//! An engine with recorded effects and a manual clock.
 //!
 //! Every input and every effect passes through the codec, as on a real connection: requests are
-//! encoded and decoded again before they are applied, replies and events become frames that are
-//! taken apart again. After every input the whole state is checked.
+//! encoded and decoded before they are applied, replies and events are encoded into frames and
+//! decoded. Every input ends with a check of all invariants.
 
 use bytes::Bytes;
 use minikeeper_engine::{ConnId, Engine, Input, Limit, Mark, Now, Settings};
@@ -14,17 +14,17 @@ use minikeeper_protocol::{
 pub use crate::sent::{Effect, Sent, parse};
 use crate::{kept::Kept, recorder::Recorder, sent::message};
 
-/// Where the wall clock of a [`Drive`] starts: an arbitrary instant, in milliseconds since 1970.
+/// The time at which the wall clock of a [`Drive`] starts, in milliseconds since 1970. Arbitrary.
 pub const WALL_START_MS: i64 = 1_704_067_200_000;
 
-/// An engine, its clock, and the record of what it did.
+/// An engine, its clock, and the record of its effects.
 #[derive(Debug)]
 pub struct Drive {
     engine: Engine,
     now: Now,
     /// The sessions that ended with the newest input, in order.
     ended: Vec<SessionId>,
-    /// The limits that the newest input ran into.
+    /// The limits that the newest input reached.
     limits: Vec<Limit>,
     /// Every change since the start.
     kept: Vec<Kept>,
@@ -46,7 +46,7 @@ impl Drive {
         }
     }
 
-    /// The engine, to be looked at.
+    /// The engine, for inspection.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
@@ -64,19 +64,19 @@ impl Drive {
         &self.ended
     }
 
-    /// The limits that the newest input ran into.
+    /// The limits that the newest input reached.
     #[must_use]
     pub fn limits(&self) -> &[Limit] {
         &self.limits
     }
 
-    /// Every change since the start, as a log would have it.
+    /// Every change since the start, as a log would record it.
     #[must_use]
     pub fn kept(&self) -> &[Kept] {
         &self.kept
     }
 
-    /// Applies one input and checks the whole state.
+    /// Applies one input and checks all invariants.
     ///
     /// # Errors
     /// When an invariant is broken, or an effect does not survive the codec.
@@ -94,7 +94,7 @@ impl Drive {
             return Err(fault);
         }
         if self.engine.zxid() < before {
-            return Err(format!("the zxid fell from {before}"));
+            return Err(format!("zxid went back from {before}"));
         }
         self.engine.check().map_err(|broken| broken.to_string())?;
         Ok(recorder.effects)
@@ -105,14 +105,14 @@ impl Drive {
         self.engine.mark()
     }
 
-    /// Rewinds to a mark, and checks the whole state; says which connections close.
+    /// Rewinds to a mark and checks all invariants. Returns the connections to close.
     ///
     /// # Errors
-    /// When the mark is not there, or an invariant is broken.
+    /// When the mark does not exist, or an invariant is broken.
     pub fn rewind(&mut self, mark: Mark) -> Result<Vec<ConnId>, String> {
         let mut recorder = Recorder::new(None);
         if !self.engine.rewind(mark, self.now, &mut recorder) {
-            return Err(format!("{mark:?} is not there"));
+            return Err(format!("{mark:?} does not exist"));
         }
         self.engine.check().map_err(|broken| broken.to_string())?;
         Ok(recorder
@@ -140,14 +140,14 @@ impl Drive {
     /// Opens a new session with a timeout of ten seconds.
     ///
     /// # Errors
-    /// As [`Drive::apply`], and when the handshake is not answered.
+    /// As [`Drive::apply`], and when the engine does not reply to the handshake.
     pub fn open(&mut self, conn: u32) -> Result<ConnectResponse, String> {
         match self.connect(conn, &ConnectRequest::new(10_000))?.first() {
             Some(Effect {
                 sent: Sent::Connected(response),
                 ..
             }) => Ok(response.clone()),
-            other => Err(format!("the handshake was answered with {other:?}")),
+            other => Err(format!("unexpected response to the handshake: {other:?}")),
         }
     }
 
@@ -166,10 +166,10 @@ impl Drive {
         self.message(conn, &message(&out))
     }
 
-    /// Applies a request and gives back nothing but its answer.
+    /// Applies a request and returns only its reply.
     ///
     /// # Errors
-    /// As [`Drive::apply`], and when there is no answer.
+    /// As [`Drive::apply`], and when there is no reply.
     pub fn ask(&mut self, conn: u32, request: &Request) -> Result<Answer, String> {
         let effects = self.request(conn, 1, request)?;
         effects
@@ -180,20 +180,20 @@ impl Drive {
                 }
                 _ => None,
             })
-            .ok_or_else(|| format!("{request:?} was not answered"))
+            .ok_or_else(|| format!("no reply to {request:?}"))
     }
 
-    /// Applies a message of an open connection, decoded as a server decodes it.
+    /// Decodes a message as a server does, and applies it.
     ///
     /// # Errors
-    /// As [`Drive::apply`], and when the message closes the connection without an answer.
+    /// As [`Drive::apply`], and when the message closes the connection without a reply.
     pub fn message(&mut self, conn: u32, message: &Bytes) -> Result<Vec<Effect>, String> {
         let conn = ConnId(conn);
         let input = decode(conn, message).map_err(|error| format!("request header: {error}"))?;
         self.apply(&input)
     }
 
-    /// The connection is gone.
+    /// Disconnects a connection.
     ///
     /// # Errors
     /// As [`Drive::apply`].
@@ -201,7 +201,7 @@ impl Drive {
         self.apply(&Input::Disconnect { conn: ConnId(conn) })
     }
 
-    /// Ends a session as if its time were up.
+    /// Expires a session before its timeout.
     ///
     /// # Errors
     /// As [`Drive::apply`].
@@ -209,9 +209,9 @@ impl Drive {
         self.apply(&Input::Expire { session })
     }
 
-    /// Moves the clock to the next deadline, but not past `target_ms`, and ticks there.
+    /// Moves the clock to the next deadline and ticks, but never past `target_ms`.
     ///
-    /// Returns whether there may be more: `false` once the clock stands at `target_ms`.
+    /// Returns `true` if further deadlines may follow, `false` once the clock shows `target_ms`.
     ///
     /// # Errors
     /// As [`Drive::apply`].
@@ -228,7 +228,7 @@ impl Drive {
         }
     }
 
-    /// Moves the clock, stopping wherever something is due on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     ///
     /// # Errors
     /// As [`Drive::apply`].
@@ -244,7 +244,7 @@ impl Drive {
         }
     }
 
-    /// Moves the clock to where nothing was due on the way.
+    /// Advances the clock over a span without deadlines.
     fn jump(&mut self, elapsed_ms: u64) {
         self.engine.skip_idle_cleanups(self.now, elapsed_ms);
         self.set_elapsed(elapsed_ms);
@@ -257,16 +257,16 @@ impl Drive {
     }
 }
 
-/// The answer to one request.
+/// The reply to one request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// The state it was answered from.
+    /// The zxid in the reply header.
     pub zxid: Zxid,
-    /// The body, or why the request was refused.
+    /// The body, or the error code.
     pub outcome: Result<Reply, ErrorCode>,
 }
 
-/// Decodes a message as a server does: what is malformed is an input too.
+/// Decodes a message as a server does: a malformed body is an input too.
 ///
 /// # Errors
 /// When the message closes its connection: a short header, a malformed auth or sasl packet.

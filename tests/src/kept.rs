@@ -1,12 +1,12 @@
-//! Changes as an engine tells them to a log, kept to be made once more.
+//! Owned copies of the changes that an engine reports to a log, for replay.
 
 use minikeeper_engine::{Change, ChangeHead, ImageError, Life, Restoration};
 use minikeeper_protocol::{AclList, Zxid};
 
-/// A change, with everything it refers to.
+/// An owned copy of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
-    /// Who made it, and when.
+    /// The session, xid, zxid and time of the change.
     pub head: ChangeHead,
     what: What,
 }
@@ -32,7 +32,7 @@ impl Kept {
     /// Copies a change.
     ///
     /// # Panics
-    /// When there is a kind of change that this does not know.
+    /// If the kind of change is unknown here.
     #[must_use]
     pub fn new(head: ChangeHead, change: &Change<'_>) -> Self {
         let what = match *change {
@@ -65,18 +65,18 @@ impl Kept {
                 acl,
                 aversion,
             } => What::SetAcl(path.to_vec(), acl.clone(), aversion),
-            _ => panic!("{change:?} is new"),
+            _ => panic!("unknown kind of change: {change:?}"),
         };
         Self { head, what }
     }
 
-    /// Its number.
+    /// The zxid of the change.
     #[must_use]
     pub const fn zxid(&self) -> Zxid {
         self.head.zxid
     }
 
-    /// Makes it once more.
+    /// Replays the change onto a restoration.
     ///
     /// # Errors
     /// Those of [`Restoration::replay`].

@@ -1,14 +1,14 @@
-//! What the tests that cross crates share.
+//! Helpers of the tests that cross crates.
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
-//! | [`drive`] | an engine with recorded effects and a clock moved by hand |
-//! | [`kept`] | changes as a log has them, to be made once more |
+//! | [`drive`] | an engine with recorded effects and a manual clock |
+//! | [`kept`] | recorded changes, which can be replayed |
 //! | [`model`] | a naive tree that random operations are compared with |
 //! | [`replay`] | checks a recorded history by zxid |
-//! | [`sent`] | what a server sends, taken apart |
-//! | [`scenario`] | readable scripts on the level of the wire, and what they run on |
-//! | [`sim`] | contenders for every recipe, and their judge |
+//! | [`sent`] | decodes what a server sends |
+//! | [`scenario`] | readable scripts of requests and replies, and their targets |
+//! | [`sim`] | contenders for every recipe, and the judge of their holds |
 //! | [`differential`] | scenarios and random histories on two servers at once |
 
 pub mod differential;
@@ -21,7 +21,7 @@ pub mod scenario;
 pub mod sent;
 pub mod sim;
 
-/// The example in the README runs as a doc test.
+/// Runs the example in the README as a doc test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;

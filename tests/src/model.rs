@@ -1,9 +1,8 @@
 //! A naive tree that random operations are compared with.
 //!
 //! It is written from `docs/zookeeper-protocol.md` alone and shares no code with the engine: every
-//! lookup walks a map of paths, children are found by looking at every path, and a multi works on a
-//! copy of everything. What it gives back are the same values a [`Drive`](crate::drive::Drive)
-//! records.
+//! lookup walks a map of paths, children are found by a scan of all paths, and a multi works on a
+//! copy of the whole state. It returns the values that a [`Drive`](crate::drive::Drive) records.
 
 pub mod access;
 mod requests;
@@ -22,7 +21,7 @@ use minikeeper_protocol::{
 use crate::drive::Sent;
 use watching::Modes;
 
-/// What goes to which connection.
+/// Replies, events and closes, each with its connection.
 pub type Output = Vec<(u32, Sent)>;
 
 /// A znode.
@@ -32,11 +31,11 @@ pub struct Node {
     pub data: Option<Vec<u8>>,
     /// The access list.
     pub acl: AclList,
-    /// The session that owns it, zero unless it is ephemeral.
+    /// The owning session of an ephemeral, otherwise zero.
     pub owner: i64,
-    /// How many children were ever created.
+    /// The number of children ever created.
     pub created: i32,
-    /// The numbers, save those that follow from the rest.
+    /// The stat, without the fields that follow from the rest.
     pub stat: Stat,
 }
 
@@ -47,7 +46,7 @@ struct Session {
     conn: Option<u32>,
 }
 
-/// The state of one server. Equal only if everything is.
+/// The state of one server.
 #[derive(Clone, Debug)]
 pub struct Model {
     settings: Settings,
@@ -58,17 +57,18 @@ pub struct Model {
     next_session: i64,
     /// By connection and path.
     watches: BTreeMap<(u32, String), Modes>,
-    /// The digest identities of each connection, in the order they were proven.
+    /// The digest identities of each connection, in the order of authentication.
     logins: BTreeMap<u32, Vec<String>>,
-    /// Whether a multi is under way, and its containers that were requested as ephemerals:
-    /// ZooKeeper shows them as ephemerals to the later operations of the multi.
+    /// Whether a multi is being applied.
     is_multi: bool,
+    /// The containers of that multi which were requested as ephemerals: ZooKeeper shows them as
+    /// ephemerals to the later operations of the multi.
     looks_ephemeral: BTreeSet<String>,
     output: Output,
 }
 
 impl Model {
-    /// A fresh server. Source: `docs/zookeeper-protocol.md` section 5.4.
+    /// Creates the state of a new server. Source: `docs/zookeeper-protocol.md` section 5.4.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let mut nodes = BTreeMap::new();
@@ -107,11 +107,11 @@ impl Model {
 
     /// Applies one input and returns all replies and events, in order.
     ///
-    /// `ended` is the order in which sessions were seen to end: sessions that are due at the
-    /// same instant may end in any order, and each takes a zxid.
+    /// `ended` is the observed order of session ends: sessions with the same deadline may end in
+    /// any order, and each takes a zxid.
     ///
     /// # Errors
-    /// When `ended` names a session that is not due, or in the wrong order, or leaves one out.
+    /// When `ended` has a session that is not due, has the wrong order, or lacks a session.
     pub fn apply(
         &mut self,
         now: Now,
@@ -124,13 +124,13 @@ impl Model {
             Input::Open { .. } | Input::Identify { .. } => {}
             Input::Connect { conn, hello } => self.connect(conn.0, hello),
             Input::Request { conn, xid, request } => {
-                let is_beside = matches!(request, Request::Auth { .. } | Request::Sasl { .. });
-                let is_heard = if is_beside {
+                let skips_touch = matches!(request, Request::Auth { .. } | Request::Sasl { .. });
+                let is_served = if skips_touch {
                     self.session_of(conn.0).is_some()
                 } else {
                     self.touch(conn.0)
                 };
-                if is_heard {
+                if is_served {
                     self.serve(conn.0, *xid, request);
                 }
             }
@@ -171,7 +171,7 @@ impl Model {
         Zxid(self.zxid)
     }
 
-    /// Every path there is.
+    /// Every path.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.nodes.keys().map(String::as_str)
     }
@@ -203,7 +203,7 @@ impl Model {
             .map(|(id, session)| (SessionId(*id), session.timeout_ms, session.conn))
     }
 
-    /// How many pairs of connection and watched path there are.
+    /// The number of (connection, watched path) pairs.
     #[must_use]
     pub fn watches(&self) -> usize {
         self.watches.len()
@@ -272,7 +272,7 @@ impl Model {
                     .push((conn, Sent::Close(CloseReason::SessionRefused)));
             }
         }
-        let session = self.sessions.get_mut(&id).expect("found or made above");
+        let session = self.sessions.get_mut(&id).expect("found or created above");
         session.timeout_ms = timeout_ms;
         session.conn = Some(conn);
         self.touch(conn);
@@ -322,10 +322,16 @@ impl Model {
         for id in ended {
             let deadline_ms = match self.sessions.get(&id.0) {
                 Some(session) if session.deadline_ms <= now_ms => session.deadline_ms,
-                other => return Err(format!("session {id} ended at {now_ms} ms: {other:?}")),
+                other => {
+                    return Err(format!(
+                        "session {id} ended at {now_ms} ms without being due: {other:?}"
+                    ));
+                }
             };
             if deadline_ms < newest_ms {
-                return Err(format!("session {id} ended after one that was due later"));
+                return Err(format!(
+                    "session {id} ended after a session with a later deadline"
+                ));
             }
             newest_ms = deadline_ms;
             self.expire(id.0);
@@ -335,7 +341,7 @@ impl Model {
             .iter()
             .find(|(_, session)| session.deadline_ms <= now_ms)
         {
-            Some((id, _)) => Err(format!("session {id:#x} was due and goes on")),
+            Some((id, _)) => Err(format!("session {id:#x} is due and did not end")),
             None => Ok(()),
         }
     }
@@ -386,7 +392,7 @@ impl Model {
         let parent = self
             .nodes
             .get_mut(rules::parent(path))
-            .expect("looked up before");
+            .expect("the caller checked the parent");
         parent.created += 1;
         parent.stat.pzxid = Zxid(self.zxid);
         self.nodes.insert(path.to_owned(), node);
@@ -415,8 +421,8 @@ impl Model {
     }
 
     fn fire_deleted(&mut self, path: &str, acls: &[AclList; 2]) {
-        let told = self.fire_data(EventKind::Deleted, path, &acls[0]);
-        self.fire_child(EventKind::Deleted, path, &told, &acls[0]);
+        let notified = self.fire_data(EventKind::Deleted, path, &acls[0]);
+        self.fire_child(EventKind::Deleted, path, &notified, &acls[0]);
         let parent = rules::parent(path);
         self.fire_child(EventKind::ChildrenChanged, parent, &[], &acls[1]);
     }
@@ -439,8 +445,8 @@ impl Model {
         self.output.push((conn, reply));
     }
 
-    /// `docs/zookeeper-protocol.md` sections 3.1 and 6.5: answered, then closed; the session lives
-    /// on.
+    /// `docs/zookeeper-protocol.md` sections 3.1 and 6.5: replies, then closes the
+    /// connection; the session lives on.
     fn refuse_unknown(&mut self, conn: u32, xid: Xid) {
         let reply = Sent::Reply {
             xid,

@@ -1,4 +1,4 @@
-//! What an engine says, noted down.
+//! Records the effects of an engine.
 
 use bytes::Bytes;
 use minikeeper_engine::{Change, ChangeHead, CloseReason, ConnId, Effects, Event, Limit};
@@ -11,7 +11,7 @@ use crate::{
     sent::{Effect, Sent, message, parse},
 };
 
-/// Notes down effects as the owned values that a client would see.
+/// Records effects as the owned values that a client would decode.
 pub(crate) struct Recorder {
     /// The operation of the request being served.
     op: Option<OpCode>,
@@ -19,7 +19,7 @@ pub(crate) struct Recorder {
     pub(crate) ended: Vec<SessionId>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) fault: Option<String>,
-    /// What a log of changes would have.
+    /// The changes that a log would hold.
     pub(crate) kept: Vec<Kept>,
 }
 
@@ -59,14 +59,14 @@ impl Effects for Recorder {
                 sent: Sent::Connected(response),
                 message,
             }),
-            Err(error) => self.fault = Some(format!("answer to a handshake: {error}")),
+            Err(error) => self.fault = Some(format!("handshake response: {error}")),
         }
     }
 
     fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
         let mut out = Vec::new();
         body.encode(header, &mut out, ReplyRef::BYTES_MAX)
-            .expect("an engine answers with what fits a frame");
+            .expect("a reply of the engine fits a frame");
         self.frame(to, &out);
     }
 

@@ -1,10 +1,10 @@
 //! Checks a recorded history by zxid.
 //!
-//! Every reply carries the zxid of the state it was answered from, and every write has a zxid of
-//! its own. So the order in which the server claims to have served everything is known: sort by
-//! zxid, each write before the reads of the state it made. The naive model is run in that order,
-//! and what it would send to each connection, events among replies, must be what was received.
-//! Then the history is linearizable if that order never runs against real time.
+//! Every reply carries the zxid of the state that it shows, and every write has a zxid of its own.
+//! So the order in which the server claims to have served the requests is known: sort by zxid, each
+//! write before the reads of the state it made. The naive model runs in that order, and each
+//! connection must have received the same replies and events, in the same order. Then the history is
+//! linearizable if that order agrees with real time.
 
 use minikeeper_engine::{ConnId, Input, Now, Settings};
 use minikeeper_protocol::{
@@ -13,35 +13,35 @@ use minikeeper_protocol::{
 
 use crate::{drive::Sent, model::Model};
 
-/// A request, its answer, and when both crossed the line.
+/// A request, its reply, and when they were sent and received.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The client's number for it.
+    /// The xid of the request.
     pub xid: Xid,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// When it was sent, on a counter that all clients share.
+    /// When the request was sent, on a counter that all clients share.
     pub invoked: u64,
-    /// When its answer was there, on the same counter.
+    /// When the reply arrived, on the same counter.
     pub returned: u64,
-    /// The state it was answered from.
+    /// The zxid in the reply header.
     pub zxid: Zxid,
-    /// The answer.
+    /// The body of the reply, or the error code.
     pub outcome: Result<Reply, ErrorCode>,
 }
 
 /// What a connection received, in order.
 #[derive(Clone, Debug)]
 pub enum Received {
-    /// An answer.
+    /// A reply.
     Reply(Box<Call>),
     /// An event.
     Event {
-        /// What happened.
+        /// The type of the event.
         kind: EventKind,
-        /// To which znode.
+        /// The path of the znode.
         path: String,
-        /// The change that caused it.
+        /// The zxid of the change that fired the watch.
         zxid: Zxid,
     },
 }
@@ -49,13 +49,13 @@ pub enum Received {
 /// One connection with a session of its own.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Its session.
+    /// The session.
     pub session: SessionId,
     /// Everything it received after the handshake.
     pub received: Vec<Received>,
 }
 
-/// How much a history held.
+/// The size of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Requests that use up a zxid.
@@ -68,11 +68,11 @@ pub struct Summary {
 
 /// Checks the history of a server that started with zxid 0.
 ///
-/// The connections are listed in the order of their handshakes, all of which were over before
-/// the first request was sent.
+/// The connections are listed in the order of their handshakes, all of which must have finished
+/// before the first request was sent.
 ///
 /// # Errors
-/// The first thing that no order of serving explains.
+/// The first reply or event that the order of zxids does not explain.
 pub fn check(connections: &[Recorded]) -> Result<Summary, String> {
     let mut calls = Vec::new();
     for (conn, recorded) in connections.iter().enumerate() {
@@ -133,7 +133,7 @@ pub const fn is_write(request: &Request) -> bool {
     )
 }
 
-/// What returned before something else was invoked was served before it.
+/// Checks that a call which returned before another was invoked was served before it.
 fn check_real_time(calls: &[(usize, &Call)]) -> Result<(), String> {
     let mut by_invoked: Vec<_> = calls.iter().map(|(_, call)| *call).collect();
     by_invoked.sort_by_key(|call| call.invoked);
@@ -152,14 +152,14 @@ fn check_real_time(calls: &[(usize, &Call)]) -> Result<(), String> {
             call.zxid < newest.zxid || (call.zxid == newest.zxid && is_write(&call.request));
         if is_behind {
             return Err(format!(
-                "{call:?}\n  was served from an older state than one already shown by\n{newest:?}"
+                "{call:?}\n  shows an older state than an earlier reply:\n{newest:?}"
             ));
         }
     }
     Ok(())
 }
 
-/// Runs the model in the order of the zxids; says what each connection should have received.
+/// Runs the model in the order of the zxids. Returns what each connection should have received.
 fn run_model(connections: &[Recorded], calls: &[(usize, &Call)]) -> Result<Vec<Vec<Sent>>, String> {
     let settings = Settings {
         first_session_id: connections
@@ -189,7 +189,7 @@ fn run_model(connections: &[Recorded], calls: &[(usize, &Call)]) -> Result<Vec<V
         let expected = Zxid(model.zxid().0 + i64::from(is_write(&call.request)));
         if call.zxid != expected {
             return Err(format!(
-                "zxid {expected} is missing or there twice: connection {conn} has {call:?}"
+                "zxid {expected} is missing or duplicate: connection {conn} has {call:?}"
             ));
         }
         let input = Input::Request {
@@ -225,8 +225,8 @@ fn as_sent(received: &Received) -> Sent {
     }
 }
 
-/// Takes out what the model cannot know: times, the order of names in a listing, and the order
-/// of a session's ephemerals when they go together.
+/// Removes what the model cannot know: times, the order of names in a listing, and the order in
+/// which a session's ephemerals are deleted when it ends.
 fn comparable(mut list: Vec<Sent>, ends: &[Zxid]) -> Vec<Sent> {
     for sent in &mut list {
         sent.sort_names();

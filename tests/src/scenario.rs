@@ -1,4 +1,4 @@
-//! Scenarios: small readable scripts on the level of the wire, run on anything that serves it.
+//! Scenarios: small readable scripts of requests, replies and events, run on any [`Target`].
 //!
 //! ```text
 //! # `docs/zookeeper-protocol.md` section 10.8: identical data bumps the version and fires
@@ -13,24 +13,24 @@
 //!
 //! | line | meaning |
 //! | --- | --- |
-//! | `case <title>` | a fresh server |
-//! | `deviates` | ZooKeeper does something else here; the difference is deliberate (`docs/zookeeper-protocol.md` section 26) |
-//! | `since 3.9.5 <reason>` | ZooKeeper before that version does something else here |
-//! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session` for a new one |
-//! | `reconnect a` | the connection drops, another one goes on with its session |
-//! | `disconnect a`, `expire a`, `advance 4000ms` | the connection drops; its session ends; time passes |
+//! | `case <title>` | starts a new server |
+//! | `deviates` | ZooKeeper behaves differently; the difference is deliberate (`docs/zookeeper-protocol.md` section 26) |
+//! | `since 3.9.5 <reason>` | ZooKeeper before that version behaves differently |
+//! | `connect a [timeout=ms] [session=b] [password=wrong\|null\|long] [seen=zxid+1] [readonly=none\|yes]` | a handshake; without `session=` for a new session |
+//! | `reconnect a` | drops the connection, and resumes its session on a new one |
+//! | `disconnect a`, `expire a`, `advance 4000ms` | drops the connection; expires its session; advances the clock |
 //! | `mark m` | `$m` is the newest zxid from here on, `$m+1` the next one |
 //! | `a <operation> <arguments> [xid=n] [-> <expectation>]` | a request, and the next thing `a` receives |
 //! | `a <- <expectation>` | the next thing `a` receives |
 //!
 //! An expectation is `event <kind> <path>`, `closed`, `nothing`, `connected ...`, `refused ...`,
-//! the name of an error, or, for success, fields of the answer: a path, quoted data, `name=value`.
-//! A multi has `results { ... ; ... }`, a multiRead that ended on the spot `broken_off { ... }`.
-//! `zxid+n` alone is the header's zxid, counted from the newest one before the line that last did
-//! something, as is `zxid-n`. At the end of a case nothing may be left to receive. Listings are
-//! compared sorted.
+//! the name of an error, or, for success, fields of the reply: a path, quoted data, `name=value`.
+//! A multi has `results { ... ; ... }`, a multiRead that stopped midway `broken_off { ... }`.
+//! `zxid+n` or `zxid-n` alone is the zxid of the header, relative to the newest one before the last
+//! line that was not an expectation. At the end of a case no message may be left to receive. Listings
+//! are sorted before they are compared.
 //!
-//! What `since` stands for: `docs/zookeeper-protocol.md` section 23.
+//! The differences behind `since`: `docs/zookeeper-protocol.md` section 23.
 
 mod engine;
 mod env;
@@ -68,7 +68,7 @@ pub enum Incoming {
     Closed,
 }
 
-/// What an older original leaves out of its answers, so that it is not expected there.
+/// What an older ZooKeeper leaves out, so that scenarios do not expect it there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quirks {
     /// Event headers carry no zxid.
@@ -77,44 +77,44 @@ pub struct Quirks {
     pub create2_in_multi_is_create: bool,
 }
 
-/// A server that scenarios run on, freshly started.
+/// A newly started server on which scenarios run.
 pub trait Target {
     /// The newest zxid.
     ///
     /// # Errors
-    /// When the server does not say.
+    /// When the server is broken.
     fn zxid(&mut self) -> Result<i64, String>;
-    /// Opens a connection and says hello; a connection of this name that is over is replaced.
+    /// Opens a connection and sends the handshake. Replaces a closed connection of this name.
     ///
     /// # Errors
-    /// When there is such a connection, or the server is broken.
+    /// When a connection of this name is open, or the server is broken.
     fn connect(&mut self, conn: &str, hello: &ConnectRequest) -> Result<(), String>;
-    /// Sends a message without its length prefix; into the void if the connection is closed.
+    /// Sends a message, given without its length prefix. Does nothing if the connection is closed.
     ///
     /// # Errors
-    /// When there never was such a connection, or the server is broken.
+    /// When the connection never existed, or the server is broken.
     fn send(&mut self, conn: &str, message: &Bytes) -> Result<(), String>;
-    /// What comes next, `None` if nothing does.
+    /// Returns the next message or end of a connection; `None` if there is none.
     ///
     /// # Errors
-    /// When there never was such a connection.
+    /// When the connection never existed.
     fn receive(&mut self, conn: &str) -> Result<Option<Incoming>, String>;
     /// Drops a connection.
     ///
     /// # Errors
-    /// When there is none, or the server is broken.
+    /// When the connection does not exist, or the server is broken.
     fn disconnect(&mut self, conn: &str) -> Result<(), String>;
-    /// Ends a session as if its time were up.
+    /// Expires a session before its timeout.
     ///
     /// # Errors
-    /// When the server is broken or cannot.
+    /// When the server is broken.
     fn expire(&mut self, session: SessionId) -> Result<(), String>;
-    /// Lets time pass.
+    /// Advances the clock.
     ///
     /// # Errors
     /// When the server is broken.
     fn advance(&mut self, by_ms: u64) -> Result<(), String>;
-    /// What it leaves out.
+    /// What the server leaves out.
     fn quirks(&self) -> Quirks {
         Quirks::default()
     }
@@ -133,14 +133,14 @@ pub struct Script {
 pub struct Case {
     /// What it shows.
     pub title: String,
-    /// Whether ZooKeeper is known to do something else.
+    /// Whether ZooKeeper is known to behave differently.
     pub deviates: bool,
-    /// The first version of ZooKeeper that does this, and what earlier ones do.
+    /// The first version of ZooKeeper that passes, and what earlier ones do.
     pub since: Option<(String, String)>,
     lines: Vec<Line>,
 }
 
-/// What a scenario says that a server does not do, or that is not a scenario at all.
+/// A line that does not parse, or an expectation that a server does not meet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(String);
 
@@ -153,10 +153,10 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl Script {
-    /// Reads a file of scenarios.
+    /// Parses a file of scenarios.
     ///
     /// # Errors
-    /// The first line that is none, with file and number.
+    /// The first line that does not parse, with file and number.
     pub fn parse(file: &str, text: &str) -> Result<Self, Fault> {
         let mut cases: Vec<Case> = Vec::new();
         for (index, text) in text.lines().enumerate() {
@@ -206,7 +206,7 @@ impl Script {
     /// Runs every case on a server of its own.
     ///
     /// # Errors
-    /// The first case that goes another way: file, line, what was expected, what came.
+    /// The first expectation that is not met: file, line, what was expected, what was received.
     pub fn run<T: Target>(&self, mut start: impl FnMut() -> T) -> Result<(), Fault> {
         for case in &self.cases {
             self.run_case(case, &mut start())?;
@@ -214,7 +214,7 @@ impl Script {
         Ok(())
     }
 
-    /// Runs one of its cases.
+    /// Runs one case.
     ///
     /// # Errors
     /// As [`Script::run`].
@@ -237,14 +237,14 @@ impl Script {
     }
 }
 
-/// Something sent: a request's number and operation, or `None` for a handshake.
+/// An unanswered message: the xid and operation of a request, or `None` for a handshake.
 type Pending = Option<(Xid, Option<OpCode>)>;
 
-/// A case on its way.
+/// A running case.
 struct Run<'a, T> {
     target: &'a mut T,
     env: Env,
-    /// What each connection has sent that is not answered; `None` is a handshake.
+    /// The unanswered messages of each connection.
     pending: BTreeMap<String, VecDeque<Pending>>,
     next_xid: i32,
 }
@@ -318,19 +318,22 @@ impl<T: Target> Run<'_, T> {
         expected.check(&got, &self.env)
     }
 
-    /// Takes a message apart and strikes out what it answers.
+    /// Decodes a message, and removes the request that it replies to.
     fn take(&mut self, conn: &str, message: &Bytes) -> Result<Sent, String> {
         let pending = self.pending.entry(conn.to_owned()).or_default();
         if pending.front() == Some(&None) {
             pending.pop_front();
             return ConnectResponse::decode(&mut Reader::new(message))
                 .map(Sent::Connected)
-                .map_err(|error| format!("answer to the handshake: {error}"));
+                .map_err(|error| format!("handshake response: {error}"));
         }
         let op = pending.front().copied().flatten().and_then(|(_, op)| op);
         let sent = parse(message, op)?;
         if let Sent::Reply { xid, .. } | Sent::BrokenOff { xid, .. } = &sent {
-            let (expected, op) = pending.pop_front().flatten().ok_or("an answer too many")?;
+            let (expected, op) = pending
+                .pop_front()
+                .flatten()
+                .ok_or("reply without a request")?;
             let expected = if op == Some(OpCode::Ping) {
                 Xid::PING
             } else {
@@ -358,7 +361,7 @@ impl<T: Target> Run<'_, T> {
     }
 }
 
-/// What a connection got, if anything.
+/// What a connection received, if anything.
 #[derive(Debug)]
 pub(crate) enum Got {
     Sent(Sent),

@@ -1,4 +1,4 @@
-//! What a server sends, taken apart as the connection it is for would.
+//! Decodes what a server sends, as the receiving client would.
 
 use bytes::Bytes;
 use minikeeper_engine::CloseReason;
@@ -7,48 +7,48 @@ use minikeeper_protocol::{
     ReplyHeader, WatcherEvent, Xid, Zxid, frame, multi,
 };
 
-/// One thing the server did, as the connection it is for sees it.
+/// One message or close of a server, as its connection sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// The answer to a handshake.
+    /// The response to a handshake.
     Connected(ConnectResponse),
-    /// The answer to a request.
+    /// The reply to a request.
     Reply {
-        /// The request's number.
+        /// The xid of the request.
         xid: Xid,
-        /// The state it was answered from.
+        /// The zxid in the reply header.
         zxid: Zxid,
-        /// The body, or why the request was refused.
+        /// The body, or the error code.
         outcome: Result<Reply, ErrorCode>,
     },
-    /// The answer to a multiRead that ended on the spot: refused, with what was read before.
+    /// The error reply to a multiRead that stopped midway, with the results so far.
     ///
     /// Source: `docs/zookeeper-protocol.md` section 13.4.
     BrokenOff {
-        /// The request's number.
+        /// The xid of the request.
         xid: Xid,
-        /// The state it was answered from.
+        /// The zxid in the reply header.
         zxid: Zxid,
-        /// Why.
+        /// The error code.
         error: ErrorCode,
-        /// The outcomes so far.
+        /// The results before the error.
         results: Vec<MultiResult>,
     },
     /// A watch fired.
     Event {
-        /// What happened.
+        /// The type of the event.
         kind: EventKind,
-        /// To which znode.
+        /// The path of the znode.
         path: String,
-        /// The change that caused it.
+        /// The zxid of the change that fired the watch.
         zxid: Zxid,
     },
-    /// The connection is to be closed.
+    /// The server closes the connection.
     Close(CloseReason),
 }
 
 impl Sent {
-    /// Sorts the names in a listing, which come in any order.
+    /// Sorts the names in listings, whose order is unspecified.
     ///
     /// Source: `docs/zookeeper-protocol.md` sections 10.11 and 10.21.
     pub fn sort_names(&mut self) {
@@ -77,33 +77,33 @@ fn sort_in_results(results: &mut [MultiResult]) {
     }
 }
 
-/// One effect with its connection and its bytes.
+/// One effect, with its connection and its encoded form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
-    /// Whom it is for.
+    /// The connection that receives it.
     pub conn: u32,
-    /// What it says.
+    /// The decoded effect.
     pub sent: Sent,
     /// The message without its length prefix; empty for [`Sent::Close`].
     pub message: Bytes,
 }
 
-/// The message in the one frame that `out` holds.
+/// Returns the message in the only frame of `out`.
 pub(crate) fn message(out: &[u8]) -> Bytes {
     let body = frame::next(out, usize::MAX)
         .ok()
         .flatten()
-        .expect("what was put is a whole frame");
-    assert_eq!(body.end, out.len(), "one frame was put");
+        .expect("the output is a whole frame");
+    assert_eq!(body.end, out.len(), "the output is one frame");
     Bytes::copy_from_slice(&out[body])
 }
 
-/// Takes a message from a server apart.
+/// Decodes a message from a server.
 ///
-/// `op` is the operation the oldest unanswered request asked for; `None` if there is none.
+/// `op` is the operation of the oldest unanswered request; `None` if there is none.
 ///
 /// # Errors
-/// When the message is malformed, or has bytes left over.
+/// When the message is malformed, or longer than its content.
 pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
     let mut reader = Reader::new(message);
     let fault = |error: DecodeError| format!("message from the server: {error}");
@@ -128,7 +128,7 @@ pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
         let outcome = match (header.error, op) {
             (Some(error), _) => Err(error),
             (None, Some(op)) => Ok(Reply::decode(op, &mut reader).map_err(fault)?),
-            (None, None) => return Err("a reply without a request".to_owned()),
+            (None, None) => return Err("reply without a request".to_owned()),
         };
         Sent::Reply {
             xid: header.xid,
@@ -137,7 +137,10 @@ pub fn parse(message: &Bytes, op: Option<OpCode>) -> Result<Sent, String> {
         }
     };
     if reader.remaining() > 0 {
-        return Err(format!("{} bytes behind {sent:?}", reader.remaining()));
+        return Err(format!(
+            "{} bytes left over after {sent:?}",
+            reader.remaining()
+        ));
     }
     Ok(sent)
 }

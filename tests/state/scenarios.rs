@@ -111,11 +111,11 @@ fn mistake_in_a_script_names_file_and_line() {
         ),
         (
             "case x\na ping -> maybe",
-            "f.txt:2: maybe is no zxid: a ping -> maybe",
+            "f.txt:2: invalid zxid maybe: a ping -> maybe",
         ),
         (
             "case x\na sync \"/x",
-            "f.txt:2: a quote is not closed: a sync \"/x",
+            "f.txt:2: missing closing quote: a sync \"/x",
         ),
         (
             "case x\nadvance 4s",
@@ -127,7 +127,7 @@ fn mistake_in_a_script_names_file_and_line() {
         ),
         (
             "case x\na multi { sync /x }",
-            "f.txt:2: sync does not stand in a multi: a multi { sync /x }",
+            "f.txt:2: sync is not allowed in a multi: a multi { sync /x }",
         ),
     ] {
         let fault = Script::parse("f.txt", text).unwrap_err();

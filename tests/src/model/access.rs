@@ -1,11 +1,11 @@
-//! Who may do what in the model. Source: `docs/zookeeper-protocol.md` section 9.
+//! Access control of the model. Source: `docs/zookeeper-protocol.md` section 9.
 
 use minikeeper_protocol::{Acl, AclList, ClientInfo, ErrorCode, Reply, Ustring, Xid};
 
 use super::{Model, Sent};
 use minikeeper_engine::CloseReason;
 
-/// What random traces log in with, and the identity that makes: taken from a live original.
+/// The credentials of random traces, with the identities that a live ZooKeeper makes of them.
 pub const LOGINS: [(&str, &str); 3] = [
     ("bob:pw", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM="),
     ("alice:pw2", "alice:mrY6TCPT2kWwYMqBxXWkQ9n4Hms="),
@@ -22,7 +22,7 @@ fn text(text: Option<&Ustring>) -> Option<String> {
     text.map(|text| text.to_str_lossy().into_owned())
 }
 
-/// Whether the address is 127.0.0.1, written in the only forms that traces use.
+/// Whether an id of the scheme `ip` matches 127.0.0.1. Knows only the forms that traces use.
 fn is_local(id: &str) -> bool {
     matches!(id, "127.0.0.1" | "127.0.0.0/8")
 }

@@ -1,5 +1,5 @@
-//! What each request does. Source: `docs/zookeeper-protocol.md` sections 10 and 13, in their order
-//! of checks.
+//! The operations of the model, with the order of checks of `docs/zookeeper-protocol.md` sections 10
+//! and 13.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -20,7 +20,7 @@ fn names(names: &[String]) -> Vec<Ustring> {
     names.iter().map(|name| name.as_str().into()).collect()
 }
 
-/// A change that succeeded: what to answer and, later, what to tell.
+/// A change that succeeded, with what its reply and its events need.
 enum Change {
     Created(String, [AclList; 2]),
     Deleted(String, [AclList; 2]),
@@ -102,11 +102,11 @@ impl Model {
                 self.zxid += 1;
                 Err(ErrorCode::ReconfigDisabled)
             }
-            _ => self.look(conn, request),
+            _ => self.read(conn, request),
         }
     }
 
-    fn look(&mut self, conn: u32, request: &Request) -> Outcome {
+    fn read(&mut self, conn: u32, request: &Request) -> Outcome {
         match request {
             Request::Exists { path, watch } => {
                 let path = text(path.as_ref())?;
@@ -155,7 +155,7 @@ impl Model {
                 let path = text(path.as_ref())?;
                 let found = self.read_path(&path).ok_or(ErrorCode::NoNode)?;
                 self.allow(conn, found, READ)?;
-                // Through the empty path the root counts as well.
+                // The empty path counts the root too.
                 let count = self.descendants(found) + usize::from(path.is_empty());
                 Ok(Reply::Count(
                     i32::try_from(count).expect("trees in tests are small"),
@@ -176,7 +176,7 @@ impl Model {
             Request::Sync { path } => Ok(Reply::Path(path.clone())),
             Request::AddWatch { path, mode } => {
                 let mode = AddWatchMode::from_code(*mode).ok_or(ErrorCode::MarshallingError)?;
-                self.watch_for_good(conn, &text(path.as_ref())?, mode);
+                self.add_watch(conn, &text(path.as_ref())?, mode);
                 Ok(Reply::WatchAdded)
             }
             Request::CheckWatches { path, kind } | Request::RemoveWatches { path, kind } => {
@@ -213,14 +213,14 @@ impl Model {
         }
     }
 
-    /// One change by itself: a zxid, the change, the events. Returns the path it was made at.
+    /// Applies a single change: takes a zxid, changes the tree, sends the events. Returns the path.
     fn write(&mut self, conn: u32, op: &MultiOp) -> Outcome<String> {
         self.zxid += 1;
         let change = self.change(conn, op)?;
         self.fire_change(&change);
         Ok(match change {
             Change::Created(path, _) | Change::Deleted(path, _) | Change::DataSet(path, ..) => path,
-            Change::Checked => unreachable!("a check stands in multis only"),
+            Change::Checked => unreachable!("check occurs in multis only"),
         })
     }
 
@@ -265,7 +265,7 @@ impl Model {
                 version,
             } => {
                 let path = validated(path.as_ref())?;
-                self.check_there(conn, &path, WRITE)?;
+                self.check_exists(conn, &path, WRITE)?;
                 self.check_version(&path, *version)?;
                 let (zxid, wall_ms) = (Zxid(self.zxid), self.now.wall_ms);
                 let node = self.nodes.get_mut(&path).expect("just found");
@@ -278,14 +278,14 @@ impl Model {
             }
             MultiOp::Check { path, version } => {
                 let path = validated(path.as_ref())?;
-                self.check_there(conn, &path, READ)?;
+                self.check_exists(conn, &path, READ)?;
                 self.check_version(&path, *version)?;
                 Ok(Change::Checked)
             }
         }
     }
 
-    fn check_there(&self, conn: u32, path: &str, perms: i32) -> Outcome<()> {
+    fn check_exists(&self, conn: u32, path: &str, perms: i32) -> Outcome<()> {
         self.nodes.get(path).ok_or(ErrorCode::NoNode)?;
         self.allow(conn, path, perms)
     }
@@ -356,7 +356,7 @@ impl Model {
         Ok(path)
     }
 
-    /// `docs/zookeeper-protocol.md` sections 13.1 to 13.3: all or nothing, on a copy of everything.
+    /// `docs/zookeeper-protocol.md` sections 13.1 to 13.3: all or nothing, on a copy of the state.
     fn multi(&mut self, conn: u32, ops: &[MultiOp]) -> Outcome {
         let mut decoded = Vec::new();
         for op in ops {
@@ -419,7 +419,7 @@ impl Model {
         }
     }
 
-    /// `docs/zookeeper-protocol.md` section 13.4. A null path ends the request on the spot.
+    /// `docs/zookeeper-protocol.md` section 13.4. A null path stops the request.
     fn multi_read(&mut self, conn: u32, xid: Xid, ops: &[MultiReadOp]) {
         let mut results = Vec::new();
         for op in ops {
@@ -465,7 +465,7 @@ fn decode(op: &MultiOp) -> Option<MultiOp> {
         | MultiOp::SetData { path, .. }
         | MultiOp::Check { path, .. } => path.is_some().then(|| op.clone()),
         MultiOp::Create(create) => {
-            // The fields of a createTTL are looked at later, as the operation's own.
+            // The fields of a createTTL are checked later, by the operation itself.
             let is_ttl = create.op == CreateOp::Ttl;
             let mode = match CreateMode::from_flags(create.flags) {
                 None if is_ttl => CreateMode::Persistent,

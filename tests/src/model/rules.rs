@@ -1,10 +1,10 @@
-//! Rules that need no state: paths, passwords.
+//! Rules that need no state: valid paths, session passwords.
 
 use minikeeper_protocol::{ErrorCode, Reply, Ustring};
 
 pub(super) type Outcome<T = Reply> = Result<T, ErrorCode>;
 
-/// The znodes of a fresh server. Source: `docs/zookeeper-protocol.md` section 5.4.
+/// The znodes of a new server. Source: `docs/zookeeper-protocol.md` section 5.4.
 pub(super) const SPECIAL: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 
 /// The path up to the last slash; the root for top-level paths.
@@ -15,7 +15,7 @@ pub(super) fn parent(path: &str) -> &str {
     }
 }
 
-/// The text behind the last slash.
+/// The text after the last slash.
 pub(super) fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
@@ -38,14 +38,13 @@ pub(super) fn is_valid(path: &str) -> bool {
         })
 }
 
-/// The text of a path that must not be null.
+/// Returns the text of a path; a null path is a marshalling error.
 pub(super) fn text(path: Option<&Ustring>) -> Outcome<String> {
     let path = path.ok_or(ErrorCode::MarshallingError)?;
     Ok(path.to_str_lossy().into_owned())
 }
 
-/// A path that is validated before anything else. Source: `docs/zookeeper-protocol.md` section 8.1,
-/// whose first rule a null path breaks.
+/// Returns a valid path; a null path is invalid. Source: `docs/zookeeper-protocol.md` section 8.1.
 pub(super) fn validated(path: Option<&Ustring>) -> Outcome<String> {
     let path = text(path).map_err(|_| ErrorCode::BadArguments)?;
     if is_valid(&path) {

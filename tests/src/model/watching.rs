@@ -28,7 +28,7 @@ impl Model {
         modes.child.extend(child);
     }
 
-    pub(super) fn watch_for_good(&mut self, conn: u32, path: &str, mode: AddWatchMode) {
+    pub(super) fn add_watch(&mut self, conn: u32, path: &str, mode: AddWatchMode) {
         match mode {
             AddWatchMode::Persistent => {
                 self.watch(conn, path, Some(Mode::Persistent), Some(Mode::Persistent));
@@ -41,10 +41,10 @@ impl Model {
 
     /// Fires the data table; returns the connections that got an event.
     pub(super) fn fire_data(&mut self, kind: EventKind, path: &str, acl: &AclList) -> Vec<u32> {
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         for ((conn, watched), modes) in &mut self.watches {
             if watched == path && !modes.data.is_empty() {
-                told.insert(*conn);
+                notified.insert(*conn);
                 modes.data.remove(&Mode::Standard);
             }
             let is_above = watched == "/" || path.starts_with(&format!("{watched}/"));
@@ -53,13 +53,13 @@ impl Model {
                 && is_above
                 && modes.data.contains(&Mode::Recursive)
             {
-                told.insert(*conn);
+                notified.insert(*conn);
             }
         }
-        self.tell(told, kind, path, acl)
+        self.send_event(notified, kind, path, acl)
     }
 
-    /// Fires the child table, save for those told already.
+    /// Fires the child table, except for connections that the data table has notified.
     pub(super) fn fire_child(
         &mut self,
         kind: EventKind,
@@ -67,39 +67,39 @@ impl Model {
         except: &[u32],
         acl: &AclList,
     ) {
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         for ((conn, watched), modes) in &mut self.watches {
             if watched == path && !modes.child.is_empty() {
                 modes.child.remove(&Mode::Standard);
                 if !except.contains(conn) {
-                    told.insert(*conn);
+                    notified.insert(*conn);
                 }
             }
         }
-        self.tell(told, kind, path, acl);
+        self.send_event(notified, kind, path, acl);
     }
 
     /// Sends the event to connections that may read the znode. Source: `docs/zookeeper-protocol.md`
     /// section 12.6.
-    fn tell(
+    fn send_event(
         &mut self,
-        told: BTreeSet<u32>,
+        notified: BTreeSet<u32>,
         kind: EventKind,
         path: &str,
         acl: &AclList,
     ) -> Vec<u32> {
-        self.forget_empty();
-        let told: Vec<_> = told.into_iter().collect();
-        for conn in &told {
+        self.remove_empty();
+        let notified: Vec<_> = notified.into_iter().collect();
+        for conn in &notified {
             if !self.may(*conn, acl, access::READ) {
                 continue;
             }
             self.event(*conn, kind, path, self.zxid);
         }
-        told
+        notified
     }
 
-    fn forget_empty(&mut self) {
+    fn remove_empty(&mut self) {
         self.watches
             .retain(|_, modes| !modes.data.is_empty() || !modes.child.is_empty());
     }
@@ -118,7 +118,8 @@ impl Model {
         }
     }
 
-    /// `docs/zookeeper-protocol.md` section 12.7; whether anything was removed.
+    /// Removes watches. Returns whether there were any. Source: `docs/zookeeper-protocol.md`
+    /// section 12.7.
     pub(super) fn unwatch(&mut self, conn: u32, path: &str, kind: WatcherType) -> bool {
         if !self.is_watching(conn, path, kind) {
             return false;
@@ -137,7 +138,7 @@ impl Model {
             WatcherType::PersistentRecursive => drop(modes.data.remove(&Mode::Recursive)),
             WatcherType::Any => *modes = Modes::default(),
         }
-        self.forget_empty();
+        self.remove_empty();
         true
     }
 
@@ -160,16 +161,16 @@ impl Model {
                     (Some(kind), _) => self.event(conn, kind, &path, -1),
                     (None, 0 | 1) => self.watch(conn, &path, Some(Mode::Standard), None),
                     (None, 2) => self.watch(conn, &path, None, Some(Mode::Standard)),
-                    (None, 3) => self.watch_for_good(conn, &path, AddWatchMode::Persistent),
+                    (None, 3) => self.add_watch(conn, &path, AddWatchMode::Persistent),
                     (None, _) => {
-                        self.watch_for_good(conn, &path, AddWatchMode::PersistentRecursive);
+                        self.add_watch(conn, &path, AddWatchMode::PersistentRecursive);
                     }
                 }
             }
         }
     }
 
-    /// The znode a read is about. Source: `docs/zookeeper-protocol.md` section 5.5.
+    /// The znode that a read addresses. Source: `docs/zookeeper-protocol.md` section 5.5.
     pub(super) fn read_path<'a>(&self, path: &'a str) -> Option<&'a str> {
         let path = if path.is_empty() { "/" } else { path };
         self.nodes.contains_key(path).then_some(path)

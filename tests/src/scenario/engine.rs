@@ -1,4 +1,4 @@
-//! Scenarios on the engine, without a socket and without real time.
+//! Runs scenarios on the engine, without sockets and on a manual clock.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use minikeeper_protocol::{ConnectRequest, SessionId};
 use super::{Incoming, Target};
 use crate::drive::{self, Drive, Effect, Sent};
 
-/// An engine as a scenario sees it. Every input ends with a check of the whole state.
+/// An engine as the target of a scenario. Every input ends with a check of all invariants.
 #[derive(Debug)]
 pub struct OnEngine {
     drive: Drive,
@@ -31,7 +31,7 @@ impl Conn {
         if after.is_empty() {
             Ok(())
         } else {
-            Err(format!("a disconnect has the effects {after:?}"))
+            Err(format!("unexpected effects of a disconnect: {after:?}"))
         }
     }
 }
@@ -49,17 +49,17 @@ impl OnEngine {
     fn conn(&self, name: &str) -> Result<&Conn, String> {
         self.conns
             .get(name)
-            .ok_or_else(|| format!("there is no connection {name}"))
+            .ok_or_else(|| format!("no connection {name}"))
     }
 
-    /// Sorts effects into inboxes; a closed connection disconnects, as the shell sees to.
+    /// Delivers effects to inboxes. Disconnects closed connections, as the shell does.
     fn deliver(&mut self, effects: Vec<Effect>) -> Result<(), String> {
         for effect in effects {
             let found = self
                 .conns
                 .values_mut()
                 .find(|conn| conn.number == effect.conn);
-            let conn = found.ok_or_else(|| format!("{effect:?} for no connection"))?;
+            let conn = found.ok_or_else(|| format!("{effect:?} for an unknown connection"))?;
             match effect.sent {
                 Sent::Close(_) => conn.close(&mut self.drive)?,
                 sent if !conn.is_open => return Err(format!("{sent:?} on a closed connection")),
@@ -79,7 +79,7 @@ impl Target for OnEngine {
         if self.conns.get(conn).is_some_and(|conn| conn.is_open) {
             return Err(format!("{conn} is connected"));
         }
-        // The number of a connection that is over is used again, as the shell does.
+        // A closed connection of this name passes on its number; the shell reuses numbers too.
         let unused = u32::try_from(self.conns.len()).expect("scenarios have few connections");
         let number = self.conns.get(conn).map_or(unused, |conn| conn.number);
         let fresh = Conn {
@@ -97,7 +97,7 @@ impl Target for OnEngine {
         let Some(conn) = self.conns.get_mut(conn).filter(|conn| conn.is_open) else {
             return Ok(());
         };
-        // The shell closes over what it can neither decode nor answer.
+        // The shell closes a connection over a message that it can neither decode nor reply to.
         if drive::decode(ConnId(conn.number), message).is_err() {
             return conn.close(&mut self.drive);
         }

@@ -1,14 +1,14 @@
-//! What a running case has seen, for lines to refer to.
+//! The state of a running case that lines can refer to.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use minikeeper_protocol::{SessionId, Zxid};
 
-/// What expressions in a line refer to.
+/// The zxids, marks and sessions that lines refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Env {
-    /// The newest zxid before the line that last did something.
+    /// The newest zxid before the last line that was not an expectation.
     pub(crate) zxid: i64,
     pub(crate) marks: BTreeMap<String, i64>,
     /// By connection.
@@ -16,9 +16,9 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// `zxid`, `zxid+2`, `zxid-2`, `$mark`, `$mark+2`, `none`, or a number.
+    /// Parses `zxid`, `zxid+2`, `zxid-2`, `$mark`, `$mark+2`, `none`, or a number.
     pub(crate) fn zxid(&self, text: &str, is_dry: bool) -> Result<Zxid, String> {
-        let fault = || format!("{text} is no zxid");
+        let fault = || format!("invalid zxid {text}");
         if let Some(text) = text.strip_prefix('$') {
             let (mark, plus) = text.split_once('+').unwrap_or((text, "0"));
             let plus: u32 = plus.parse().map_err(|_| fault())?;

@@ -1,4 +1,4 @@
-//! Expectations of a scenario, compared with what came as text: field by field.
+//! Compares expectations of a scenario with received messages, field by field, as text.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::drive::Sent;
 
-/// Fields of something that came, in the one form they are compared in.
+/// The fields of a message, as text.
 pub(super) type Facts = BTreeMap<String, String>;
 
 /// The fields that are zxids.
 pub(super) const ZXIDS: [&str; 4] = ["zxid", "czxid", "mzxid", "pzxid"];
 
-/// The other fields there are; any other name is a mistake in the script.
+/// The other fields. Any other name is an error in the script.
 const FIELDS: [&str; 20] = [
     "path", "data", "version", "cversion", "aversion", "owner", "length", "children", "ctime",
     "mtime", "names", "acl", "count", "paths", "token", "error", "timeout", "session", "readonly",
@@ -33,7 +33,7 @@ pub(super) struct Expectation {
     /// `broken_off`.
     kind: String,
     fields: Facts,
-    /// Of a multi.
+    /// The results of a multi.
     results: Vec<Facts>,
     quirks: Quirks,
 }
@@ -52,7 +52,7 @@ impl Expectation {
         let mut fields = Facts::new();
         if kind == "event" {
             let [event, rest @ ..] = words else {
-                return Err("an event has a kind and a path".to_owned());
+                return Err("an event needs a kind and a path".to_owned());
             };
             if !["created", "deleted", "changed", "children"].contains(&event.text().as_str()) {
                 return Err(format!("unknown event {}", event.text()));
@@ -80,7 +80,7 @@ impl Expectation {
         })
     }
 
-    /// Expects nothing of what an older original leaves out.
+    /// Removes expectations of what an older ZooKeeper leaves out.
     pub(super) fn without(mut self, quirks: Quirks) -> Self {
         if quirks.events_without_zxid && self.kind == "event" {
             self.fields.remove("zxid");
@@ -100,7 +100,7 @@ impl Expectation {
                 self.kind
             )
         };
-        // Results of a multi may be left unlooked at, but not the other way round.
+        // `ok` also matches results of a multi, without checking them.
         let is_kind = self.kind == kind || self.kind == "ok" && kind == "results";
         if !is_kind || !holds(&self.fields, &facts) {
             return Err(fault());
@@ -120,7 +120,7 @@ impl Expectation {
     }
 }
 
-/// Makes every create2 in a multi a create.
+/// Turns every create2 in a multi into a create.
 fn without_stats(results: &mut [Facts], quirks: Quirks) {
     for result in results {
         let kind = result.get("kind").map(String::as_str);
@@ -149,10 +149,10 @@ fn is_error(word: &str) -> bool {
     ErrorCode::ALL.iter().any(|error| error.name() == word)
 }
 
-/// One result of a multi: its kind or an error, then fields.
+/// Parses one result of a multi: its kind or an error, then fields.
 fn result(words: &[Token], env: &Env, is_dry: bool) -> Result<Facts, String> {
     let [kind, rest @ ..] = words else {
-        return Err("a result has a kind".to_owned());
+        return Err("a result needs a kind".to_owned());
     };
     let text = kind.text();
     let kinds = [
@@ -166,7 +166,7 @@ fn result(words: &[Token], env: &Env, is_dry: bool) -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// `/path`, `"data"`, `null`, `zxid+1`, `name=value`.
+/// Parses fields: `/path`, `"data"`, `null`, `zxid+1`, `name=value`.
 fn add_fields(words: &[Token], env: &Env, is_dry: bool, facts: &mut Facts) -> Result<(), String> {
     for word in words {
         let text = word.text();
@@ -200,7 +200,7 @@ fn add_fields(words: &[Token], env: &Env, is_dry: bool, facts: &mut Facts) -> Re
 fn holds(expected: &Facts, got: &Facts) -> bool {
     expected.iter().all(|(name, wanted)| {
         let found = got.get(name);
-        // `mtime=ctime` compares two fields of what came.
+        // `mtime=ctime` compares two fields of the message.
         found == Some(wanted) || (found.is_some() && name != wanted && found == got.get(wanted))
     })
 }
@@ -296,7 +296,7 @@ fn connected(response: &ConnectResponse, env: &Env, facts: &mut Facts) -> &'stat
     }
 }
 
-/// The connection whose session it is, `0` for none.
+/// Returns the connection of a session; `0` for no session.
 fn owner(session: SessionId, env: &Env) -> String {
     if session == SessionId::NONE {
         return "0".to_owned();

@@ -1,4 +1,4 @@
-//! Lines of a scenario, taken apart.
+//! Parses lines of a scenario.
 
 use minikeeper_protocol::Xid;
 
@@ -44,7 +44,7 @@ pub(super) fn parse_line(text: &str) -> Result<(Action, Option<Vec<Token>>), Str
         expected
     });
     if words.is_empty() {
-        return Err("nothing in front of the arrow".to_owned());
+        return Err("nothing before the arrow".to_owned());
     }
     let first = words.remove(0).text();
     let one = |words: &[Token]| match words {
@@ -93,7 +93,7 @@ pub(super) fn parse_line(text: &str) -> Result<(Action, Option<Vec<Token>>), Str
 }
 
 impl Line {
-    /// Reads a line that stands by itself.
+    /// Parses a line without a file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (action, expected) = parse_line(text).map_err(|what| format!("{what}: {text}"))?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Requests of a scenario: words in, messages out.
+//! Encodes the requests of a scenario.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -10,16 +10,16 @@ use super::{Env, token::Token};
 
 type Message = (Bytes, Xid, Option<OpCode>);
 
-/// The words of one operation, taken one after the other.
+/// The words of one operation, consumed in order.
 struct Words<'a> {
     op: String,
     words: std::slice::Iter<'a, Token>,
-    /// Whether only the form is checked.
+    /// Whether only the syntax is checked.
     is_dry: bool,
     env: &'a Env,
 }
 
-/// The handshake that `connect` asks for.
+/// Parses the handshake of a `connect` line.
 pub(crate) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<ConnectRequest, String> {
     let mut hello = ConnectRequest::new(10_000);
     for option in options {
@@ -37,7 +37,7 @@ pub(crate) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<Connec
             }
             "session" if text.starts_with("0x") => {
                 let id = i64::from_str_radix(&text[2..], 16);
-                hello.session_id = SessionId(id.map_err(|_| format!("{text} is no session"))?);
+                hello.session_id = SessionId(id.map_err(|_| format!("invalid session {text}"))?);
             }
             "session" => match env.sessions.get(&text) {
                 Some((id, password)) => {
@@ -56,13 +56,13 @@ pub(crate) fn hello(options: &[Token], env: &Env, is_dry: bool) -> Result<Connec
                     _ => return Err(format!("unknown password {text}")),
                 };
             }
-            _ => return Err(format!("connect has no {name}")),
+            _ => return Err(format!("unknown option {name} of connect")),
         }
     }
     Ok(hello)
 }
 
-/// The message of a request line, its xid, and its operation if there is one.
+/// Returns the message of a request line, its xid, and its operation if the code is known.
 pub(crate) fn message(
     words: &[Token],
     env: &Env,
@@ -76,7 +76,7 @@ pub(crate) fn message(
             _ => kept.push(word.clone()),
         }
     }
-    let op = kept.first().ok_or("an operation is missing")?.text();
+    let op = kept.first().ok_or("missing operation")?.text();
     let mut words = Words {
         op,
         words: kept[1..].iter(),
@@ -109,13 +109,13 @@ fn raw(words: &mut Words<'_>, xid: Xid) -> Result<Message, String> {
         let byte = hex
             .get(at..at + 2)
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        out.push(byte.ok_or("body= is pairs of hex digits")?);
+        out.push(byte.ok_or("body= needs pairs of hex digits")?);
     }
     Ok((out.into(), xid, OpCode::from_code(code)))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{text} is no number"))
+    text.parse().map_err(|_| format!("invalid number {text}"))
 }
 
 impl Words<'_> {
@@ -139,7 +139,7 @@ impl Words<'_> {
         number(&self.next("version")?.text())
     }
 
-    /// Takes the next word if it is this one.
+    /// Takes the next word if it is `word`.
     fn flag(&mut self, word: &str) -> bool {
         let is_next = self
             .words
@@ -171,7 +171,7 @@ impl Words<'_> {
     }
 
     fn since(&mut self) -> Result<Zxid, String> {
-        let since = self.option("since")?.ok_or("since= is missing")?;
+        let since = self.option("since")?.ok_or("missing since=")?;
         self.env.zxid(&since.text(), self.is_dry)
     }
 
@@ -192,14 +192,14 @@ impl Words<'_> {
         }
     }
 
-    /// The operations in `{ ... ; ... }`.
+    /// Takes the operations in `{ ... ; ... }`.
     fn group(&mut self) -> Result<Vec<Vec<Token>>, String> {
         let words: Vec<_> = self.words.by_ref().cloned().collect();
         group(&words)
     }
 }
 
-/// The parts of `{ ... ; ... }`.
+/// Splits `{ ... ; ... }` into its parts.
 pub(super) fn group(words: &[Token]) -> Result<Vec<Vec<Token>>, String> {
     let [open, inner @ .., close] = words else {
         return Err("a group looks like { one ; two }".to_owned());
@@ -216,7 +216,7 @@ pub(super) fn group(words: &[Token]) -> Result<Vec<Vec<Token>>, String> {
         .collect())
 }
 
-/// The parts of `[a,b]`.
+/// Splits `[a,b]` into its items.
 pub(super) fn list_items(text: &str) -> Result<Vec<String>, String> {
     let inner = text
         .strip_prefix('[')
@@ -229,14 +229,14 @@ pub(super) fn list_items(text: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// `null`, `[]`, or `[31@world:anyone,1@digest:a:b]`; `~` stands for null inside.
+/// Parses `null`, `[]`, or `[31@world:anyone,1@digest:a:b]`, where `~` is a null scheme or id.
 fn parse_acl(text: &str) -> Result<AclList, String> {
     if text == "null" {
         return Ok(AclList::null());
     }
     let mut entries = Vec::new();
     for item in list_items(text)? {
-        let fault = || format!("{item} is no access list entry");
+        let fault = || format!("invalid access list entry {item}");
         let (perms, identity) = item.split_once('@').ok_or_else(fault)?;
         let (scheme, id) = identity.split_once(':').ok_or_else(fault)?;
         let string = |text: &str| (text != "~").then(|| text.into());
@@ -418,7 +418,7 @@ fn in_group<T>(
     let (is_dry, env) = (words.is_dry, words.env);
     let mut ops = Vec::new();
     for part in words.group()? {
-        let op = part.first().ok_or("an operation is missing")?.text();
+        let op = part.first().ok_or("missing operation")?.text();
         let mut words = Words {
             op,
             words: part[1..].iter(),
@@ -449,7 +449,7 @@ fn multi_op(words: &mut Words<'_>) -> Result<MultiOp, String> {
             data: words.data()?,
             version: words.version()?,
         },
-        other => return Err(format!("{other} does not stand in a multi")),
+        other => return Err(format!("{other} is not allowed in a multi")),
     })
 }
 
@@ -463,6 +463,6 @@ fn multi_read_op(words: &mut Words<'_>) -> Result<MultiReadOp, String> {
             path: words.path()?,
             watch: words.flag("watch"),
         },
-        other => return Err(format!("{other} does not stand in a multiRead")),
+        other => return Err(format!("{other} is not allowed in a multiRead")),
     })
 }

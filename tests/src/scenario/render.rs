@@ -1,4 +1,4 @@
-//! The way back: an expectation that what came meets, as a line of a scenario.
+//! Formats a received message as the expectation that it meets.
 
 use super::{
     Got,
@@ -6,12 +6,12 @@ use super::{
     expect::{Facts, ZXIDS, facts_of},
 };
 
-/// The words behind the arrow that describe what came, in every field.
+/// Returns the words after the arrow that describe a received message, with all fields.
 ///
-/// `zxids` says whether the zxid in an event's header means anything.
+/// `zxids` is false if the zxid in the header of an event means nothing.
 pub(crate) fn expectation(got: &Got, env: &Env, zxids: bool) -> String {
     let (kind, mut facts, results) = facts_of(got, env);
-    // Fields speak for themselves.
+    // `ok` is implied by the fields.
     let mut words: Vec<_> = (kind != "ok" || facts.is_empty())
         .then(|| kind.clone())
         .into_iter()
@@ -38,7 +38,7 @@ pub(crate) fn expectation(got: &Got, env: &Env, zxids: bool) -> String {
 }
 
 fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
-    // Times are those of the clock, which stands still: nearly always they are one.
+    // The clock is manual, so both times are nearly always the same.
     if facts.contains_key("ctime") && facts.get("ctime") == facts.get("mtime") {
         facts.remove("ctime");
         facts.insert("mtime".to_owned(), "ctime".to_owned());
@@ -61,11 +61,10 @@ fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
         .collect()
 }
 
-/// The mark that zxids count from while there is one.
+/// The name of the mark from which zxids count while it is set.
 pub(crate) const MARK: &str = "before";
 
-/// A zxid relative to the mark or to the newest one, unless it is one that means something by
-/// itself.
+/// Formats a zxid relative to the mark or to the newest one. 0 and -1 stay absolute.
 fn zxid(value: &str, env: &Env) -> String {
     let mark = env.marks.get(MARK).copied();
     match value.parse::<i64>() {
@@ -84,7 +83,7 @@ fn zxid(value: &str, env: &Env) -> String {
     }
 }
 
-/// Quotes what would not survive as a bare word.
+/// Quotes text that is not valid as a bare word.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '#' | ';');
     if text.chars().all(plain) {

@@ -1,10 +1,10 @@
-//! Words of a line: bare, or quoted with `\n \r \t \0 \" \' \\ \xff \u{1f600}`.
+//! Splits a line into words: bare, or quoted with `\n \r \t \0 \" \' \\ \xff \u{1f600}`.
 
 /// A word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
     bytes: Vec<u8>,
-    /// Whether it starts with a quote, and so is no keyword and never null.
+    /// Whether the word starts with a quote, and so is neither a keyword nor null.
     pub(crate) is_quoted: bool,
 }
 
@@ -46,7 +46,7 @@ impl Token {
     }
 }
 
-/// Splits a line into words; what follows a bare `#` is a comment.
+/// Splits a line into words. A bare `#` begins a comment.
 pub(crate) fn tokens(line: &str) -> Result<Vec<Token>, String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -71,7 +71,7 @@ pub(crate) fn tokens(line: &str) -> Result<Vec<Token>, String> {
 
 fn quoted<'a>(mut rest: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
     loop {
-        let c = rest.chars().next().ok_or("a quote is not closed")?;
+        let c = rest.chars().next().ok_or("missing closing quote")?;
         rest = &rest[c.len_utf8()..];
         match c {
             '"' => return Ok(rest),

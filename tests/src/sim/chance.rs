@@ -25,7 +25,7 @@ impl Chance {
         self.0.millis(below)
     }
 
-    /// One of the ways to go about a lock: Curator's, the default, or any mixture.
+    /// Random lock options: those of Curator, the defaults, or any mixture.
     pub fn options(&mut self) -> LockOptions {
         let mut options = match self.below(4) {
             0 => return LockOptions::curator_exact(),

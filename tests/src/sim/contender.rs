@@ -1,4 +1,4 @@
-//! One who wants something again and again, whatever happens: what all worlds share.
+//! A contender, which acquires and releases in rounds while faults happen. Shared by all worlds.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::sim::{
     judge::{Hold, HoldId, Judge, Kind},
 };
 
-/// How long it may take after the faults end until all contenders have been served.
+/// The time within which all contenders must be served after the faults end.
 pub const PROGRESS: Duration = Duration::from_secs(60);
 
 /// One contender.
@@ -24,14 +24,14 @@ pub struct Contender {
     pub options: LockOptions,
     pub chance: Chance,
     pub judge: Arc<Judge>,
-    /// When all is well again.
+    /// When the faults end.
     pub end: Instant,
-    /// Whether it has begun its last round, in which it must be served.
+    /// Whether this is the last round, in which the contender must be served.
     pub is_last: bool,
 }
 
 impl Contender {
-    /// Thinks before the next round; false when there is none.
+    /// Pauses before the next round. Returns `false` after the last round.
     pub async fn goes_on(&mut self) -> bool {
         sleep(self.chance.millis(300)).await;
         self.judge.look();
@@ -41,11 +41,11 @@ impl Contender {
         goes_on
     }
 
-    /// Waits for something: with a deadline, until it drops the future, or without a limit.
+    /// Acquires in a random way: with a timeout, by dropping the future, or without a limit.
     pub async fn get<T, A, B>(
         &mut self,
         within: impl FnOnce(Duration) -> A,
-        for_ever: impl FnOnce() -> B,
+        unlimited: impl FnOnce() -> B,
     ) -> Option<T>
     where
         A: Future<Output = Result<T, LockError>>,
@@ -63,7 +63,7 @@ impl Contender {
         };
         let got = match way {
             0..3 => within(wait).await,
-            3..6 => match timeout(wait, for_ever()).await {
+            3..6 => match timeout(wait, unlimited()).await {
                 Ok(got) => got,
                 Err(_) => {
                     self.judge.event("cancelled");
@@ -72,11 +72,11 @@ impl Contender {
             },
             _ => {
                 let until = clock::now().max(self.end) + PROGRESS;
-                match timeout_at(until, for_ever()).await {
+                match timeout_at(until, unlimited()).await {
                     Ok(got) => got,
                     Err(_) => {
                         let who = self.who;
-                        self.judge.violation(format!("{who} is never served"));
+                        self.judge.violation(format!("{who} is not served in time"));
                         return None;
                     }
                 }
@@ -88,20 +88,21 @@ impl Contender {
                 self.judge.event("timed out");
                 None
             }
-            // The session was lost too often, or what was got first.
+            // The session was lost too often, or a hold that came first.
             Err(LockError::Lost { .. }) if !self.is_last => {
                 self.judge.event("lost while waiting");
                 None
             }
             Err(error) => {
                 let who = self.who;
-                self.judge.violation(format!("{who} is refused: {error}"));
+                self.judge
+                    .violation(format!("{who} cannot acquire: {error}"));
                 None
             }
         }
     }
 
-    /// Tells the judge of a grant.
+    /// Reports a grant to the judge.
     pub fn granted(
         &self,
         recipe: &'static str,
@@ -122,7 +123,7 @@ impl Contender {
         })
     }
 
-    /// The same, of a guard.
+    /// Reports the grant of a guard to the judge.
     pub fn granted_guard(
         &self,
         recipe: &'static str,
@@ -137,7 +138,7 @@ impl Contender {
         })
     }
 
-    /// Keeps something for a while, or until it is lost.
+    /// Holds for a while, or until `lost` resolves.
     pub async fn keep<T>(&mut self, lost: impl Future<Output = T>) {
         let hold = self.chance.millis(800);
         if timeout(hold, lost).await.is_ok() {
@@ -145,7 +146,7 @@ impl Contender {
         }
     }
 
-    /// Gives something back: at once, or waiting for certainty.
+    /// Releases a hold: drops it, or releases it and waits for the result.
     pub async fn give_back<T, R>(&mut self, got: T, release: impl FnOnce(T) -> R)
     where
         R: Future<Output = Result<Released, Error>>,
@@ -165,7 +166,7 @@ impl Contender {
             Err(_) => {
                 let who = self.who;
                 self.judge
-                    .violation(format!("{who} waits for ever to release"));
+                    .violation(format!("{who} does not finish releasing"));
             }
         }
     }
@@ -174,19 +175,19 @@ impl Contender {
         self.end.saturating_duration_since(clock::now()) + PROGRESS
     }
 
-    /// Waits for something that must come once all is well again.
+    /// Waits for a future that must resolve within [`PROGRESS`] of the end of the faults.
     pub async fn must<T>(&self, what: &str, wait: impl Future<Output = T>) -> Option<T> {
         let done = timeout(self.patience(), wait).await.ok();
         if done.is_none() {
             let who = self.who;
             self.judge
-                .violation(format!("{who} waits for ever: {what}"));
+                .violation(format!("{who} does not finish: {what}"));
         }
         done
     }
 }
 
-/// The only handle there is, back from behind its `Arc` when the judge has let go of it.
+/// Takes a handle out of its `Arc`, after the judge has dropped its reference.
 pub fn own<T>(shared: Arc<T>) -> T {
     Arc::into_inner(shared).expect("this is the last reference")
 }

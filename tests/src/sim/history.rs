@@ -1,4 +1,4 @@
-//! What happened in a run, for who looks at it afterwards.
+//! The record of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use tokio::time::Instant;
 
 use minikeeper_test_kit::clock;
 
-/// What the line of a violation begins with.
+/// The prefix of the line of a violation.
 pub const VIOLATION: &str = "VIOLATION";
 
-/// A run, or several together.
+/// The counts of one or more runs.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Totals {
     pub runs: u64,
     pub simulated_ms: u64,
-    /// By what was granted.
+    /// By recipe.
     pub grants: BTreeMap<&'static str, u64>,
     /// By kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// What else is worth counting.
+    /// Other counts.
     pub events: BTreeMap<&'static str, u64>,
 }
 
@@ -38,11 +38,11 @@ impl Totals {
     }
 }
 
-/// What happened, in order.
+/// The record of a run, in order.
 pub struct History {
     began: Instant,
     pub totals: Totals,
-    /// Each with its time.
+    /// Each begins with its time in milliseconds.
     pub lines: Vec<String>,
     pub violations: Vec<String>,
 }

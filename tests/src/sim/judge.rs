@@ -1,7 +1,7 @@
-//! Who holds what, as the holders see it, and whether they may.
+//! Checks the holds of contenders: mutual exclusion, and the order of fencing tokens.
 //!
-//! A holder counts until it has released its hold or can know of its loss. A session that the
-//! server ends before its timeout is an exception: the holder can know of it only by a message.
+//! A hold counts until the holder has released it or can know of its loss. A hold of a session that
+//! the server ends before its timeout does not count: the holder learns that only by a message.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,22 +17,22 @@ use minikeeper_test_kit::clock;
 
 use crate::sim::history::History;
 
-/// For how long a contender may use an old maximum: longer than a client without messages from its
-/// server believes in its session.
+/// How long a contender may use an old maximum. Longer than a client without messages from its
+/// server takes its session for alive.
 const STALE: Duration = Duration::from_secs(10);
 
-/// What a hold is, and so what it goes together with.
+/// The kind of a hold, which determines the holds that may coexist with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// With nothing.
+    /// Excludes every other hold.
     Exclusive,
-    /// With others of its kind.
+    /// Coexists with other readers.
     Read,
-    /// The same, of a contender that wrote until now: no other writes in between.
+    /// The same, by a contender that was the writer until now: no other may write in between.
     ReadOn,
     /// A lease of a semaphore with this maximum.
     Leases(u32),
-    /// With nothing. The same leader may come back with the token it had.
+    /// Excludes every other hold. The same leader may return with its old token.
     Leader,
 }
 
@@ -44,20 +44,20 @@ impl Kind {
 
 /// A hold that a contender was granted.
 pub struct Hold {
-    /// Which client it belongs to.
+    /// The number of the client.
     pub client: usize,
-    /// Which of the contenders.
+    /// The number of the contender.
     pub who: usize,
     pub recipe: &'static str,
     pub lock: &'static str,
     pub kind: Kind,
     pub token: FencingToken,
     pub epoch: Epoch,
-    /// Whether the holder believes in it, at the first look.
+    /// Whether the holder takes its hold for valid.
     pub is_believed: Box<dyn Fn() -> bool + Send>,
 }
 
-/// A hold that was granted, to end it by.
+/// Identifies a hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HoldId(u64);
 
@@ -66,7 +66,7 @@ pub struct HoldId(u64);
 struct Newest {
     token: FencingToken,
     who: usize,
-    /// The greatest one that shuts readers out.
+    /// The greatest token of a hold that excludes readers.
     exclusive: FencingToken,
 }
 
@@ -83,34 +83,34 @@ impl Default for Newest {
 
 struct State {
     /// How long a contender may take to notice a loss.
-    told: Duration,
-    /// Whether who is granted leases says so before the next one is. Not so on several threads.
+    notice_max: Duration,
+    /// Whether grants of leases are reported in their order. Not the case on several threads.
     is_in_order: bool,
-    /// What was counted up to, by counter.
+    /// The values reached, by counter.
     counted: BTreeSet<(&'static str, i64)>,
-    /// Since when the barrier is there for certain.
+    /// Since when the barrier certainly exists.
     barrier: Option<Instant>,
     history: History,
     holds: BTreeMap<HoldId, Hold>,
-    /// Since when holders that have not noticed their loss could have.
+    /// Holds that are lost, and since when their holders can know it.
     doubted: BTreeMap<HoldId, Instant>,
-    /// Whose holders do something else just now than to wait for their loss.
+    /// Holds whose holders do not wait for their loss at present.
     unattended: BTreeSet<HoldId>,
     next: u64,
     newest: BTreeMap<&'static str, Newest>,
-    /// By client: up to which session they were ended before their time.
+    /// By client: the newest session that was ended before its timeout.
     expired: Vec<Epoch>,
-    /// Maxima of leases, and since when they are not in force any more.
+    /// Maxima of leases, and since when they are no longer in force.
     maxima: Vec<(u32, Option<Instant>)>,
 }
 
-/// Judges everything that contenders are granted, and writes the history.
+/// Checks every grant, and writes the history.
 pub struct Judge(Mutex<State>);
 
 impl Judge {
-    pub fn new(clients: usize, told: Duration, is_in_order: bool) -> Self {
+    pub fn new(clients: usize, notice_max: Duration, is_in_order: bool) -> Self {
         Self(Mutex::new(State {
-            told,
+            notice_max,
             is_in_order,
             counted: BTreeSet::new(),
             barrier: None,
@@ -133,33 +133,33 @@ impl Judge {
         self.0.lock().history.event(name);
     }
 
-    /// Notes a success that is no hold.
+    /// Records a success that is not a hold.
     pub fn gained(&self, recipe: &'static str) {
         let totals = &mut self.0.lock().history.totals;
         *totals.grants.entry(recipe).or_default() += 1;
     }
 
-    /// Notes that a contender has counted to this number; no other may reach the same.
+    /// Records that a contender has counted to this number. No other may reach the same.
     pub fn counted(&self, recipe: &'static str, counter: &'static str, to: i64) {
         self.gained(recipe);
         let mut state = self.0.lock();
         if !state.counted.insert((counter, to)) {
-            let what = format!("{counter} is counted up to {to} twice");
+            let what = format!("{counter} reaches {to} twice");
             state.history.violation(what);
         }
     }
 
-    /// Notes that the barrier is set: no contender may pass from here on.
+    /// Records that the barrier is set: no contender may pass from now on.
     pub fn barrier_is_set(&self) {
         self.0.lock().barrier.get_or_insert_with(clock::now);
     }
 
-    /// Until now.
+    /// Records that the barrier may be removed.
     pub fn barrier_may_go(&self) {
         self.0.lock().barrier = None;
     }
 
-    /// Whether the barrier has been there all the time since then.
+    /// Whether the barrier has existed without interruption since before `then`.
     pub fn is_set_since_before(&self, then: Instant) -> bool {
         self.0.lock().barrier.is_some_and(|since| since < then)
     }
@@ -177,19 +177,19 @@ impl Judge {
         }
     }
 
-    /// The server has ended this session, and those before it.
+    /// Records that the server ended this session, and those before it.
     pub fn expired(&self, client: usize, epoch: Epoch) {
         self.0.lock().expired[client] = epoch;
     }
 
-    /// This many leases may be given from now on.
+    /// Allows this maximum of leases too from now on.
     pub fn maximum_may_be(&self, max: u32) {
         let mut state = self.0.lock();
         state.history.line(format_args!("maximum may be {max}"));
         state.maxima.push((max, None));
     }
 
-    /// This many and no others.
+    /// Allows only this maximum of leases from now on.
     pub fn maximum_is(&self, max: u32) {
         let mut state = self.0.lock();
         state.history.line(format_args!("maximum is {max}"));
@@ -210,7 +210,7 @@ impl Judge {
             .history
             .line(format_args!("{who}: {lock} {:?} token {token}", hold.kind));
         if !state.counts(&hold) {
-            // It was lost before it was granted, and its status shows that.
+            // It was lost before the grant was reported, and its status shows that.
             state.history.event("granted and lost at once");
             return id;
         }
@@ -223,7 +223,7 @@ impl Judge {
         id
     }
 
-    /// Looks at all that are believed in just now.
+    /// Checks all holds that count at present.
     pub fn look(&self) {
         let mut state = self.0.lock();
         let ids: Vec<_> = state.holds.keys().copied().collect();
@@ -231,7 +231,7 @@ impl Judge {
             let what = if state.counts(&state.holds[&id]) {
                 state.exclusion(id)
             } else {
-                state.not_told(id)
+                state.unnoticed_loss(id)
             };
             if let Some(what) = what {
                 state.history.violation(what);
@@ -239,7 +239,7 @@ impl Judge {
         }
     }
 
-    /// Its holder does not wait for its loss from here on.
+    /// Records that the holder does not wait for the loss of its hold from now on.
     pub fn unattended(&self, id: HoldId) {
         self.0.lock().unattended.insert(id);
     }
@@ -258,19 +258,19 @@ impl State {
         hold.epoch > self.expired[hold.client] && (hold.is_believed)()
     }
 
-    /// Returns whether a contender has not noticed a loss that its status shows.
-    fn not_told(&mut self, id: HoldId) -> Option<String> {
+    /// Returns a violation if a holder has not noticed in time a loss that its status shows.
+    fn unnoticed_loss(&mut self, id: HoldId) -> Option<String> {
         let hold = &self.holds[&id];
         if (hold.is_believed)() || self.unattended.contains(&id) {
             return None;
         }
         let now = clock::now();
         let since = *self.doubted.entry(id).or_insert(now);
-        (now > since + self.told)
+        (now > since + self.notice_max)
             .then(|| format!("{} has not noticed its loss of {}", hold.who, hold.lock))
     }
 
-    /// Whether it goes together with the holds there are.
+    /// Returns a violation if the hold cannot coexist with the others.
     fn exclusion(&self, id: HoldId) -> Option<String> {
         let new = &self.holds[&id];
         let others = self.holds.iter().filter(|(other, _)| **other != id);
@@ -282,22 +282,26 @@ impl State {
                 _ => 0,
             };
             let all = count + others.map(leases).sum::<u32>();
-            let is_fresh =
+            let is_in_force =
                 |until: &Option<Instant>| until.is_none_or(|until| clock::now() < until + STALE);
-            let maxima = self.maxima.iter().filter(|(_, until)| is_fresh(until));
+            let maxima = self.maxima.iter().filter(|(_, until)| is_in_force(until));
             let max = maxima.map(|(max, _)| *max).max().unwrap_or(0);
-            return (all > max)
-                .then(|| format!("{all} leases with those of {}, {max} there are", new.who));
+            return (all > max).then(|| {
+                format!(
+                    "{all} leases with those of {} exceed the maximum of {max}",
+                    new.who
+                )
+            });
         }
         let other = others.find(|hold| !(hold.kind.reads() && new.kind.reads()))?;
         Some(format!(
-            "{} holds {} that {} is granted: {:?}, {:?}",
+            "{} holds {} when {} is granted it: {:?}, {:?}",
             other.who, new.lock, new.who, other.kind, new.kind
         ))
     }
 
-    /// Whether tokens grow from grant to grant, and so contenders are served in the order in which
-    /// they came.
+    /// Returns a violation if tokens do not grow from grant to grant, so that contenders are not
+    /// served in order of arrival.
     fn order(&mut self, new: &Hold) -> Option<String> {
         let newest = self.newest.entry(new.lock).or_default();
         let (token, before) = (new.token, *newest);

@@ -1,12 +1,12 @@
-//! Contenders for every recipe, and the judge of what they get: what `tests/sim` and the program
-//! `chaos` share.
+//! Contenders for every recipe, and the judge of their holds. Shared by `tests/sim` and the program
+//! `chaos`.
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
-//! | [`worlds`] | what there is to contend for: one recipe a file |
-//! | [`contender`] | what contenders share: wishes, patience, giving back |
-//! | [`judge`], [`history`] | what must hold at any time; what happened |
-//! | [`chance`] | random choices of how a contender goes about it |
+//! | [`worlds`] | the contenders' work, one recipe per file |
+//! | [`contender`] | what contenders share: acquiring, holding, releasing |
+//! | [`judge`], [`history`] | the checks; the record of a run |
+//! | [`chance`] | random choices |
 
 #![allow(
     missing_docs,
@@ -22,8 +22,8 @@ pub mod history;
 pub mod judge;
 pub mod worlds;
 
-/// Two of the contenders share a client, and so a session.
+/// The number of contenders. Two of them share a client, and so a session.
 pub const CONTENDERS: usize = 5;
 
-/// How many clients the contenders have.
+/// The number of clients.
 pub const CLIENTS: usize = 4;

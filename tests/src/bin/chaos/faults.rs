@@ -1,4 +1,4 @@
-//! What goes wrong, by chance: to each client by itself, and to all at once.
+//! Injects random faults: into each client by itself, and into the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use minikeeper_tests::sim::CLIENTS;
 
 use crate::{chance::Chance, clock, judge::Judge, worlds::World};
 
-/// Errors that say that a request was not carried out and may be made again.
+/// Errors which mean that a request was not carried out and may be retried.
 const ERRORS: [ErrorCode; 5] = [
     ErrorCode::ThrottledOp,
     ErrorCode::ConnectionLoss,
@@ -24,27 +24,27 @@ const ERRORS: [ErrorCode; 5] = [
 pub(crate) enum FaultKind {
     /// A connection is cut.
     Cut,
-    /// Requests are carried out, and the connection is cut without their replies.
+    /// Requests are carried out, and the connection is cut instead of sending the replies.
     LostReply,
     /// The connection is cut in the middle of a reply.
     HalfReply,
     /// The connection is cut instead of serving requests.
     LostRequest,
-    /// Nothing the client sends arrives, until its session is over perhaps.
+    /// Nothing that the client sends arrives, possibly until its session expires.
     Silence,
-    /// Requests are served later.
+    /// Requests are delayed.
     Delay,
-    /// Events come later.
+    /// Events are delayed.
     HeldEvents,
-    /// Requests are refused with an error that may go away.
+    /// Requests fail with a transient error.
     Error,
     /// Connecting is refused.
     Refuse,
-    /// The session is ended before its time.
+    /// The session is expired before its timeout.
     Expiry,
-    /// The server goes down and comes up with all it knew.
+    /// The server restarts and keeps all state.
     Restart,
-    /// The same, but no session outlives it.
+    /// The same, without the sessions.
     RestartWithoutSessions,
 }
 
@@ -72,32 +72,32 @@ impl FaultKind {
     }
 }
 
-/// The server, its clients, and who judges.
+/// The server, its clients and the judge.
 pub(crate) struct Site {
     pub(crate) server: Arc<Server>,
     pub(crate) clients: Vec<Client>,
     pub(crate) judge: Arc<Judge>,
 }
 
-/// Lets things go wrong until the end; then all is well.
-pub(crate) async fn rage(site: &Arc<Site>, kinds: &[FaultKind], seed: u64, end: Instant) {
+/// Injects faults until `end`, then removes them.
+pub(crate) async fn inject_faults(site: &Arc<Site>, kinds: &[FaultKind], seed: u64, end: Instant) {
     let (for_all, for_one): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| kind.is_for_all());
     let mut tasks = Vec::new();
     for victim in 0..site.clients.len() {
         let chance = Chance::from_seed(seed.wrapping_mul(1_000) + 500 + victim as u64);
         let (site, kinds) = (Arc::clone(site), for_one.clone());
-        tasks.push(tokio::spawn(disturb(site, victim, kinds, chance, end)));
+        tasks.push(tokio::spawn(fault_client(site, victim, kinds, chance, end)));
     }
     let chance = Chance::from_seed(seed.wrapping_mul(1_000) + 900);
-    overturn(site, &for_all, chance, end).await;
+    fault_server(site, &for_all, chance, end).await;
     for task in tasks {
         task.await.unwrap();
     }
     site.server.reset_faults();
 }
 
-/// One client.
-async fn disturb(
+/// Injects faults into one client.
+async fn fault_client(
     site: Arc<Site>,
     victim: usize,
     kinds: Vec<FaultKind>,
@@ -113,7 +113,7 @@ async fn disturb(
         if kind == FaultKind::HeldEvents && World::ALL[victim / CLIENTS] == World::Barrier {
             continue;
         }
-        // The session first: the epoch read behind it is its own, or a later one.
+        // The session first: the epoch read after it is its own, or a later one.
         let Some(session) = client.session_id() else {
             continue;
         };
@@ -128,7 +128,7 @@ async fn disturb(
                 server.expire(session).unwrap_or(0);
                 vec![]
             }
-            kind => made(kind, session, &mut chance),
+            kind => fault_of(kind, session, &mut chance),
         };
         site.judge.fault(name(kind), Some(victim));
         let faults: Vec<_> = faults
@@ -136,18 +136,18 @@ async fn disturb(
             .filter_map(|fault| server.inject(fault.optional()).ok())
             .collect();
         if !faults.is_empty() {
-            // Sometimes shorter than a session lives without a word, sometimes longer.
+            // Sometimes shorter than the session timeout, sometimes longer.
             pause(&site.judge, &mut chance, 8_000, end).await;
         }
         drop(faults);
         if kind == FaultKind::Silence {
-            // No connection goes on behind what was lost on it.
+            // No connection continues after messages on it were lost.
             server.disconnect(session).unwrap_or(0);
         }
     }
 }
 
-fn made(kind: FaultKind, session: SessionId, chance: &mut Chance) -> Vec<Fault> {
+fn fault_of(kind: FaultKind, session: SessionId, chance: &mut Chance) -> Vec<Fault> {
     let times = 1 + chance.below(4);
     let skip = chance.below(6);
     let fault = match kind {
@@ -165,8 +165,8 @@ fn made(kind: FaultKind, session: SessionId, chance: &mut Chance) -> Vec<Fault> 
     vec![fault.of(session).skip(skip).times(times)]
 }
 
-/// All of them.
-async fn overturn(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Instant) {
+/// Injects faults that affect all clients.
+async fn fault_server(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Instant) {
     let server = &site.server;
     while pause(&site.judge, &mut chance, 15_000, end).await && !kinds.is_empty() {
         let kind = one_of(&mut chance, kinds);
@@ -189,7 +189,7 @@ async fn overturn(site: &Site, kinds: &[FaultKind], mut chance: Chance, end: Ins
             continue;
         }
         server.go_down().await;
-        // Sometimes longer than a session lives. When the server is back, the session has its whole
+        // Sometimes longer than the session timeout. When the server is back, the session has its whole
         // timeout again, but a client cannot rely on that.
         let below_ms = if chance.once_in(3) { 8_000 } else { 1_000 };
         sleep(Duration::from_millis(200)).await;
@@ -231,7 +231,7 @@ const fn name(kind: FaultKind) -> &'static str {
     }
 }
 
-/// Sleeps so long at most; false at the end.
+/// Sleeps for a random time below `below_ms`. Returns `false` at the end.
 async fn pause(judge: &Judge, chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
     let until = clock::now() + chance.millis(below_ms);
     sleep_until(until.min(end)).await;

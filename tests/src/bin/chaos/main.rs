@@ -1,14 +1,14 @@
 //! Every recipe at once, over TCP and in real time, while links, sessions and the server fail.
 //!
 //! It runs one server in this process, and five contenders on four clients for each recipe. In each
-//! round a seed injects faults for a while. Then the faults end, and each contender must be served
-//! once more in time, and leave nothing behind. At every grant and in between the judge checks that
-//! no other contender believes to hold the same, that tokens grow in the order of grants, and that
+//! round faults are injected from a seed. Then the faults end, and each contender must be served once
+//! more in time, and leave nothing behind. At every grant and in between the judge checks that no
+//! other contender takes itself for the holder, that tokens grow in the order of grants, and that
 //! contenders notice their losses. The contenders and the judge are those of the simulation
-//! `tests/sim`, which runs each recipe by itself on time that passes only when all tasks wait. With
-//! threads and sockets, runs from the same seed are similar, not the same.
+//! `tests/sim`, which runs each recipe by itself on paused time. With threads and sockets, runs from
+//! the same seed are similar, not the same.
 //!
-//! Exit codes: 0 no violation, 1 violations or not run, 2 wrong usage.
+//! Exit codes: 0 no violation, 1 violations or could not run, 2 wrong usage.
 
 #![allow(
     clippy::print_stdout,
@@ -31,23 +31,23 @@ use minikeeper_tests::sim::{chance, contender, history, judge, worlds};
 
 use self::{faults::FaultKind, history::Totals, run::Round};
 
-/// Lets links, sessions and the server fail while every recipe is in use, and judges what
-/// contenders get.
+/// Injects faults into links, sessions and the server while every recipe is in use, and checks every
+/// grant.
 #[derive(Parser)]
 struct Args {
-    /// For how long rounds are begun, in minutes.
+    /// Begin rounds for this time, in minutes.
     #[arg(long, value_name = "MINUTES", default_value_t = 1.0)]
     minutes: f64,
-    /// For how long faults come in each round, in seconds.
+    /// Inject faults for this time in each round, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 45)]
     round: u64,
-    /// How often a line tells how it goes, in seconds.
+    /// Interval between progress reports, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     report: u64,
-    /// Where chance begins: that of `MINIKEEPER_SEED`, or another one each time.
+    /// Seed of all random choices. Default: `MINIKEEPER_SEED`, or a new one each time.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this kind of fault; may be repeated.
+    /// Inject only this kind of fault; may be repeated.
     #[arg(long = "fault", value_enum)]
     faults: Vec<FaultKind>,
 }
@@ -118,7 +118,7 @@ fn given_seed() -> Option<u64> {
     std::env::var("MINIKEEPER_SEED").ok()?.parse().ok()
 }
 
-/// Sessions may be short, and containers go soon.
+/// Allows short sessions, and deletes unused containers soon.
 fn server() -> minikeeper::Builder {
     Server::builder()
         .tick_time(Duration::from_millis(100))
@@ -127,7 +127,7 @@ fn server() -> minikeeper::Builder {
         .configure(|config| config.container_check_interval_ms = 100)
 }
 
-/// What happened before the first violation, and a little of what came then.
+/// Prints the history before the first violation and shortly after, and all violations.
 fn print_violation(round: &Round, history: &history::History) {
     let mut lines = history.lines.iter();
     let first = lines.position(|line| line.contains(history::VIOLATION));

@@ -1,13 +1,13 @@
-//! What the system says about the memory of this process.
+//! The resident memory of this process.
 
 use std::fs;
 
-/// How much is resident, in KiB; 0 where the system does not say.
+/// Returns the resident memory, in KiB; 0 where the system does not report it.
 pub(crate) fn resident_kib() -> u64 {
     status("VmRSS:")
 }
 
-/// The most that was resident, in KiB; 0 where the system does not say.
+/// Returns the peak of the resident memory, in KiB; 0 where the system does not report it.
 pub(crate) fn resident_max_kib() -> u64 {
     status("VmHWM:")
 }

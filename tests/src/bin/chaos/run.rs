@@ -1,4 +1,4 @@
-//! One round: all contenders contend, faults happen, faults end, nothing is left.
+//! One round: contenders run, faults are injected, faults end, nothing may be left behind.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use crate::{
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long a contender may take to notice a loss. Other programs run on this machine too.
-const TOLD: Duration = Duration::from_secs(5);
+/// How long a contender may take to notice a loss. Long, because the machine may be busy.
+const NOTICE_MAX: Duration = Duration::from_secs(5);
 
-/// What a round is to be.
+/// The settings of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) seed: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Round {
     pub(crate) kinds: Vec<FaultKind>,
 }
 
-/// A seed that is another one each time.
+/// Returns a random seed.
 pub(crate) fn seed() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0) % 1_000_000_000
@@ -42,7 +42,7 @@ pub(crate) fn seed() -> u64 {
 
 pub(crate) async fn run(server: &Arc<Server>, round: &Round, before: &Totals) -> History {
     let clients = connect(server, round.seed).await;
-    let judge = Arc::new(Judge::new(clients.len(), TOLD, false));
+    let judge = Arc::new(Judge::new(clients.len(), NOTICE_MAX, false));
     let end = clock::now() + round.faults_for;
     let mut tasks = Vec::new();
     for (at, world) in World::ALL.into_iter().enumerate() {
@@ -70,13 +70,13 @@ pub(crate) async fn run(server: &Arc<Server>, round: &Round, before: &Totals) ->
         clients,
         judge: Arc::clone(&judge),
     });
-    faults::rage(&site, &round.kinds, round.seed, end).await;
+    faults::inject_faults(&site, &round.kinds, round.seed, end).await;
     for (world, who, task) in tasks {
-        // Each looks after itself; this is for a bug in here.
+        // Contenders have their own timeouts; this catches a bug in them.
         match timeout(10 * PROGRESS, task).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => judge.violation(format!("{world:?}, {who}: {error}")),
-            Err(_) => judge.violation(format!("{world:?}, {who} has not come to an end")),
+            Err(_) => judge.violation(format!("{world:?}, {who} does not end")),
         }
     }
     reporting.abort();
@@ -100,7 +100,7 @@ async fn connect(server: &Server, seed: u64) -> Vec<Client> {
     clients
 }
 
-/// Says how it goes until it is ended.
+/// Prints the progress until aborted.
 async fn report(judge: Arc<Judge>, every: Duration, before: Totals) {
     let mut due = clock::now();
     loop {
@@ -119,7 +119,7 @@ async fn report(judge: Arc<Judge>, every: Duration, before: Totals) {
     }
 }
 
-/// Checks, after all contenders have left, that nothing of them remains.
+/// Checks, after all contenders have ended, that no ephemeral, watch or pending clean-up is left.
 async fn look_for_leftovers(site: &Site) {
     let server = &site.server;
     let left = || {
@@ -145,13 +145,13 @@ async fn look_for_leftovers(site: &Site) {
     }
 }
 
-/// What is resident when all load has gone, in KiB.
+/// Returns the resident memory once all connections are closed, in KiB.
 pub(crate) async fn resident_at_rest(server: &Server) -> u64 {
     let until = clock::now() + PROGRESS;
     while server.connections() > 0 && clock::now() < until {
         sleep(Duration::from_millis(50)).await;
     }
-    // Unused containers are deleted too.
+    // Leaves time to delete unused containers.
     sleep(Duration::from_secs(2)).await;
     memory::resident_kib()
 }

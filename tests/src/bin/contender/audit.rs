@@ -1,4 +1,4 @@
-//! Watches a run from a session of its own, for the judge.
+//! Follows a run by watches from a session of its own, and feeds the judge.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     names::{self, Kind},
 };
 
-/// Ends when the run's end is marked.
+/// Runs until the znode that marks the end is created.
 pub(crate) async fn audit(
     connect: &str,
     kind: Kind,
@@ -30,9 +30,7 @@ pub(crate) async fn audit(
             let (kind, path) = match events.next().await {
                 WatchEvent::Event { kind, path, .. } => (kind, path),
                 other => {
-                    return Err(Fault::from(format!(
-                        "the audit has missed events: {other:?}"
-                    )));
+                    return Err(Fault::from(format!("the audit missed events: {other:?}")));
                 }
             };
             let change = match kind {
@@ -47,7 +45,7 @@ pub(crate) async fn audit(
     };
     tokio::time::timeout(patience, watching).await??;
     if client.connections() != 1 {
-        return Err("the audit has lost its connection, and with it events".into());
+        return Err("the audit lost its connection, and with it events".into());
     }
     client.close().await;
     judge.finish();

@@ -1,4 +1,4 @@
-//! One contender: takes a lock again and again, and checks that it has it alone.
+//! One contender: acquires a lock in rounds, and checks that no other holds it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{
     names::{self, Kind, LEASES, MEMBERS},
 };
 
-/// How soon something is tried again that a lost connection has spoilt.
-const AGAIN: Duration = Duration::from_millis(20);
+/// The pause before a retry after a lost connection.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Contender {
     pub(crate) client: Client,
-    /// Where the ledger and the marks are.
+    /// The path to which the ledger and the marks belong.
     pub(crate) path: String,
-    /// Where the lock is: there, unless a bug is planted.
+    /// The path of the lock: the same, unless `--elsewhere` plants a bug.
     pub(crate) lock_path: String,
     pub(crate) number: u32,
     pub(crate) rounds: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Contender {
     pub(crate) gaps: Arc<Gaps>,
 }
 
-/// What contenders have seen.
+/// What contenders have counted.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) violations: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Seen {
     pub(crate) losses: u32,
     /// Entries in ledgers.
     pub(crate) writes: u32,
-    /// Marks made.
+    /// Marks created.
     pub(crate) marks: u32,
 }
 
@@ -95,7 +95,7 @@ impl Contender {
     async fn mutex(&self, seen: &mut Seen) -> Result<(), Fault> {
         let lock = self.mutex_at(&self.lock_path)?;
         for _ in 0..self.rounds {
-            let guard = patiently(|| lock.acquire()).await?;
+            let guard = with_retries(|| lock.acquire()).await?;
             self.write_and_release(guard, "", seen).await?;
         }
         Ok(())
@@ -105,7 +105,7 @@ impl Contender {
         let (client, options) = (self.client.clone(), self.options.clone());
         let lock = InterProcessSemaphoreMutex::with_options(client, &self.lock_path, options)?;
         for _ in 0..self.rounds {
-            let guard = patiently(|| lock.acquire()).await?;
+            let guard = with_retries(|| lock.acquire()).await?;
             self.write_and_release(guard, "", seen).await?;
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Contender {
         Ok(())
     }
 
-    /// Those inside mark themselves, and count the marks.
+    /// Holders of a lease create marks, and count them.
     async fn semaphore(&self, seen: &mut Seen) -> Result<(), Fault> {
         let (client, options) = (self.client.clone(), self.options.clone());
         let max = u32::try_from(LEASES)?;
@@ -131,7 +131,7 @@ impl Contender {
             InterProcessSemaphoreV2::with_options(client, &self.lock_path, max, options)?;
         let gauge = names::gauge(&self.path);
         for _ in 0..self.rounds {
-            let lease = patiently(|| semaphore.acquire()).await?;
+            let lease = with_retries(|| semaphore.acquire()).await?;
             self.gaps.grant();
             if self.mark(lease.guard(), seen).await? {
                 match self.client.children(&gauge).await {
@@ -153,7 +153,7 @@ impl Contender {
         let lock = InterProcessReadWriteLock::with_options(client, &self.lock_path, options)?;
         for round in 0..self.rounds {
             if (round + self.number).is_multiple_of(4) {
-                let guard = patiently(|| lock.acquire_write()).await?;
+                let guard = with_retries(|| lock.acquire_write()).await?;
                 self.gaps.grant();
                 self.write_under(&guard, "", seen).await?;
                 if round.is_multiple_of(8) {
@@ -164,7 +164,7 @@ impl Contender {
                     }
                 }
             } else {
-                let guard = patiently(|| lock.acquire_read()).await?;
+                let guard = with_retries(|| lock.acquire_read()).await?;
                 self.gaps.grant();
                 self.read(&guard, seen).await?;
                 let _ = guard.release().await;
@@ -173,7 +173,7 @@ impl Contender {
         Ok(())
     }
 
-    /// One in four takes the members one by one.
+    /// One contender in four acquires single members.
     async fn multi_lock(&self, seen: &mut Seen) -> Result<(), Fault> {
         let paths = MEMBERS.map(|member| names::member(&self.lock_path, member));
         let members: Result<Vec<_>, _> = paths.iter().map(|path| self.mutex_at(path)).collect();
@@ -182,10 +182,10 @@ impl Contender {
         for round in 0..self.rounds {
             if self.number % 4 == 3 {
                 let at = round as usize % MEMBERS.len();
-                let guard = patiently(|| members[at].acquire()).await?;
+                let guard = with_retries(|| members[at].acquire()).await?;
                 self.write_and_release(guard, MEMBERS[at], seen).await?;
             } else {
-                let guard = patiently(|| all.acquire()).await?;
+                let guard = with_retries(|| all.acquire()).await?;
                 self.gaps.grant();
                 for (one, member) in guard.guards().iter().zip(MEMBERS) {
                     self.write_under(one, member, seen).await?;
@@ -213,7 +213,7 @@ impl Contender {
             };
             self.gaps.grant();
             let own = latch.own_path();
-            // Whose znode it is, if it still leads.
+            // The path may belong to a later term unless it still leads.
             match own {
                 Some(own) if latch.leadership() == (Leadership::Leader { token }) => {
                     self.write(&own, token.czxid, "", || false, seen).await?;
@@ -236,8 +236,8 @@ impl Contender {
             .await
     }
 
-    /// What a holder does who is alone: writes only under the lock, and goes on over lost
-    /// connections as long as the lock is held.
+    /// Writes to the ledger as the only holder. Retries over lost connections as long as the lock is
+    /// held.
     async fn write(
         &self,
         own: &str,
@@ -255,7 +255,7 @@ impl Contender {
                     tokio::time::sleep(self.hold).await;
                     return Ok(());
                 }
-                // The check of the own znode, which goes along, has failed.
+                // The check of the own znode has failed: the lock is lost.
                 Err(Error::MultiRefused { index: 0, .. }) => {
                     seen.losses += 1;
                     return Ok(());
@@ -272,19 +272,19 @@ impl Contender {
                         seen.losses += 1;
                         return Ok(());
                     }
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Whether the grant before was not an earlier one.
+    /// Writes the entry. Returns `true` on a violation: the previous grant has a later token.
     async fn write_once(&self, own: &str, token: i64, ledger: &str) -> Result<bool, Error> {
         let data = self.client.get_data(ledger).await?;
         let before = Entry::parse(data.as_bytes());
         if before.token == token {
-            // Written by an attempt whose answer was lost.
+            // Written by an attempt whose reply was lost.
             return Ok(false);
         }
         let entry = before.next(token).text();
@@ -294,7 +294,7 @@ impl Contender {
         Ok(before.token > token)
     }
 
-    /// Reads as a reader: no contender may write in between.
+    /// Holds the read lock: no contender may write in the meantime.
     async fn read(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<(), Fault> {
         if !self.mark(guard, seen).await? {
             return Ok(());
@@ -321,13 +321,13 @@ impl Contender {
         format!("{}/rust-{}", names::gauge(&self.path), self.number)
     }
 
-    /// Writes a mark that a contender is inside. False if the lock is lost.
+    /// Creates the mark of this contender. Returns `false` if the lock is lost.
     async fn mark(&self, guard: &Guard<Client>, seen: &mut Seen) -> Result<bool, Fault> {
         let mark = self.own_mark();
         loop {
             let made = guard.multi(|multi| multi.create(&mark, b"", CreateMode::Ephemeral));
             match made.await {
-                // Refused for the mark: made by an attempt whose answer was lost.
+                // The mark exists: created by an attempt whose reply was lost.
                 Ok(_)
                 | Err(Error::MultiRefused {
                     code: ErrorCode::NodeExists,
@@ -343,11 +343,11 @@ impl Contender {
                 Err(error) if error.is_retryable() => {
                     if let Status::Lost(_) = guard.status() {
                         seen.losses += 1;
-                        // It may be there all the same.
+                        // The mark may exist nevertheless.
                         self.unmark().await?;
                         return Ok(false);
                     }
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -358,20 +358,20 @@ impl Contender {
         loop {
             match self.client.delete(&self.own_mark(), None).await {
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if error.is_retryable() => tokio::time::sleep(AGAIN).await,
+                Err(error) if error.is_retryable() => tokio::time::sleep(RETRY_PAUSE).await,
                 other => return Ok(other?),
             }
         }
     }
 
-    /// Nothing is left of all the locks.
+    /// Waits until no ephemeral of this session is left; otherwise counts a violation.
     async fn leave(&self, seen: &mut Seen) -> Result<(), Fault> {
         // A release in the background may take a reconnect.
         for _ in 0..250 {
             match self.client.ephemerals("/").await {
                 Ok(left) if left.is_empty() => return Ok(()),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
-                _ => tokio::time::sleep(AGAIN).await,
+                _ => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
         seen.violations += 1;
@@ -379,8 +379,8 @@ impl Contender {
     }
 }
 
-/// Takes a lock again and again while that may help.
-async fn patiently<T, F>(acquire: impl Fn() -> F) -> Result<T, LockError>
+/// Acquires a lock, with retries after retryable errors.
+async fn with_retries<T, F>(acquire: impl Fn() -> F) -> Result<T, LockError>
 where
     F: Future<Output = Result<T, LockError>>,
 {
@@ -390,6 +390,6 @@ where
             Err(LockError::Lost { .. }) => {}
             other => return other,
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
 }

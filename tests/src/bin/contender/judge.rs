@@ -1,38 +1,38 @@
-//! Judges a run by the server's changes, in the order of zxids: contenders must hold the lock in
+//! Checks a run by the changes on the server, in the order of zxids: contenders must hold the lock in
 //! order of arrival, and one at a time.
 //!
-//! No contender gives up, so the znodes of a lock must go in the order in which they came. Between
-//! one that goes and the next, the ledger is written once: by the one then at the head.
+//! No contender gives up, so the znodes of a lock must be deleted in the order of their creation.
+//! Between two deletions the ledger is written once: by the contender at the head of the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{self, Kind, LEASES, MEMBERS};
 
-/// What is the matter with the children of a directory.
+/// The rule for the children of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Rule {
-    /// One at a time, who writes to this ledger.
+    /// One holder at a time, which writes to this ledger.
     Alone { ledger: String },
-    /// The same among writers; readers together.
+    /// The same for writers; readers hold together.
     ReadWrite { ledger: String },
-    /// One at a time, who gets a lease before he goes; so many are there then at most.
-    Office { leases: String, max: usize },
-    /// In no order.
+    /// One at a time. Each creates a lease before it leaves; at most `max` leases may exist then.
+    LeaseLock { leases: String, max: usize },
+    /// Deleted in any order.
     Leases,
 }
 
 #[derive(Debug)]
 struct Directory {
     rule: Rule,
-    /// Keyed by sequence number; a writer who becomes a reader has two of the same.
+    /// By sequence number and whether it is a reader: a writer that downgrades has both.
     live: BTreeMap<(u64, bool), String>,
-    /// The largest number there has been.
+    /// The largest number so far.
     newest: Option<u64>,
-    /// How often the one at the head has written.
+    /// The number of writes by the contender at the head.
     writes: u32,
 }
 
-/// What a server tells of.
+/// A change of a znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     Created,
@@ -47,17 +47,17 @@ pub(crate) struct Judge {
     marks: BTreeSet<String>,
     marks_max: usize,
     last_program: String,
-    /// Changes of the ledgers.
+    /// The number of writes to the ledgers.
     pub(crate) writes: u32,
-    /// Marks made.
+    /// The number of marks created.
     pub(crate) marked: u32,
     /// How often a mark of one program followed one of the other.
     pub(crate) passes: u32,
-    /// The most marks there were at once.
+    /// The maximum number of marks at once.
     pub(crate) inside_max: usize,
-    /// The most who stood in one queue.
+    /// The maximum length of a queue.
     pub(crate) queue_max: usize,
-    /// What was wrong.
+    /// The violations, as text.
     pub(crate) violations: Vec<String>,
 }
 
@@ -70,13 +70,13 @@ impl Judge {
             Kind::ReadWrite => vec![(path.to_owned(), Rule::ReadWrite { ledger })],
             Kind::SemaphoreMutex => vec![
                 (leases.clone(), Rule::Alone { ledger }),
-                (locks, Rule::Office { leases, max: 1 }),
+                (locks, Rule::LeaseLock { leases, max: 1 }),
             ],
             Kind::Semaphore => vec![
                 (leases.clone(), Rule::Leases),
                 (
                     locks,
-                    Rule::Office {
+                    Rule::LeaseLock {
                         leases,
                         max: LEASES,
                     },
@@ -122,7 +122,7 @@ impl Judge {
             return;
         }
         if let Some(directory) = self.directories.get_mut(path) {
-            // Empty, and swept by the server; its numbers begin anew.
+            // The server deleted the empty container; its numbers begin again.
             directory.newest = None;
             return;
         }
@@ -133,13 +133,13 @@ impl Judge {
             self.marked(change, name);
         } else if self.directories.contains_key(parent) {
             match change {
-                Change::Created => self.came(parent, name),
-                _ => self.went(parent, name),
+                Change::Created => self.created(parent, name),
+                _ => self.deleted(parent, name),
             }
         }
     }
 
-    /// Says what is still there at the end.
+    /// Reports the znodes and marks that still exist at the end.
     pub(crate) fn finish(&mut self) {
         for directory in self.directories.values() {
             let left = directory.live.values();
@@ -188,7 +188,7 @@ impl Judge {
         self.inside_max = self.inside_max.max(self.marks.len());
         if self.marks.len() > self.marks_max {
             self.violations
-                .push(format!("{:?} are inside at once", self.marks));
+                .push(format!("{:?} hold leases at once", self.marks));
         }
         let program = name.split('-').next().unwrap_or_default();
         if program != self.last_program {
@@ -197,7 +197,7 @@ impl Judge {
         }
     }
 
-    fn came(&mut self, parent: &str, name: &str) {
+    fn created(&mut self, parent: &str, name: &str) {
         let Some(directory) = self.directories.get_mut(parent) else {
             return;
         };
@@ -205,28 +205,28 @@ impl Judge {
             self.violations.push(format!("{name} is in no queue"));
             return;
         };
-        // A reader who was a writer has the number of then.
+        // A writer that downgrades keeps its number as a reader.
         let is_again = key.1 && directory.live.contains_key(&(key.0, false));
         if !is_again && directory.newest.is_some_and(|newest| key.0 <= newest) {
             self.violations
-                .push(format!("{name} comes in front of others"));
+                .push(format!("{name} enters ahead of others"));
         }
         directory.newest = directory.newest.max(Some(key.0));
         directory.live.insert(key, name.to_owned());
         self.queue_max = self.queue_max.max(directory.live.len());
     }
 
-    fn went(&mut self, parent: &str, name: &str) {
+    fn deleted(&mut self, parent: &str, name: &str) {
         let Some(directory) = self.directories.get_mut(parent) else {
             return;
         };
         let Some(key) = key(name).filter(|key| directory.live.contains_key(key)) else {
             self.violations
-                .push(format!("{name} goes and was not there"));
+                .push(format!("{name} is deleted and did not exist"));
             return;
         };
         let wrong = match &directory.rule {
-            Rule::Alone { .. } | Rule::Office { .. } => directory.live.range(..key).next(),
+            Rule::Alone { .. } | Rule::LeaseLock { .. } => directory.live.range(..key).next(),
             Rule::ReadWrite { .. } => {
                 let mut ahead = directory.live.range(..key);
                 ahead.find(|((_, is_reader), _)| !key.1 || !is_reader)
@@ -235,7 +235,7 @@ impl Judge {
         };
         if let Some((_, first)) = wrong {
             self.violations
-                .push(format!("{name} is through before {first}"));
+                .push(format!("{name} leaves before {first}"));
         }
         let is_writer = match directory.rule {
             Rule::Alone { .. } => true,
@@ -249,19 +249,19 @@ impl Judge {
             directory.writes = 0;
         }
         directory.live.remove(&key);
-        if let Rule::Office { leases, max } = &directory.rule {
+        if let Rule::LeaseLock { leases, max } = &directory.rule {
             let (leases, max) = (leases.clone(), *max);
             let there = self.directories.get(&leases).map_or(0, |d| d.live.len());
             if there > max {
                 self.violations.push(format!(
-                    "{name} goes with a lease while {there} of {max} are there"
+                    "{name} leaves while {there} leases of at most {max} exist"
                 ));
             }
         }
     }
 }
 
-/// The place in the queue, and whether it is a reader's.
+/// Returns the sequence number of a znode, and whether it belongs to a reader.
 fn key(name: &str) -> Option<(u64, bool)> {
     let digits = name.get(name.len().checked_sub(10)?..)?;
     Some((digits.parse().ok()?, name.contains("__READ__")))
@@ -271,7 +271,7 @@ fn key(name: &str) -> Option<(u64, bool)> {
 mod tests {
     use super::{Change::*, *};
 
-    /// `+` comes, `-` goes, `=` is written.
+    /// Judges a script: `+` creates, `-` deletes, `=` writes.
     fn judged(kind: Kind, script: &str) -> Vec<String> {
         let mut judge = Judge::new(kind, "/l");
         for word in script.split_whitespace() {
@@ -293,7 +293,7 @@ mod tests {
     const R1: &str = "/__READ__0000000001";
 
     #[test]
-    fn order_is_right() {
+    fn correct_orders_have_no_violations() {
         let one_by_one = "+/lock-0000000001 +/lock-0000000002 =-ledger -/lock-0000000001 =-ledger -/lock-0000000002";
         assert_eq!(judged(Kind::Mutex, one_by_one), [""; 0]);
         let readers = format!("+{R1} +{R2} +-gauge/java-1 --gauge/java-1 -{R2} -{R1}");
@@ -311,15 +311,15 @@ mod tests {
     }
 
     #[test]
-    fn wrong_order_is_found() {
+    fn wrong_orders_are_found() {
         let overtaken = "+/lock-0000000001 +/lock-0000000002 =-ledger -/lock-0000000002";
-        assert_wrong(Kind::Mutex, overtaken, "is through before lock-0000000001");
+        assert_wrong(Kind::Mutex, overtaken, "leaves before lock-0000000001");
         let reader = format!("+{W1} +{R2} -{R2} =-ledger -{W1}");
-        assert_wrong(Kind::ReadWrite, &reader, "is through before");
+        assert_wrong(Kind::ReadWrite, &reader, "leaves before");
         assert_wrong(
             Kind::LeaderLatch,
             "+/latch-0000000002 +/latch-0000000001",
-            "comes in front of others",
+            "enters ahead of others",
         );
         assert_wrong(Kind::Mutex, "+/lock-1", "is in no queue");
     }
@@ -338,9 +338,13 @@ mod tests {
         let early = format!("+{R1} +{W2} =-ledger");
         assert_wrong(Kind::ReadWrite, &early, "is written while __READ__");
         let crowd = "+-gauge/a-1 +-gauge/a-2 +-gauge/a-3 +-gauge/a-4";
-        assert_wrong(Kind::Semaphore, crowd, "are inside at once");
+        assert_wrong(Kind::Semaphore, crowd, "hold leases at once");
         let leases = "+/leases/l-0000000001 +/leases/l-0000000002 +/locks/lock-0000000001 -/locks/lock-0000000001";
-        assert_wrong(Kind::SemaphoreMutex, leases, "while 2 of 1 are there");
+        assert_wrong(
+            Kind::SemaphoreMutex,
+            leases,
+            "while 2 leases of at most 1 exist",
+        );
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! What the ledger says.
+//! The content of a ledger.
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
-    /// The newest grant's number.
+    /// The token of the newest grant.
     pub(crate) token: i64,
-    /// How many grants were entered.
+    /// The number of grants entered.
     pub(crate) count: u64,
-    /// Which program the newest went to.
+    /// The program of the newest grant.
     pub(crate) program: String,
-    /// How often a grant to one program followed one to the other.
+    /// How often a grant followed one to the other program.
     pub(crate) switches: u64,
 }
 
@@ -27,7 +27,7 @@ impl Entry {
         }
     }
 
-    /// The entry after this one.
+    /// Returns the entry of the next grant.
     pub(crate) fn next(&self, token: i64) -> Self {
         Self {
             token,

@@ -1,10 +1,10 @@
-//! Contenders for locks, to stand in one queue with Curator's.
+//! Contenders for locks, in one queue with those of Curator.
 //!
-//! Each holder of the lock reads a ledger, checks that the number of the grant before is smaller,
-//! and writes its own number. A ledger that has changed in between, or a number that is not larger,
-//! is a violation: two holders at once, or an order that is not the queue's. Holders that may be
-//! inside together leave marks instead, which are counted. `Mixed.java` does the same; an audit
-//! judges both by the server's changes.
+//! Each holder reads a ledger, checks that the token of the previous grant is smaller, and writes its
+//! own. A ledger that has changed in between, or a token that is not larger, is a violation: two
+//! holders at once, or grants out of order. Holders that may coexist (readers, lease holders) create
+//! marks instead, which are counted. `Mixed.java` does the same; an audit checks both by the changes
+//! on the server.
 
 #![allow(
     clippy::print_stdout,
@@ -32,13 +32,13 @@ use self::{
 
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// Takes locks beside other contenders, and checks that no other one holds them.
+/// Acquires locks in competition with other contenders, and checks mutual exclusion.
 #[derive(Parser)]
 struct Args {
-    /// Server.
+    /// Servers to connect to.
     #[arg(long, value_name = "HOST:PORT,...")]
     connect: String,
-    /// What to do.
+    /// Task to run.
     #[arg(long, value_enum, default_value = "contend")]
     task: Task,
     /// Kind of lock.
@@ -47,43 +47,43 @@ struct Args {
     /// Path of the lock.
     #[arg(long)]
     path: String,
-    /// Contenders, each with a session of its own.
+    /// Number of contenders, each with a session of its own.
     #[arg(long, default_value_t = 4)]
     contenders: u32,
-    /// How often each takes the lock.
+    /// Acquisitions of each contender.
     #[arg(long, default_value_t = 100)]
     rounds: u32,
-    /// How long each holds it, in milliseconds.
+    /// Time for which the lock is held, in milliseconds.
     #[arg(long, default_value_t = 0)]
     hold_ms: u64,
-    /// Every request as Curator makes it.
+    /// Send exactly the requests of Curator.
     #[arg(long)]
     exact: bool,
-    /// Each contender goes without other savings.
+    /// Turn off different savings for each contender.
     #[arg(long, conflicts_with = "exact")]
     varied: bool,
-    /// Begin when Curator's are ready.
+    /// Begin when Curator's contenders are ready.
     #[arg(long)]
     wait_ready: bool,
-    /// Take another lock: what must be found.
+    /// Acquire another lock: a deliberate bug, which must be found.
     #[arg(long)]
     elsewhere: bool,
-    /// Longer than all of it takes, in seconds.
+    /// Time limit for the task, in seconds.
     #[arg(long, default_value_t = 180)]
     patience: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Task {
-    /// Make the ledger, which must not be there.
+    /// Create the ledger, which must not exist.
     Prepare,
-    /// Take the lock.
+    /// Acquire the lock in rounds.
     Contend,
-    /// Judge by what the server tells, until the end.
+    /// Check the changes on the server until the end.
     Audit,
-    /// Wait until there is an audit.
+    /// Wait until the audit has begun.
     AwaitAudit,
-    /// Mark the end, and say what the ledger says.
+    /// Mark the end, and print the counts of the ledger.
     Finish,
 }
 
@@ -160,7 +160,7 @@ async fn await_znode(args: &Args, path: String) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Options of which each is off for some contenders and on for others.
+/// Returns options of which each is off for some contenders and on for others.
 fn varied(number: u32) -> LockOptions {
     let mut options = LockOptions::default();
     options.look_ahead = number as usize % 5;

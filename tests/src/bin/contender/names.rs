@@ -1,4 +1,4 @@
-//! Which locks there are, and where things are kept. `Mixed.java` has the same names.
+//! The kinds of locks, and the paths in use. `Mixed.java` has the same names.
 
 use clap::ValueEnum;
 
@@ -7,14 +7,14 @@ pub(crate) enum Kind {
     Mutex,
     ReadWrite,
     SemaphoreMutex,
-    /// With three leases.
+    /// A semaphore with three leases.
     Semaphore,
-    /// Three mutexes, which some take together and others one by one.
+    /// Three mutexes, which some contenders acquire together and others one at a time.
     MultiLock,
     LeaderLatch,
 }
 
-/// How many of a semaphore's leases there are.
+/// The number of leases of the semaphore.
 pub(crate) const LEASES: usize = 3;
 
 /// The members of a multi-lock.
@@ -24,7 +24,7 @@ pub(crate) fn member(path: &str, member: &str) -> String {
     format!("{path}/{member}")
 }
 
-/// What the holder of the lock writes to; each member of a multi-lock has its own.
+/// The znode to which the holder writes. Each member of a multi-lock has its own.
 pub(crate) fn ledger(path: &str, member: &str) -> String {
     format!("{path}-ledger{member}")
 }
@@ -36,22 +36,22 @@ pub(crate) fn ledgers(kind: Kind, path: &str) -> Vec<String> {
     }
 }
 
-/// Below it are the marks of readers, and of holders of a lease.
+/// The parent of the marks of readers and of lease holders.
 pub(crate) fn gauge(path: &str) -> String {
     format!("{path}-gauge")
 }
 
-/// There when Curator's contenders are ready.
+/// Exists once Curator's contenders are ready.
 pub(crate) fn ready(path: &str) -> String {
     format!("{path}-ready")
 }
 
-/// There when all are done.
+/// Exists once all contenders are done.
 pub(crate) fn end(path: &str) -> String {
     format!("{path}-end")
 }
 
-/// There when the audit has begun.
+/// Exists once the audit has begun.
 pub(crate) fn audited(path: &str) -> String {
     format!("{path}-audited")
 }

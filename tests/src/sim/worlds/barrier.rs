@@ -1,4 +1,4 @@
-//! A barrier that one sets and removes, and at which the others wait.
+//! A barrier that one contender sets and removes, and at which the others wait.
 
 use minikeeper_recipes::{DistributedBarrier, LockError};
 use tokio::time::sleep;
@@ -23,7 +23,8 @@ pub(super) async fn contend(mut me: Contender) {
         if passed.is_some() {
             me.judge.gained("barrier");
             if me.judge.is_set_since_before(began) {
-                me.judge.violation(format!("{} is let through", me.who));
+                me.judge
+                    .violation(format!("{} passes a barrier that is set", me.who));
             }
         }
     }

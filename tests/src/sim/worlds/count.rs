@@ -29,7 +29,7 @@ pub(super) async fn contend(mut me: Contender) {
         }
         change(&me, &count).await;
         if me.is_last {
-            // Nothing is missed for good.
+            // Every contender learns the newest value in the end.
             me.must("the newest count", newest(&me, &count)).await;
         }
     }
@@ -39,10 +39,12 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
     loop {
         let current = match me.must("the count", count.get()).await {
             Some(Ok(current)) => current,
-            // Asked before all was well.
+            // Requested before the faults ended.
             Some(Err(ValueError::Client(error))) if error.is_retryable() => continue,
             Some(Err(error)) if me.is_last => {
-                return me.judge.violation(format!("{} no count: {error}", me.who));
+                return me
+                    .judge
+                    .violation(format!("{} cannot read the count: {error}", me.who));
             }
             _ => return,
         };
@@ -54,17 +56,19 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
             // Another contender was faster.
             Some(Ok(None)) => tokio::task::yield_now().await,
             Some(Err(ValueError::Client(error))) if error.is_retryable() => {
-                me.judge.event("changed perhaps");
+                me.judge.event("change uncertain");
             }
             Some(Err(error)) if me.is_last => {
-                return me.judge.violation(format!("{} no change: {error}", me.who));
+                return me
+                    .judge
+                    .violation(format!("{} cannot change the count: {error}", me.who));
             }
             _ => return,
         }
     }
 }
 
-/// Waits, by watches alone, until the known value is that of the znode.
+/// Waits, woken by watches alone, until the cached value is that of the znode.
 async fn newest(me: &Contender, count: &SharedCount<Client>) {
     let mut changes = count.changes();
     loop {

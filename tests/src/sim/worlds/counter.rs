@@ -21,13 +21,13 @@ pub(super) async fn contend(mut me: Contender) {
         match me.must("counting", counter.add(1)).await {
             Some(Ok(value)) => me.judge.counted("counter", PATH, value.current),
             Some(Err(AtomicError::Contended { .. })) | None => me.judge.event("contended"),
-            // Whether it was counted is not known.
+            // The increment may have been carried out.
             Some(Err(AtomicError::Failed(LockError::Client(error)))) if error.is_retryable() => {
-                me.judge.event("counted perhaps");
+                me.judge.event("count uncertain");
             }
             Some(Err(error)) => me
                 .judge
-                .violation(format!("{} does not count: {error}", me.who)),
+                .violation(format!("{} cannot count: {error}", me.who)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A double barrier that all contenders enter and leave, again and again.
+//! A double barrier that all contenders enter and leave in rounds.
 
 use minikeeper_recipes::{DistributedDoubleBarrier, LockError};
 use tokio::time::sleep;
@@ -27,7 +27,8 @@ pub(super) async fn contend(mut me: Contender) {
                 continue;
             }
             Some(Err(error)) if me.is_last => {
-                me.judge.violation(format!("{} not in: {error}", me.who));
+                me.judge
+                    .violation(format!("{} cannot enter: {error}", me.who));
                 continue;
             }
             _ => continue,
@@ -43,7 +44,8 @@ pub(super) async fn contend(mut me: Contender) {
             Some(Ok(())) => me.judge.gained("double barrier, left"),
             Some(Err(LockError::TimedOut { .. })) => me.judge.event("others stay"),
             Some(Err(error)) if me.is_last => {
-                me.judge.violation(format!("{} not out: {error}", me.who));
+                me.judge
+                    .violation(format!("{} cannot leave: {error}", me.who));
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Leader latches: started, led with, closed.
+//! Leader latches: contenders start them, lead, and close them.
 
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-/// Tells the judge of everything until then; at the end, until it has led for a while.
+/// Reports changes of leadership to the judge until `until`; in the last round, until the contender
+/// has led for a while. Returns whether it has led.
 async fn lead(me: &mut Contender, latch: &Arc<LeaderLatch<Client>>, mut until: Instant) -> bool {
     let mut changes = latch.changes();
     let mut hold: Option<HoldId> = None;

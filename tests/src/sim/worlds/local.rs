@@ -1,4 +1,4 @@
-//! A mutex that tasks of one process pass on among themselves.
+//! A mutex that tasks of one process hand over to each other.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::sim::{
 
 const PATH: &str = "/locks/passed-on";
 
-/// How many tasks share one lock object.
+/// The number of tasks that share one lock object.
 const TASKS: u64 = 3;
 
 pub(super) async fn contend(mut me: Contender) {
@@ -24,7 +24,7 @@ pub(super) async fn contend(mut me: Contender) {
     let mut tasks = Vec::new();
     for task in 1..TASKS {
         let colleague = Contender {
-            // A number of its own, for who reads the history.
+            // A number of its own in the history.
             who: me.who + 100 * usize::try_from(task).unwrap(),
             number: me.number,
             client: me.client.clone(),

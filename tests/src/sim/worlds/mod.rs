@@ -1,4 +1,4 @@
-//! What there is to contend for, one recipe or family a file.
+//! The contenders' work, one recipe or family per file.
 
 mod barrier;
 mod count;
@@ -16,7 +16,7 @@ mod semaphore_mutex;
 
 use crate::sim::contender::Contender;
 
-/// What a run is about.
+/// The recipe of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum World {
     Mutex,
@@ -51,13 +51,13 @@ impl World {
         Self::DoubleBarrier,
     ];
 
-    /// That of a seed.
+    /// Returns the world of a seed.
     pub fn of_seed(seed: u64) -> Self {
         let at = usize::try_from(seed % Self::ALL.len() as u64).unwrap_or_default();
         Self::ALL[at]
     }
 
-    /// One contender's part, until all is well and it has been served once more.
+    /// Runs one contender until the faults have ended and it has been served once more.
     pub async fn contend(self, seed: u64, contender: Contender) {
         match self {
             Self::Mutex => mutex::contend(contender).await,

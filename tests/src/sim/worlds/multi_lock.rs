@@ -1,4 +1,4 @@
-//! Sets of locks of several kinds that overlap, each taken in the same order.
+//! Overlapping multi-locks with members of several kinds, acquired in one order.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::sim::{
     judge::Kind,
 };
 
-/// In the order in which all contenders take them.
+/// The members, in the order of acquisition.
 const PATHS: [&str; 4] = ["/locks/a", "/locks/b", "/locks/c", "/locks/d"];
 
 pub(super) async fn contend(mut me: Contender) {
     while me.goes_on().await {
-        let (lock, members) = some(&mut me);
+        let (lock, members) = random_lock(&mut me);
         let guard = me
             .get(|within| lock.acquire().within(within), || lock.acquire())
             .await;
@@ -42,8 +42,8 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-/// A lock of two members or three.
-fn some(me: &mut Contender) -> (InterProcessMultiLock<Client>, Vec<(&'static str, Kind)>) {
+/// Returns a multi-lock of two or three random members.
+fn random_lock(me: &mut Contender) -> (InterProcessMultiLock<Client>, Vec<(&'static str, Kind)>) {
     let left_out = usize::try_from(me.chance.below(4)).unwrap();
     let left_out_too = usize::try_from(me.chance.below(4)).unwrap();
     let (mut members, mut kinds) = (Vec::new(), Vec::new());

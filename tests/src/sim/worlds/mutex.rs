@@ -1,4 +1,4 @@
-//! The mutex, entered again at times.
+//! The mutex, sometimes reentered.
 
 use std::sync::Arc;
 
@@ -31,14 +31,11 @@ pub(super) async fn contend(mut me: Contender) {
         let guard = Arc::new(guard);
         let hold = me.granted_guard("mutex", PATH, Kind::Exclusive, &guard);
         if is_owned {
-            // It is entered again at once, or there is no hold any more.
-            match me
-                .must("entering again", lock.acquire().as_owner(&owner))
-                .await
-            {
+            // Reentering succeeds at once, unless the hold is lost.
+            match me.must("reentering", lock.acquire().as_owner(&owner)).await {
                 Some(Ok(again)) if again.token() == guard.token() => me.judge.event("reentered"),
                 Some(Err(LockError::HoldLost { .. })) | None => {}
-                Some(other) => me.judge.violation(format!("entered again: {other:?}")),
+                Some(other) => me.judge.violation(format!("reentering: {other:?}")),
             }
         }
         me.keep(guard.lost()).await;

@@ -1,4 +1,4 @@
-//! Znodes that come back, one for each contender.
+//! Persistent nodes, which are created again when they vanish. One for each contender.
 
 use minikeeper_client::CreateMode;
 use minikeeper_recipes::PersistentNode;

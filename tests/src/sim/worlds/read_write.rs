@@ -1,4 +1,4 @@
-//! Readers and writers, some of which become readers.
+//! Readers and writers; some writers downgrade.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) async fn contend(mut me: Contender) {
     }
 }
 
-/// Writes, and goes on as a reader at times.
+/// Holds the write lock, and sometimes downgrades.
 async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
     let (hold, writer) = hold_to_write(me, writer);
     me.keep(writer.lost()).await;
@@ -55,14 +55,14 @@ async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
         me.give_back(writer, |writer| writer.release()).await;
         return;
     }
-    match me.must("reading on", writer.downgrade()).await {
+    match me.must("downgrading", writer.downgrade()).await {
         Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
         Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
-        Some(Err(error)) => me.judge.violation(format!("no reading on: {error}")),
+        Some(Err(error)) => me.judge.violation(format!("cannot downgrade: {error}")),
     }
 }
 
-/// Reads under the own write lock, and goes on so when that is gone.
+/// Acquires the read lock under the own write lock, and keeps it after releasing the write lock.
 async fn write_and_read(
     me: &mut Contender,
     lock: &InterProcessReadWriteLock<Client>,
@@ -78,14 +78,19 @@ async fn write_and_read(
     let (hold, writer) = hold_to_write(me, writer);
     me.judge.unattended(hold);
     let reader = me
-        .must("reading too", lock.acquire_read().as_owner(owner))
+        .must(
+            "reading under the own write lock",
+            lock.acquire_read().as_owner(owner),
+        )
         .await;
     me.judge.ended(hold);
     me.give_back(own(writer), |writer| writer.release()).await;
     match reader {
         Some(Ok(reader)) => read(me, reader, Kind::ReadOn).await,
         Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
-        Some(Err(error)) => me.judge.violation(format!("no reading too: {error}")),
+        Some(Err(error)) => me
+            .judge
+            .violation(format!("cannot read under the own write lock: {error}")),
     }
 }
 

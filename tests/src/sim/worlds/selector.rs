@@ -1,4 +1,4 @@
-//! Leader selectors: work that is done by one at a time.
+//! Leader selectors, whose work must run on one contender at a time.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::sim::{
 
 const PATH: &str = "/leaders/selector";
 
-/// A turn, which ends when dropped.
+/// One term of leadership. Ends when dropped.
 struct Turn {
     judge: Arc<Judge>,
     hold: HoldId,
@@ -34,7 +34,7 @@ impl Drop for Turn {
 pub(super) async fn contend(mut me: Contender) {
     while me.goes_on().await {
         let turns = Arc::new(AtomicU64::new(0));
-        // The work asks its selector, which is there only when it has been started.
+        // The work refers to its selector, which exists only once it has been started.
         let selector = Arc::new(OnceLock::new());
         let started = start(&mut me, &Arc::downgrade(&selector), &turns);
         let selector = selector.get_or_init(|| started);
@@ -43,7 +43,7 @@ pub(super) async fn contend(mut me: Contender) {
                 Ok(Ok(())) if turns.load(Ordering::Relaxed) > 0 => {}
                 other => me
                     .judge
-                    .violation(format!("{} has no turn: {other:?}", me.who)),
+                    .violation(format!("{} never leads: {other:?}", me.who)),
             }
         } else {
             let _ = timeout(me.chance.millis(8_000), selector.done()).await;

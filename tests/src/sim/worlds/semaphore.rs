@@ -1,4 +1,4 @@
-//! The semaphore, several leases at a time, with a maximum that is fixed or changes.
+//! The semaphore, with one or more leases at a time and a fixed or changing maximum.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::sim::{
 const PATH: &str = "/locks/semaphore";
 const COUNT: &str = "/locks-max";
 
-/// How many leases there are, when they are as many as at the start.
+/// The maximum at the start and at the end.
 const MAX: u32 = 3;
 
 pub(super) async fn contend(seed: u64, mut me: Contender) {
@@ -37,7 +37,7 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
     let semaphore = InterProcessSemaphoreV2::with_options(client, PATH, max, options).unwrap();
     while me.goes_on().await {
         let wanted = match me.chance.below(4) {
-            // The maximum may be one for now, and for ever at the end.
+            // The maximum may be one, and in the last round the contender must be served.
             _ if me.is_last => 1,
             0 => 2,
             _ => 1,
@@ -57,7 +57,7 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
             )
             .await
         } else {
-            // Two who hold a part each would wait for one another for ever (hazard H16).
+            // Two contenders that hold a part each would wait for each other forever (hazard H16).
             let within = me.chance.millis(5_000);
             semaphore.acquire_many(wanted).within(within).await.ok()
         };
@@ -84,7 +84,7 @@ async fn use_leases(me: &mut Contender, leases: Vec<Lease<Client>>) {
     }
 }
 
-/// The maximum as all share it.
+/// Starts the shared count of the maximum.
 async fn count(me: &mut Contender) -> SharedCount<Client> {
     let seed = i32::try_from(MAX).unwrap();
     loop {
@@ -95,7 +95,7 @@ async fn count(me: &mut Contender) -> SharedCount<Client> {
     }
 }
 
-/// Changes the maximum now and then; in the end it is what it was.
+/// Changes the maximum from time to time, and restores it at the end.
 async fn change(mut me: Contender) {
     me.judge.maximum_may_be(MAX);
     let count = count(&mut me).await;
