@@ -4,7 +4,7 @@ use minikeeper_engine::{Engine, ImageError, Restoration};
 
 use crate::{effort, model::check_final_states};
 
-const TRACES: u32 = 120;
+const TRACES: u32 = 60;
 
 /// Goal: nothing that outlives a process is lost or changed by saving. Method: random traces; the
 /// state each ends in goes through its image, and both are equal in all but what ends with the

@@ -19,7 +19,7 @@ use crate::{
     traffic::{Client, runtime},
 };
 
-const TRACES: u32 = 150;
+const TRACES: u32 = 75;
 
 /// Goal: a log of changes has all of them, and nothing that did not happen. Method: random traces;
 /// everything told of a trace, made once more on a fresh tree, gives the state it ended in.

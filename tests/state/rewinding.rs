@@ -8,7 +8,7 @@ use crate::{
     traces::Step,
 };
 
-const TRACES: u32 = 150;
+const TRACES: u32 = 75;
 
 /// Goal: going back to a mark brings back what was there, whatever has happened since, and leaves
 /// an engine that works. Method: random traces in three parts; a mark behind the first and behind

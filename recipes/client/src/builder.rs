@@ -211,7 +211,7 @@ impl ClientBuilder {
     pub async fn connect(self) -> Result<Client, Error> {
         let within = self.settings.connection_timeout;
         let (client, driver) = self.build();
-        tokio::spawn(driver.run());
+        driver.spawn();
         if let Err(error) = client.connected(within).await {
             client.stop();
             return Err(error);

@@ -70,6 +70,12 @@ impl Driver {
         }
     }
 
+    /// Spawns [`Driver::run`] on the current runtime. Not part of an `async fn`, whose body would be
+    /// compiled again in every program that calls it.
+    pub(crate) fn spawn(self) {
+        drop(tokio::spawn(self.run()));
+    }
+
     /// Drives the client until it is closed.
     ///
     /// # Cancel safety

@@ -8,7 +8,7 @@ pub(crate) mod latch;
 pub(crate) mod leadership;
 pub(crate) mod selector;
 
-use std::future::Future;
+use std::{future::Future, pin::Pin};
 
 use minikeeper_client::{Error, ErrorCode};
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -95,13 +95,20 @@ impl Task {
         what: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Self, Error> {
-        Ok(Self(runtime(what)?.spawn(work)))
+        spawn(what, Box::pin(work)).map(Self)
     }
 }
 
-/// Returns the caller's runtime.
-pub(crate) fn runtime(what: &'static str) -> Result<Handle, Error> {
-    Handle::try_current().map_err(|_| Error::NoRuntime { what })
+/// Spawns a task on the caller's runtime; fails without one.
+///
+/// A boxed future, so that the code which runs a task is compiled here, once, and not in every
+/// program for each recipe.
+pub(crate) fn spawn(
+    what: &'static str,
+    work: Pin<Box<dyn Future<Output = ()> + Send>>,
+) -> Result<JoinHandle<()>, Error> {
+    let runtime = Handle::try_current().map_err(|_| Error::NoRuntime { what })?;
+    Ok(runtime.spawn(work))
 }
 
 impl Drop for Task {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::{
     client::ZooKeeper,
     error::LockError,
-    leaders::runtime,
+    leaders::spawn,
     options::LockOptions,
     queue::{
         contending::{Queue, Wait, in_session, no_session},
@@ -126,7 +126,7 @@ impl PersistentNode {
             pace,
         };
         // Not aborted on drop: the task sees the order to close, or that its sender is dropped.
-        drop(runtime("persistent node")?.spawn(keeper.run(stage)));
+        drop(spawn("persistent node", Box::pin(keeper.run(stage)))?);
         Ok(Self {
             orders,
             stage: stages,

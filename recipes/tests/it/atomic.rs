@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    kit::{client, soon, start, until},
+    kit::{client, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -108,7 +108,7 @@ async fn test_simulation() {
     let mut tasks = Vec::new();
     for seed in 1..=10 {
         let (counter, _, _) = counter_with(&server, seed, options.clone()).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             let mut seen = Vec::new();
             for _ in 0..50 {
                 seen.push(counter.add(1).await.unwrap().previous);

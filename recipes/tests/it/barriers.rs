@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    kit::{PATH, client, queue, soon, start, until},
+    kit::{PATH, client, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -52,7 +52,7 @@ async fn test_basic() {
     let (other, client, _) = self::barrier(&server, 2).await;
     assert!(barrier.set().await.unwrap());
     assert!(!other.set().await.unwrap());
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let other = other.clone();
         async move { other.wait().await }
     });
@@ -75,7 +75,7 @@ async fn test_multi_client() {
     let mut waiting = Vec::new();
     for seed in 2..12 {
         let (barrier, _, _) = barrier(&server, seed).await;
-        waiting.push(tokio::spawn(async move { barrier.wait().await }));
+        waiting.push(spawn(async move { barrier.wait().await }));
     }
     sleep(Duration::from_secs(60)).await;
     assert!(waiting.iter().all(|task| !task.is_finished()));
@@ -118,7 +118,7 @@ async fn waiting_outlasts_interruptions_and_sessions() {
     let (barrier, client, link) = barrier(&server, 1).await;
     let (other, changer, _) = self::barrier(&server, 2).await;
     barrier.set().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let barrier = barrier.clone();
         async move { barrier.wait().await }
     });
@@ -157,7 +157,7 @@ async fn test_double_basic() {
         let (barrier, client, _) = double(&server, seed, members).await;
         clients.push(client);
         let (inside, left) = (Arc::clone(&all_inside), Arc::clone(&all_left));
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             sleep(Duration::from_secs(seed)).await;
             let member = barrier.enter().await.unwrap();
             inside.fetch_add(1, Ordering::SeqCst);
@@ -184,7 +184,7 @@ async fn test_over_subscribed() {
     let mut tasks = Vec::new();
     for seed in 1..=7 {
         let (barrier, _, _) = double(&server, seed, 4).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             let member = barrier.enter().await.unwrap();
             sleep(Duration::from_secs(seed)).await;
             member.leave().await.unwrap();
@@ -319,7 +319,7 @@ async fn slow_member_does_not_wait_for_the_next_round() {
     let mut tasks = Vec::new();
     for seed in 1..=4 {
         let (barrier, _, link) = double(&server, seed, 4).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             for round in 0..12 {
                 let member = barrier.enter().await.unwrap();
                 // Another is the slow one in each round.
@@ -345,7 +345,7 @@ async fn member_without_a_session_does_not_wait_for_the_next_round() {
         server.expire(client.session_id().unwrap()).unwrap();
         soon(member.unwrap().leave()).await.unwrap();
         // It enters again before the first has left.
-        let again = tokio::spawn({
+        let again = spawn({
             let other = other.clone();
             async move { other.enter().await }
         });

@@ -13,7 +13,9 @@ use minikeeper_recipes::LockOptions;
 use tokio::time::sleep;
 
 use crate::{
-    kit::{PATIENCE, both_ways, contender, contender_with, queue, soon, start, until},
+    kit::{
+        SESSION_TIMEOUT, both_ways, contender, contender_with, queue, soon, spawn, start, until,
+    },
     link::Mode,
 };
 
@@ -108,7 +110,7 @@ async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
     let writes = std::sync::Arc::clone(&victim.link.writes);
     let begun = writes.load(std::sync::atomic::Ordering::Relaxed);
     let link = victim.link.clone();
-    let saboteur = tokio::spawn(async move {
+    let saboteur = spawn(async move {
         until("the step", || {
             writes.load(std::sync::atomic::Ordering::Relaxed) - begun >= step
         })
@@ -117,7 +119,7 @@ async fn lose_at(step: usize, mode: Mode, options: &LockOptions) {
         sleep(Duration::from_millis(200)).await;
         link.cut();
     });
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = victim.lock.clone();
         async move { lock.acquire().await }
     });
@@ -162,7 +164,7 @@ async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
             // A millisecond a reply, so that steps can be told apart.
             victim.link.delay_replies(Duration::from_millis(1));
             let session = victim.client.session_id().unwrap();
-            let waiting = tokio::spawn({
+            let waiting = spawn({
                 let lock = victim.lock.clone();
                 async move { lock.acquire().await }
             });
@@ -174,7 +176,7 @@ async fn h5_expiring_at_every_step_grants_nothing_of_the_old_session() {
             assert_eq!(guard.epoch(), epoch, "after {delay_ms} ms");
             assert_eq!(queue(&server).len(), 1);
             assert!(
-                tokio::time::timeout(PATIENCE / 10, guard.lost())
+                tokio::time::timeout(3 * SESSION_TIMEOUT, guard.lost())
                     .await
                     .is_err()
             );

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::{
     clock,
-    kit::{PATH, both_ways, contender, contender_with, queue, soon, start, until},
+    kit::{PATH, both_ways, contender, contender_with, queue, soon, spawn, start, until},
     wire::Wire,
 };
 
@@ -24,7 +24,7 @@ async fn hand_over_costs(options: LockOptions) -> (usize, usize) {
     let mut waiting = Vec::new();
     for number in 0..WAITING {
         let lock = lock.clone();
-        waiting.push(tokio::spawn(async move {
+        waiting.push(spawn(async move {
             drop(lock.acquire().await.unwrap());
         }));
         until("it waits", || queue(&server).len() == number + 2).await;

@@ -4,7 +4,7 @@
 //! The refusals are made on the link of the one client, whatever session it is in, so that the
 //! others are served. A refused request was not carried out.
 //!
-//! By default one request in eight meets the codes that recipes or the client treat in a way of
+//! By default one request in sixteen meets the codes that recipes or the client treat in a way of
 //! their own, and one of the others in turn; with `MINIKEEPER_SWEEP=full` every request meets every
 //! code.
 

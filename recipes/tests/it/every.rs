@@ -14,7 +14,7 @@ use minikeeper_recipes::{
 };
 use tokio::time::sleep;
 
-use crate::kit::PATH;
+use crate::kit::{PATH, spawn};
 
 /// What can be waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -344,37 +344,37 @@ impl Recipe {
             Self::Read => {
                 let lock = InterProcessReadWriteLock::new(other.clone(), PATH).unwrap();
                 let guard = lock.acquire_write().await.unwrap();
-                tokio::spawn(async move {
+                spawn(async move {
                     sleep(delay).await;
                     drop(guard);
                 });
             }
             Self::Write => {
                 let lock = InterProcessReadWriteLock::new(other.clone(), PATH).unwrap();
-                tokio::spawn(after(Kept::Guard(lock.acquire_read().await.unwrap())));
+                spawn(after(Kept::Guard(lock.acquire_read().await.unwrap())));
             }
             // A writer waits behind.
             Self::Downgrade => {
                 let lock =
                     InterProcessReadWriteLock::with_options(client.clone(), PATH, options.clone());
                 let guard = lock.unwrap().acquire_write().await.unwrap();
-                tokio::spawn(Self::Write.enter(other, options));
+                spawn(Self::Write.enter(other, options));
                 sleep(SETTLE).await;
                 return Box::pin(async move { Ok(Kept::Guard(guard.downgrade().await?)) });
             }
             Self::Leases => {
                 let three = InterProcessSemaphoreV2::new(other.clone(), PATH, 3).unwrap();
-                tokio::spawn(after(Kept::Leases(vec![three.acquire().await.unwrap()])));
+                spawn(after(Kept::Leases(vec![three.acquire().await.unwrap()])));
             }
             Self::MultiLock => {
                 let lock = InterProcessMutex::new(other.clone(), MULTI[1]).unwrap();
-                tokio::spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
+                spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
             }
             Self::CountSet => {
                 // Another client sets it in between.
                 let count = SharedCount::start(client.clone(), "/count", 1).await;
                 let (count, other) = (count.unwrap(), other.clone());
-                tokio::spawn(async move {
+                spawn(async move {
                     let theirs = SharedCount::start(other, "/count", 1).await.unwrap();
                     theirs.set(7).await.unwrap();
                 });
@@ -386,7 +386,7 @@ impl Recipe {
             Self::CountChange => {
                 let count = SharedCount::start(client.clone(), "/count", 1).await;
                 let (count, other) = (count.unwrap(), other.clone());
-                tokio::spawn(async move {
+                spawn(async move {
                     let theirs = SharedCount::start(other, "/count", 1).await.unwrap();
                     sleep(delay).await;
                     theirs.set(7).await.unwrap();
@@ -398,19 +398,19 @@ impl Recipe {
             }
             Self::Selector => {
                 let lock = InterProcessMutex::new(other.clone(), PATH).unwrap();
-                tokio::spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
+                spawn(after(Kept::Guard(lock.acquire().await.unwrap())));
             }
             Self::Barrier => {
                 let barrier = DistributedBarrier::new(other.clone(), PATH).unwrap();
                 barrier.set().await.unwrap();
-                tokio::spawn(async move {
+                spawn(async move {
                     sleep(delay).await;
                     barrier.remove().await.unwrap();
                 });
             }
             Self::Enter => {
                 let (one, other) = (double(client).unwrap(), double(other).unwrap());
-                tokio::spawn(async move {
+                spawn(async move {
                     sleep(delay).await;
                     // The one who was to come with him may be gone, or have lost its session when
                     // all were there: then it comes anew, for the next round.
@@ -427,7 +427,7 @@ impl Recipe {
                 let (one, other) = (double(client).unwrap(), double(other).unwrap());
                 let (member, theirs) = tokio::join!(one.enter(), other.enter());
                 let (member, theirs) = (member.unwrap(), theirs.unwrap());
-                tokio::spawn(async move {
+                spawn(async move {
                     sleep(delay).await;
                     theirs.leave().await.unwrap();
                 });
@@ -439,7 +439,7 @@ impl Recipe {
             Self::SequentialNode | Self::Counter | Self::CountStart => {}
             _ => {
                 let kept = self.enter(other, options).await.unwrap();
-                tokio::spawn(after(kept));
+                spawn(after(kept));
             }
         }
         self.enter(client, options)

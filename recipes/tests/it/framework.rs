@@ -9,8 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     kit::{
-        PATH, SESSION_TIMEOUT, both_ways, client, contender, contender_with, queue, soon, start,
-        until,
+        PATH, SESSION_TIMEOUT, both_ways, client, contender, contender_with, queue, soon, spawn,
+        start, until,
     },
     link::{Link, Mode},
     wire::{Fault, Wire},
@@ -81,7 +81,7 @@ async fn miss_response(is_waited_for: bool) {
         let client = wire.client(2).await;
         let lock = InterProcessMutex::with_options(client, PATH, options).unwrap();
         wire.arm(Some(Fault::LoseReply(0)));
-        let waiting = tokio::spawn(async move { lock.acquire().await });
+        let waiting = spawn(async move { lock.acquire().await });
         if is_waited_for {
             until("the reply is lost", || !wire.is_armed()).await;
         }
@@ -160,7 +160,7 @@ async fn test_protection_with_killed_session() {
             let session = one.session_id().unwrap();
             let lock = InterProcessMutex::with_options(one.clone(), PATH, options.clone()).unwrap();
             wire.arm(Some(Fault::LoseReply(0)));
-            let waiting = tokio::spawn(async move { lock.acquire().await });
+            let waiting = spawn(async move { lock.acquire().await });
             until("the reply is lost", || !wire.is_armed()).await;
             // While it is looked for: behind the handshake, the sync, the list, the look.
             wire.arm(Some(Fault::ExpireBehind(session, replies)));

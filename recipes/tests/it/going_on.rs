@@ -18,7 +18,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{PATH, SESSION_TIMEOUT, client, queue, soon, start, until},
+    kit::{PATH, SESSION_TIMEOUT, client, queue, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -300,7 +300,7 @@ async fn closing_client_leads_no_more_before_another_does() {
     let next = LeaderLatch::start(other, PATH, "next").unwrap();
     until("both are there", || queue(&server).len() == 2).await;
     link.delay_replies(Duration::from_millis(500));
-    let closing = tokio::spawn(async move { client.close().await });
+    let closing = spawn(async move { client.close().await });
     // What is cleaned up behind `closeSession` kept the client busy, and time from passing here.
     until("the next one leads", || next.has_leadership()).await;
     assert!(!latch.has_leadership(), "two lead");

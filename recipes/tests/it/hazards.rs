@@ -13,7 +13,7 @@ use crate::{
     cancelling::Polls,
     kit::{
         self, PATH, SESSION_TIMEOUT, both_ways, client, contender, contender_with, queue, soon,
-        start, until,
+        spawn, start, until,
     },
     link::{Link, Mode},
     wire::{Fault, Wire},
@@ -33,7 +33,7 @@ async fn h4_waiters_of_one_object_do_not_hold_up_events() {
         let mut tasks = Vec::new();
         for number in 0..10 {
             let (lock, owner) = (one.lock.clone(), owner.clone());
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 let owner = if number < 5 { owner } else { Owner::new() };
                 drop(lock.acquire().as_owner(&owner).await.unwrap());
             }));
@@ -63,7 +63,7 @@ async fn h6_znode_of_a_dying_session_is_not_taken_over() {
         }
         one.link.set(Mode::SwallowReplies);
         let lock = one.lock.clone();
-        let waiting = tokio::spawn(async move { lock.acquire().await });
+        let waiting = spawn(async move { lock.acquire().await });
         until("it is created", || queue(&server).len() == 1).await;
         let old = queue(&server).remove(0);
         until("the session is given up", || {
@@ -89,7 +89,7 @@ async fn h8_each_attempt_has_a_prefix_of_its_own() {
         let held = other.lock.acquire().await.unwrap();
         let one = contender_with(&server, 2, options).await;
         let lock = one.lock.clone();
-        let waiting = tokio::spawn(async move { lock.acquire().await });
+        let waiting = spawn(async move { lock.acquire().await });
         let mut prefixes = std::collections::BTreeSet::new();
         for _ in 0..5 {
             until("it waits", || queue(&server).len() == 2).await;
@@ -113,7 +113,7 @@ async fn h10_watches_on_znodes_already_gone_do_not_pile_up() {
             let held = other.lock.acquire().await.unwrap();
             one.link.delay_replies(Duration::from_millis(100));
             let lock = one.lock.clone();
-            let waiting = tokio::spawn(async move { lock.acquire().await });
+            let waiting = spawn(async move { lock.acquire().await });
             // Gone when the list that shows it arrives.
             until("it is created", || queue(&server).len() == 2).await;
             held.release().await.unwrap();
@@ -196,7 +196,7 @@ async fn h13_directory_may_go_at_every_step() {
             let one = contender_with(&server, 2, options.clone()).await;
             one.link.delay_replies(Duration::from_millis(1));
             let lock = one.lock.clone();
-            let waiting = tokio::spawn(async move { lock.acquire().await });
+            let waiting = spawn(async move { lock.acquire().await });
             sleep(Duration::from_millis(step)).await;
             sweep_away(&other, PATH).await;
             let guard = soon(waiting).await.unwrap().unwrap();
@@ -221,7 +221,7 @@ async fn h14_directory_of_leases_may_go_again_and_again() {
                 InterProcessSemaphoreV2::with_options(one, PATH, 1, options.clone()).unwrap();
             drop(semaphore.acquire().await.unwrap());
             link.delay_replies(Duration::from_millis(1));
-            let waiting = tokio::spawn(async move { semaphore.acquire().await });
+            let waiting = spawn(async move { semaphore.acquire().await });
             for _ in 0..4 {
                 sleep(Duration::from_millis(step)).await;
                 sweep_away(&other, "/locks/a/leases").await;
@@ -264,7 +264,7 @@ async fn h22_retries_are_not_multiplied() {
         // The directory is there, and stays.
         let other = contender(&server, 2).await;
         let held = other.lock.acquire().await.unwrap();
-        let waiting = tokio::spawn(async move { lock.acquire().await });
+        let waiting = spawn(async move { lock.acquire().await });
         let mut sent = 0;
         for _ in 0..10 {
             wire.arm(Some(Fault::LoseReply(1)));
@@ -317,7 +317,7 @@ async fn h25_reader_whose_own_znode_is_missing_starts_over() {
         let held = writer.acquire_write().await.unwrap();
         let (reading, _) = client(&server, 2).await;
         let reader = InterProcessReadWriteLock::with_options(reading, PATH, options).unwrap();
-        let waiting = tokio::spawn(async move { reader.acquire_read().await });
+        let waiting = spawn(async move { reader.acquire_read().await });
         until("it waits", || queue(&server).len() == 2).await;
         sleep(SECOND).await;
         let own = naming::join(PATH, &queue(&server)[1]);
@@ -341,7 +341,7 @@ async fn h26_raised_count_wakes_as_many_and_participants_are_leases() {
         let first = semaphore.acquire().await.unwrap();
         let wait = || {
             let semaphore = semaphore.clone();
-            tokio::spawn(async move { semaphore.acquire().await })
+            spawn(async move { semaphore.acquire().await })
         };
         let waiting = [wait(), wait(), wait()];
         sleep(10 * SECOND).await;

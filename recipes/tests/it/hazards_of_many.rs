@@ -16,7 +16,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{PATH, both_ways, client, contender, contender_with, queue, soon, start, until},
+    kit::{PATH, both_ways, client, contender, contender_with, queue, soon, spawn, start, until},
     wire::Wire,
 };
 
@@ -40,7 +40,7 @@ async fn h28_waiters_of_one_object_are_served_one_by_one() {
         let waiting: Vec<_> = (0..100)
             .map(|_| {
                 let lock = lock.clone();
-                tokio::spawn(async move {
+                spawn(async move {
                     let guard = lock.acquire().within(60 * SECOND).await.unwrap();
                     guard.release().await.unwrap();
                 })
@@ -89,7 +89,7 @@ async fn h32_no_wake_up_is_lost_between_looking_and_waiting() {
             let one = contender_with(&server, 2, options.clone()).await;
             one.link.delay_replies(Duration::from_millis(1));
             let lock = one.lock.clone();
-            let waiting = tokio::spawn(async move { lock.acquire().await });
+            let waiting = spawn(async move { lock.acquire().await });
             sleep(Duration::from_millis(delay_ms)).await;
             held.release().await.unwrap();
             let guard = timeout(Duration::from_millis(100), waiting).await;
@@ -158,7 +158,7 @@ async fn h42_znode_is_kept_over_a_storm_of_reconnects() {
         let last = contender_with(&server, 3, options).await;
         let wait = |lock: &InterProcessMutex<Client>| {
             let lock = lock.clone();
-            tokio::spawn(async move { lock.acquire().await })
+            spawn(async move { lock.acquire().await })
         };
         let first = wait(&one.lock);
         until("it waits", || queue(&server).len() == 2).await;

@@ -6,7 +6,7 @@ use minikeeper::Server;
 use minikeeper_client::Client;
 use minikeeper_recipes::{InterProcessMutex, LockOptions};
 pub(crate) use minikeeper_test_kit::servers::{
-    PATIENCE, SESSION_TIMEOUT, client, client_builder as builder, soon, start, until,
+    SESSION_TIMEOUT, client, client_builder as builder, soon, spawn, start, until,
 };
 
 use crate::link::Link;

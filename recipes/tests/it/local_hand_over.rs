@@ -8,7 +8,7 @@ use minikeeper_recipes::{LocalHandOver, LockOptions, Released};
 use parking_lot::Mutex;
 use tokio::{task::JoinHandle, time::sleep};
 
-use crate::kit::{Contender, contender, contender_with, queue, soon, start, until};
+use crate::kit::{Contender, contender, contender_with, queue, soon, spawn, start, until};
 
 fn options(times_max: u32, time_max: Duration) -> LockOptions {
     let mut options = LockOptions::default();
@@ -24,7 +24,7 @@ type Log = Arc<Mutex<Vec<(&'static str, i64, u32)>>>;
 /// A task that takes the lock, notes that down, holds it for 10 ms, and gives it back.
 fn visit(who: &'static str, contender: &Contender, log: &Log) -> JoinHandle<Released> {
     let (lock, log) = (contender.lock.clone(), Arc::clone(log));
-    tokio::spawn(async move {
+    spawn(async move {
         let guard = lock.acquire().await.unwrap();
         let token = guard.token();
         log.lock().push((who, token.czxid, token.pass));
@@ -96,7 +96,7 @@ async fn s9_dropping_a_waiting_task_leaves_nothing() {
             let waiting: Vec<_> = (0..2)
                 .map(|_| {
                     let lock = here.lock.clone();
-                    tokio::spawn(async move { lock.acquire().await.unwrap() })
+                    spawn(async move { lock.acquire().await.unwrap() })
                 })
                 .collect();
             sleep(Duration::from_millis(1)).await;
@@ -126,7 +126,7 @@ async fn s9_lost_lock_is_queued_for_anew() {
     let here = contender_with(&server, 1, options(9, Duration::from_secs(9))).await;
     let held = here.lock.acquire().await.unwrap();
     let lock = here.lock.clone();
-    let waiting = tokio::spawn(async move { lock.acquire().await.unwrap() });
+    let waiting = spawn(async move { lock.acquire().await.unwrap() });
     sleep(Duration::from_millis(1)).await;
     server.expire(here.client.session_id().unwrap()).unwrap();
     let there = contender(&server, 2).await;

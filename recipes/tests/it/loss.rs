@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     clock,
-    kit::{SESSION_TIMEOUT, contender, queue, soon, start, until},
+    kit::{SESSION_TIMEOUT, contender, queue, soon, spawn, start, until},
     link::Mode,
 };
 
@@ -57,7 +57,7 @@ async fn lost_is_known_before_another_is_granted() {
     let holder = contender(&server, 1).await;
     let waiter = contender(&server, 2).await;
     let guard = holder.lock.acquire().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = waiter.lock.clone();
         async move {
             let guard = lock.acquire().await.unwrap();

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     cancelling::Polls,
     clock,
-    kit::{client, soon, start, until},
+    kit::{client, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -71,7 +71,7 @@ async fn test_2_clients() {
     let other = contender(&server, 2).await;
     let guard = one.lock.acquire().await.unwrap();
     assert!(other.lock.try_acquire().await.unwrap().is_none());
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = other.lock.clone();
         async move { lock.acquire().await }
     });
@@ -134,7 +134,7 @@ async fn test_reentrant_single_lock() {
     let inside = Arc::new(tokio::sync::Mutex::new(()));
     let tasks = (0..10).map(|_| {
         let (lock, inside) = (one.lock.clone(), Arc::clone(&inside));
-        tokio::spawn(async move {
+        spawn(async move {
             let owner = Owner::new();
             let outer = lock.acquire().as_owner(&owner).await.unwrap();
             let inner = lock.acquire().as_owner(&owner).await.unwrap();
@@ -155,7 +155,7 @@ async fn test_killed_session() {
     let server = start().await;
     let shared = contender(&server, 1).await;
     let guard = shared.lock.acquire().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = shared.lock.clone();
         async move { lock.acquire().await }
     });
@@ -175,7 +175,7 @@ async fn test_waiting_process_killed_server() {
     let one = contender(&server, 1).await;
     let other = contender(&server, 2).await;
     let guard = one.lock.acquire().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = other.lock.clone();
         async move { lock.acquire().await }
     });
@@ -199,7 +199,7 @@ async fn test_container_cleanup() {
     let mut tasks = Vec::new();
     for seed in 0..10 {
         let one = contender(&server, seed).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             drop(one.lock.acquire().await.unwrap());
         }));
     }
@@ -374,7 +374,7 @@ async fn overlapping_sorted_sets_never_wait_for_one_another() {
         // Each leaves another one out, and names the two others in a circle.
         let two = [PATHS[(seed + 2) % 3], PATHS[seed]];
         let lock = InterProcessMultiLock::from_paths_sorted(one, two).unwrap();
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             for _ in 0..30 {
                 lock.acquire().await.unwrap().release().await.unwrap();
             }
@@ -488,7 +488,7 @@ async fn h5_session_lost_between_members_is_no_grant() {
     let (blocker, _) = client(&server, 1).await;
     let one = contender(&server, 2).await;
     let held = mutex(&blocker, PATHS[1]).acquire().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = one.lock.clone();
         async move { lock.acquire().await }
     });

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     clock,
-    kit::{self, PATH, both_ways, contender, contender_with, queue, soon, start, until},
+    kit::{self, PATH, both_ways, contender, contender_with, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -49,7 +49,7 @@ async fn test_2_clients() {
         let second = contender_with(&server, 2, options).await;
         let guard = first.lock.acquire().await.unwrap();
         assert!(second.lock.try_acquire().await.unwrap().is_none());
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = second.lock.clone();
             async move { lock.acquire().await }
         });
@@ -123,7 +123,7 @@ async fn test_reentrant_single_lock() {
     let tasks: Vec<_> = (0..10)
         .map(|_| {
             let (lock, inside) = (holder.lock.clone(), Arc::clone(&inside));
-            tokio::spawn(async move {
+            spawn(async move {
                 let owner = Owner::new();
                 let outer = lock.acquire().as_owner(&owner).await.unwrap();
                 let inner = lock.acquire().as_owner(&owner).await.unwrap();
@@ -159,7 +159,7 @@ async fn test_killed_session() {
         let server = start().await;
         let shared = contender_with(&server, 1, options.clone()).await;
         let guard = shared.lock.acquire().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock =
                 InterProcessMutex::with_options(shared.client.clone(), PATH, options).unwrap();
             async move { lock.acquire().await }
@@ -182,7 +182,7 @@ async fn test_waiting_process_killed_server() {
         let first = contender_with(&server, 1, options.clone()).await;
         let second = contender_with(&server, 2, options).await;
         let guard = first.lock.acquire().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = second.lock.clone();
             async move { lock.acquire().await }
         });
@@ -221,7 +221,7 @@ async fn test_container_cleanup() {
         .iter()
         .map(|contender| {
             let lock = contender.lock.clone();
-            tokio::spawn(async move { drop(lock.acquire().await.unwrap()) })
+            spawn(async move { drop(lock.acquire().await.unwrap()) })
         })
         .collect();
     for task in tasks {
@@ -275,7 +275,7 @@ async fn contenders_are_served_in_the_order_in_which_they_came() {
         for number in 1..=20 {
             let contender = contender_with(&server, number, options.clone()).await;
             let (lock, order) = (contender.lock.clone(), Arc::clone(&order));
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 order.lock().push((number, guard.token()));
                 sleep(Duration::from_millis(3)).await;
@@ -306,7 +306,7 @@ async fn contender_in_the_middle_that_leaves_wakes_no_other() {
         for number in 1..=4 {
             let contender = contender_with(&server, number, options.clone()).await;
             let lock = contender.lock.clone();
-            waiting.push(tokio::spawn(async move { lock.acquire().await.unwrap() }));
+            waiting.push(spawn(async move { lock.acquire().await.unwrap() }));
             let count = usize::try_from(number).unwrap() + 1;
             until("it waits", || queue(&server).len() == count).await;
             contenders.push(contender);
@@ -441,7 +441,7 @@ async fn h46_closing_the_client_is_reported_as_a_loss() {
     let contender = contender(&server, 1).await;
     let waiter = kit::contender(&server, 2).await;
     let guard = contender.lock.acquire().await.unwrap();
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = waiter.lock.clone();
         async move { lock.acquire().await }
     });

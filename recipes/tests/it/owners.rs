@@ -10,7 +10,9 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{PATH, SESSION_TIMEOUT, client, contender, contender_with, queue, soon, start, until},
+    kit::{
+        PATH, SESSION_TIMEOUT, client, contender, contender_with, queue, soon, spawn, start, until,
+    },
     link::Mode,
 };
 
@@ -27,7 +29,7 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
     let writer = lock.acquire_write().as_owner(&owner).await.unwrap();
     // Gets the same hold, and stays in the middle of that.
     let (task, of) = (lock.clone(), owner.clone());
-    let again = tokio::spawn(async move { task.acquire_write().as_owner(&of).await });
+    let again = spawn(async move { task.acquire_write().as_owner(&of).await });
     let reader = timeout(SECOND, lock.acquire_read().as_owner(&owner)).await;
     assert_eq!(
         reader.expect("it is beside it").unwrap().token(),
@@ -39,13 +41,13 @@ async fn what_an_owner_holds_is_seen_while_another_task_of_it_waits() {
     let lock = InterProcessReadWriteLock::new(client.clone(), "/locks/b").unwrap();
     let other = lock.acquire_read().await.unwrap();
     let (task, of) = (lock.clone(), owner.clone());
-    let writing = tokio::spawn(async move { task.acquire_write().as_owner(&of).await });
+    let writing = spawn(async move { task.acquire_write().as_owner(&of).await });
     until("it waits", || {
         server.children("/locks/b").unwrap().len() == 2
     })
     .await;
     let (task, of) = (lock.clone(), owner.clone());
-    let reading = tokio::spawn(async move { task.acquire_read().as_owner(&of).await });
+    let reading = spawn(async move { task.acquire_read().as_owner(&of).await });
     sleep(SECOND).await;
     drop(other);
     let writer = soon(writing).await.unwrap().unwrap();
@@ -65,7 +67,7 @@ async fn is_held_by_does_not_depend_on_concurrent_calls() {
     let guard = one.lock.acquire().as_owner(&owner).await.unwrap();
     let (lock, of) = (one.lock.clone(), owner.clone());
     // Asks all the time.
-    let asking = tokio::spawn(async move {
+    let asking = spawn(async move {
         loop {
             drop(lock.acquire().as_owner(&of).await);
             tokio::task::yield_now().await;
@@ -92,7 +94,7 @@ async fn cancelling_the_first_of_several_callers_keeps_the_place() {
     let owner = Owner::new();
     let ask = || {
         let (lock, owner) = (one.lock.clone(), owner.clone());
-        tokio::spawn(async move { lock.acquire().as_owner(&owner).await })
+        spawn(async move { lock.acquire().as_owner(&owner).await })
     };
     let first = ask();
     until("it waits", || queue(&server).len() == 2).await;
@@ -123,7 +125,7 @@ async fn callers_of_one_owner_keep_their_own_deadlines() {
     let owner = Owner::new();
     let ask = |within| {
         let (lock, owner) = (one.lock.clone(), owner.clone());
-        tokio::spawn(async move { lock.acquire().as_owner(&owner).within(within).await })
+        spawn(async move { lock.acquire().as_owner(&owner).within(within).await })
     };
     let waits = [5, 2, 60].map(|seconds| ask(seconds * SECOND));
     let [first, shorter, longer] = waits;
@@ -157,7 +159,7 @@ async fn one_of_two_concurrent_releases_gives_back() {
         let releases = guards.map(|guard| {
             let barrier = Arc::clone(&barrier);
             let (lock, owner) = (one.lock.clone(), owner.clone());
-            tokio::spawn(async move {
+            spawn(async move {
                 barrier.wait().await;
                 // Looking at it is no hold.
                 let _ = lock.is_held_by(&owner);

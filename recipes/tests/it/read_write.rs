@@ -9,7 +9,7 @@ use minikeeper_recipes::{InterProcessReadWriteLock, LockError, LockOptions, Owne
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{self, PATH, both_ways, queue, soon, start, until},
+    kit::{self, PATH, both_ways, queue, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -40,7 +40,7 @@ async fn test_get_participant_nodes() {
         let writers: Vec<_> = (0..8)
             .map(|_| {
                 let lock = one.lock.clone();
-                tokio::spawn(async move { drop(lock.acquire_write().await) })
+                spawn(async move { drop(lock.acquire_write().await) })
             })
             .collect();
         until("the writers wait", || queue(&server).len() == 28).await;
@@ -120,7 +120,7 @@ async fn h9_test_contending_downgrading() {
         let one = contender(&server, 1, &options).await;
         let two = contender(&server, 2, &options).await;
         let writer = one.lock.acquire_write().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = two.lock.clone();
             async move { lock.acquire_write().await }
         });
@@ -151,7 +151,7 @@ async fn test_basic() {
         for number in 0..8_u64 {
             let one = contender(&server, number, &options).await;
             let state = Arc::clone(&state);
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 for round in 0..100 {
                     let rest = Duration::from_millis((number * 7 + round * 3) % 5 + 1);
                     if (round + number) % 10 == 0 {
@@ -222,14 +222,14 @@ async fn readers_behind_two_writers_wait_for_both() {
         let first = one.lock.acquire_write().await.unwrap();
         let spawn_write = || {
             let lock = one.lock.clone();
-            tokio::spawn(async move { lock.acquire_write().await.unwrap() })
+            spawn(async move { lock.acquire_write().await.unwrap() })
         };
         let second = spawn_write();
         until("it waits", || queue(&server).len() == 2).await;
         let readers: Vec<_> = (0..3)
             .map(|_| {
                 let lock = one.lock.clone();
-                tokio::spawn(async move { lock.acquire_read().await.unwrap() })
+                spawn(async move { lock.acquire_read().await.unwrap() })
             })
             .collect();
         until("they wait", || queue(&server).len() == 5).await;
@@ -287,7 +287,7 @@ async fn downgrade_whose_reply_is_lost_finds_its_znode() {
     let one = contender(&server, 1, &LockOptions::default()).await;
     let writer = one.lock.acquire_write().await.unwrap();
     one.link.set(Mode::SwallowReplies);
-    let downgrade = tokio::spawn(writer.downgrade());
+    let downgrade = spawn(writer.downgrade());
     until("it is created", || queue(&server).len() == 2).await;
     one.link.cut();
     let reader = soon(downgrade).await.unwrap().unwrap();
@@ -302,7 +302,7 @@ async fn test_revoking() {
     let one = contender(&server, 1, &LockOptions::default()).await;
     let two = contender(&server, 2, &LockOptions::default()).await;
     let guard = one.lock.acquire_write().await.unwrap();
-    let holder = tokio::spawn(async move {
+    let holder = spawn(async move {
         guard.revocation_requested().await.unwrap();
         guard.release().await.unwrap();
     });
@@ -342,7 +342,7 @@ async fn asking_for_revocation_releases_no_lock() {
         let server = start().await;
         let one = contender(&server, 1, &options).await;
         let guard = one.lock.acquire_write().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = one.lock.clone();
             async move { lock.acquire_write().await.unwrap() }
         });

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     clock,
-    kit::{PATH, SESSION_TIMEOUT, soon, until},
+    kit::{PATH, SESSION_TIMEOUT, soon, spawn, until},
 };
 
 /// A second is more than any step here takes.
@@ -185,7 +185,7 @@ async fn test_acquire_after_lost_server() {
     for seed in 0..10 {
         let client = net.client("one", seed).await;
         let inside = Arc::clone(&inside);
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             let semaphore = InterProcessSemaphoreV2::new(client, "/semaphore", 1).unwrap();
             for _ in 0..5 {
                 let lease = semaphore.acquire().await.unwrap();
@@ -224,10 +224,10 @@ async fn h31_dead_clients_znodes_live_for_one_timeout_after_a_restart() {
         .session_timeout(SESSION_TIMEOUT)
         .transport(net.clone());
     let (holder, driver) = builder.build();
-    let process = tokio::spawn(driver.run());
+    let process = spawn(driver.run());
     let guard = soon(mutex(&holder).acquire()).await.unwrap();
     let waiter = net.client("one", 2).await;
-    let waiting = tokio::spawn(async move { mutex(&waiter).acquire().await });
+    let waiting = spawn(async move { mutex(&waiter).acquire().await });
     sleep(SECOND).await;
     // The holder's process dies with the server: its session is not closed.
     process.abort();
@@ -307,7 +307,7 @@ async fn test_killed_server_with_ensemble_provider() {
     let mut tasks = Vec::new();
     for seed in 0..5 {
         let client = net.client("a,b,c,x,y,z", seed).await;
-        tasks.push(tokio::spawn(work(client, Arc::clone(&inside))));
+        tasks.push(spawn(work(client, Arc::clone(&inside))));
     }
     inside.goes_on().await;
     net.stop().await;
@@ -333,7 +333,7 @@ async fn test_cluster() {
     let mut tasks = Vec::new();
     for seed in 0..20 {
         let client = net.client("a,b,c", seed).await;
-        tasks.push(tokio::spawn(work(client, Arc::clone(&inside))));
+        tasks.push(spawn(work(client, Arc::clone(&inside))));
     }
     inside.goes_on().await;
     for up in [["a", "b"], ["b", "c"], ["a", "c"]] {

@@ -12,8 +12,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     every::Recipe,
-    kit::{PATH, both_ways, client, contender, queue, soon, start, until},
-    sweeps::{cases, in_case, scene},
+    kit::{PATH, both_ways, client, contender, queue, soon, spawn, start, until},
+    sweeps::{STEPS_STRIDE, cases, in_case, scene, steps},
     wire::{self, Wire},
 };
 
@@ -44,7 +44,8 @@ async fn reply_lost_after_a_change_of_session_leaves_no_orphan() {
     ] {
         for case in cases(recipe) {
             for expired in 0..4 {
-                for lost in expired + 1..expired + 9 {
+                for lost in steps(STEPS_STRIDE / 4).take_while(|&step| step < 8) {
+                    let lost = expired + 1 + lost;
                     let run = async {
                         let scene = scene(&case).await;
                         let session = scene.client.session_id().unwrap();
@@ -77,7 +78,7 @@ async fn own_znode_of_an_earlier_session_is_not_waited_for() {
         let held = other.lock.acquire().await.unwrap();
         let wire = Wire::to(&server);
         let lock = InterProcessMutex::with_options(wire.client(2).await, PATH, options).unwrap();
-        let waiting = tokio::spawn(async move { lock.acquire().await });
+        let waiting = spawn(async move { lock.acquire().await });
         until("it waits", || queue(&server).len() == 2).await;
         wire.forget_sessions();
         wire.cut();
@@ -146,7 +147,7 @@ async fn throttled_waiter_asks_ever_more_seldom() {
                 .of(session)
                 .optional();
             let throttling = server.inject(fault).unwrap();
-            let waiting = tokio::spawn(recipe.enter(&throttled, &options));
+            let waiting = spawn(recipe.enter(&throttled, &options));
             wire.arm(None);
             sleep(60 * SECOND).await;
             // Four at a time with the longest pause in between, the client's pings, and the short
@@ -228,7 +229,7 @@ async fn waiters_look_again_after_a_reconnect() {
             let held = recipe.enter(&other, &options).await.unwrap();
             let wire = Wire::to(&server);
             let waiter = wire.client(2).await;
-            let waiting = tokio::spawn(recipe.enter(&waiter, &options));
+            let waiting = spawn(recipe.enter(&waiter, &options));
             sleep(SECOND).await;
             let losing = server.inject(Fault::hold_events()).unwrap();
             held.give_back().await;
@@ -266,7 +267,7 @@ async fn waiting_for_revocation_is_patient_with_refusals() {
         let fault = Fault::error(code).on(OpCode::GetData);
         let refusing = server.inject(fault).unwrap();
         let path = guard.path().to_owned();
-        let asked = tokio::spawn(async move { guard.revocation_requested().await });
+        let asked = spawn(async move { guard.revocation_requested().await });
         wire.arm(None);
         sleep(60 * SECOND).await;
         let requests = wire.requests();

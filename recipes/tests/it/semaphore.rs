@@ -17,7 +17,7 @@ use minikeeper_recipes::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    kit::{both_ways, client, soon, start, until},
+    kit::{both_ways, client, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -135,7 +135,7 @@ async fn test_acquire_after_lost_server() {
             let one = contender(&server, seed, 1, options.clone()).await;
             links.push(one.link.clone());
             let inside = Arc::clone(&inside);
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 for _ in 0..3 {
                     let lease = one.semaphore.acquire().await.unwrap();
                     inside.enter(1);
@@ -167,7 +167,7 @@ async fn test_threaded_lease_increase() {
         let count = SharedCount::start(counting, "/max", 1).await.unwrap();
         let one = contender(&server, 1, count.clone(), options).await;
         let first = one.semaphore.acquire().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let semaphore = one.semaphore.clone();
             async move { semaphore.acquire().within(Duration::from_secs(3600)).await }
         });
@@ -205,7 +205,7 @@ async fn lowered_maximum_takes_nothing_away() {
             count.set(max).await.unwrap();
             assert!(one.semaphore.acquire().within(WITHIN).await.is_err());
         }
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let semaphore = one.semaphore.clone();
             async move { semaphore.acquire_many(4).await }
         });
@@ -264,7 +264,7 @@ async fn test_max_per_session() {
             // they give up after a while.
             let one = contender(&server, seed.into(), 5, options.clone()).await;
             let inside = Arc::clone(&inside);
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 for round in 0..30_u32 {
                     let wanted = 1 + (seed * 13 + round * 7) % 5;
                     let got = one.semaphore.acquire_many(wanted).within(WITHIN).await;
@@ -298,7 +298,7 @@ async fn test_release_1_at_a_time() {
         for seed in 0..10 {
             let one = contender(&server, seed, 5, options.clone()).await;
             let inside = Arc::clone(&inside);
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 let lease = one.semaphore.acquire().await.unwrap();
                 inside.enter(1);
                 sleep(Duration::from_secs(1)).await;
@@ -323,7 +323,7 @@ async fn test_release_in_chunks() {
         for _ in 0..100 {
             let (semaphore, give) = (one.semaphore.clone(), give.clone());
             let inside = Arc::clone(&inside);
-            tokio::spawn(async move {
+            spawn(async move {
                 let lease = semaphore.acquire().await.unwrap();
                 inside.enter(1);
                 give.send(lease).await.unwrap();
@@ -358,7 +358,7 @@ async fn test_threads() {
         let tasks: Vec<_> = (0..10)
             .map(|_| {
                 let (semaphore, inside) = (one.semaphore.clone(), Arc::clone(&inside));
-                tokio::spawn(async move {
+                spawn(async move {
                     let within = Duration::from_secs(10);
                     let lease = semaphore.acquire().within(within).await.unwrap();
                     inside.enter(1);
@@ -411,7 +411,7 @@ async fn h16_two_contenders_that_want_all_leases_do_not_deadlock() {
     let mut tasks = Vec::new();
     for seed in 0..2 {
         let one = contender(&server, seed, 3, LockOptions::default()).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             for _ in 0..20 {
                 let all = one.semaphore.acquire_many(3).await.unwrap();
                 assert_eq!(all.len(), 3);
@@ -450,7 +450,7 @@ async fn large_request_ahead_delays_small_ones_behind() {
         let held = one.semaphore.acquire().await.unwrap();
         let spawn = |wanted| {
             let semaphore = one.semaphore.clone();
-            tokio::spawn(async move { semaphore.acquire_many(wanted).await.unwrap() })
+            spawn(async move { semaphore.acquire_many(wanted).await.unwrap() })
         };
         let large = spawn(3);
         until("it waits", || leases(&server).len() > 3).await;

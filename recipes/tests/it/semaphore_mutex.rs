@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    kit::{both_ways, client, soon, start, until},
+    kit::{both_ways, client, soon, spawn, start, until},
     link::{Link, Mode},
     semaphore::{PATH, leases, locks},
 };
@@ -52,7 +52,7 @@ async fn test_2_clients() {
         let other = contender(&server, 2, options).await;
         let guard = one.lock.acquire().await.unwrap();
         assert!(other.lock.try_acquire().await.unwrap().is_none());
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = other.lock.clone();
             async move { lock.acquire().await }
         });
@@ -60,7 +60,7 @@ async fn test_2_clients() {
         assert!(!waiting.is_finished());
         let token = guard.token();
         // Any task may release it.
-        let release = tokio::spawn(guard.release());
+        let release = spawn(guard.release());
         assert_eq!(soon(release).await.unwrap().unwrap(), Released::Done);
         let guard = soon(waiting).await.unwrap().unwrap();
         assert!(guard.token() > token);
@@ -104,7 +104,7 @@ async fn test_killed_session() {
         let server = start().await;
         let shared = contender(&server, 1, options).await;
         let guard = shared.lock.acquire().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = shared.lock.clone();
             async move { lock.acquire().await }
         });
@@ -125,7 +125,7 @@ async fn test_waiting_process_killed_server() {
         let one = contender(&server, 1, options.clone()).await;
         let other = contender(&server, 2, options).await;
         let guard = one.lock.acquire().await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = spawn({
             let lock = other.lock.clone();
             async move { lock.acquire().await }
         });
@@ -150,7 +150,7 @@ async fn test_container_cleanup() {
     let mut tasks = Vec::new();
     for seed in 0..10 {
         let one = contender(&server, seed, LockOptions::default()).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             drop(one.lock.acquire().await.unwrap());
         }));
     }

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    kit::{builder, client, soon, start, until},
+    kit::{builder, client, soon, spawn, start, until},
     link::{Link, Mode},
 };
 
@@ -47,7 +47,7 @@ async fn test_multi_clients() {
         let (reader, _) = client(&server, seed).await;
         let count = SharedCount::start(reader, COUNT, 99).await.unwrap();
         let mut changes = count.changes();
-        readers.push(tokio::spawn(async move {
+        readers.push(spawn(async move {
             let mut seen = Vec::new();
             while seen.len() < 50 {
                 seen.push(changes.next().await.unwrap().value);
@@ -106,7 +106,7 @@ async fn concurrent_increments_lose_none() {
     let mut tasks = Vec::new();
     for seed in 0..8 {
         let (one, _) = client(&server, seed).await;
-        tasks.push(tokio::spawn(async move {
+        tasks.push(spawn(async move {
             let count = SharedCount::start(one, COUNT, 0).await.unwrap();
             for _ in 0..20 {
                 loop {
@@ -181,7 +181,7 @@ async fn test_disconnect_reconnect_with_multiple_clients() {
         let (one, link) = client(&server, seed).await;
         let count = SharedCount::start(one, COUNT, 0).await.unwrap();
         let mut changes = count.changes();
-        let task = tokio::spawn(async move { changes.next().await.unwrap().value });
+        let task = spawn(async move { changes.next().await.unwrap().value });
         waiting.push((task, link, count));
     }
     sleep(Duration::from_secs(1)).await;
@@ -364,7 +364,7 @@ async fn starting_retries_after_every_fault() {
         let link = Link::to(&server);
         let one = builder(&link, 1).connect().await.unwrap();
         link.set(mode);
-        let starting = tokio::spawn(async move { SharedCount::start(one, COUNT, 3).await });
+        let starting = spawn(async move { SharedCount::start(one, COUNT, 3).await });
         sleep(Duration::from_millis(200)).await;
         assert!(!starting.is_finished());
         link.cut();

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     cancelling::Polls,
-    kit::{PATH, client, queue, soon, start, until},
+    kit::{PATH, client, queue, soon, spawn, start, until},
 };
 
 type Acquire = Pin<Box<dyn Future<Output = Result<Guard<Client>, LockError>> + Send>>;
@@ -62,7 +62,7 @@ async fn never_two_at_once() {
         for seed in 1..=8 {
             let (client, _) = client(&server, seed).await;
             let inside = Arc::clone(&inside);
-            tasks.push(tokio::spawn(async move {
+            tasks.push(spawn(async move {
                 for _ in 0..5 {
                     let guard = acquire(kind, &client, LONG).await.unwrap();
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
@@ -90,7 +90,7 @@ async fn they_time_out_and_are_got_when_a_session_ends() {
             let error = acquire(kind, &other, within).await.unwrap_err();
             assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
         }
-        let waiting = tokio::spawn(acquire(kind, &other, LONG));
+        let waiting = spawn(acquire(kind, &other, LONG));
         sleep(Duration::from_secs(1)).await;
         link.cut();
         sleep(Duration::from_secs(1)).await;

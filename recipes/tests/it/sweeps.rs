@@ -170,10 +170,10 @@ enum Drop {
 }
 
 /// The distance between two messages, polls or replies at which something fails. See [`steps`].
-pub(crate) const STEPS_STRIDE: usize = 8;
+pub(crate) const STEPS_STRIDE: usize = 16;
 
 /// The distance between two bytes at which the connection is cut. See [`steps`].
-const BYTES_STRIDE: usize = 197;
+const BYTES_STRIDE: usize = 397;
 
 /// The steps at which something fails: every `stride`th from a random one on, without an end; all
 /// of them with `MINIKEEPER_SWEEP=full`. A run that finds no more messages ends the sweep.

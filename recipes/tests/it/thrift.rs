@@ -11,7 +11,7 @@ use minikeeper_recipes::{InterProcessMutex, InterProcessReadWriteLock, LockOptio
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex, split};
 
-use crate::kit::{PATH, soon, start, until};
+use crate::kit::{PATH, soon, spawn, start, until};
 
 /// A client whose requests are noted down: one entry a write, with the names of its requests.
 struct Tapped {
@@ -28,7 +28,7 @@ impl Tapped {
             let (mut from_client, mut to_client) = split(far);
             let (mut from_server, mut to_server) = split(behind.local());
             let tap = Arc::clone(&tap);
-            tokio::spawn(async move {
+            spawn(async move {
                 let replies = tokio::io::copy(&mut from_server, &mut to_client);
                 let requests = async {
                     let mut buffer = vec![0; 1 << 16];
@@ -107,7 +107,7 @@ async fn curator_exact_makes_curators_requests() {
         "create2 | getChildren2 | getData | getChildren2 | delete | removeWatches"
     );
     // Contended until asleep; release; wake-up that wins.
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let lock = b.mutex(&options);
         async move { lock.acquire().await }
     });
@@ -194,7 +194,7 @@ async fn queue_of(
     for seed in 1..=6 {
         let tapped = Tapped::on(server, seed).await;
         let lock = tapped.mutex(options);
-        let task = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        let task = spawn(async move { lock.acquire().await.unwrap() });
         tapped.taken().await;
         queue.push((tapped, task));
     }
@@ -244,12 +244,12 @@ async fn s6_reader_wakes_once_for_many_writers() {
         for seed in 1..=3 {
             let tapped = Tapped::on(&server, seed).await;
             let lock = lock(&tapped);
-            let task = tokio::spawn(async move { lock.acquire_write().await.unwrap() });
+            let task = spawn(async move { lock.acquire_write().await.unwrap() });
             tapped.taken().await;
             writers.push(task);
         }
         let read = lock(&reader);
-        let task = tokio::spawn(async move { read.acquire_read().await.unwrap() });
+        let task = spawn(async move { read.acquire_read().await.unwrap() });
         reader.taken().await;
         let mut written = String::new();
         for writer in writers {

@@ -20,7 +20,7 @@ use tokio::{
     sync::{Notify, watch},
 };
 
-use crate::kit::SESSION_TIMEOUT;
+use crate::kit::{SESSION_TIMEOUT, spawn};
 
 /// Where a handshake has the session's id: behind its length, the protocol's version, a zxid and
 /// the timeout.
@@ -235,7 +235,7 @@ impl Transport for Wire {
             let (from_server, to_server) = split(this.server.local());
             let mut cuts = this.state.cuts.subscribe();
             let refusals = Refusals::default();
-            tokio::spawn(async move {
+            spawn(async move {
                 // Either end's end is the other's.
                 tokio::select! {
                     biased;

@@ -1,10 +1,10 @@
 //! Servers, clients on them, and waiting with a bound.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use minikeeper::Server;
 use minikeeper_client::{Client, ClientBuilder};
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 
 use crate::link::Link;
 
@@ -22,7 +22,7 @@ pub fn server() -> minikeeper::Builder {
         .tick_time(Duration::from_millis(100))
         .session_timeout_min(Duration::from_millis(200))
         .session_timeout_max(Duration::from_secs(60))
-        .configure(|config| config.container_check_interval_ms = 10)
+        .configure(|config| config.container_check_interval_ms = 100)
 }
 
 /// Starts such a server.
@@ -47,10 +47,16 @@ pub async fn client(server: &Arc<Server>, seed: u64) -> (Client, Link) {
 }
 
 /// Waits until a condition holds.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool + Send) {
+    until_dyn(what, &mut holds).await;
+}
+
+async fn until_dyn(what: &str, holds: &mut (dyn FnMut() -> bool + Send)) {
     let wait = async {
+        let mut pause = Duration::from_millis(1);
         while !holds() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(Duration::from_millis(16));
         }
     };
     assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
@@ -59,4 +65,13 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Waits for something that must come.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("it comes in the end")
+}
+
+/// Spawns a task as [`tokio::spawn`] does.
+///
+/// The future is boxed, so that the code which runs a task is compiled once for each type of result
+/// and not for each caller: with a hundred callers that is nearly half of a test program.
+pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    let task: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(task);
+    tokio::spawn(task)
 }
