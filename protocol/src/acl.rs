@@ -57,7 +57,7 @@ impl Acl {
     }
 }
 
-/// One entry of an access list, as it lies in the list.
+/// One entry of an access list, borrowed from its wire form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AclRef<'a> {
     /// As [`Acl::perms`].
@@ -69,7 +69,7 @@ pub struct AclRef<'a> {
 }
 
 impl AclRef<'_> {
-    /// How long the entry is on the wire, in bytes.
+    /// The size on the wire, in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         let length = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
@@ -89,7 +89,7 @@ fn take_int(rest: &mut &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*int))
 }
 
-/// A string that may be null; the outer `None` is the end.
+/// Reads a string that may be null; the outer `None` means that the input ended.
 fn take_string<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let Ok(length) = usize::try_from(take_int(rest)?) else {
         return Some(None);
@@ -99,7 +99,7 @@ fn take_string<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     Some(Some(text))
 }
 
-/// A whole access list, kept in its wire form: checked when decoded, taken apart when needed.
+/// An access list in its wire form: validated when decoded, parsed when needed.
 ///
 /// Nearly every create carries `world:anyone:all`; comparing and storing the wire form spares
 /// a vector and two strings for each of them.
@@ -147,7 +147,7 @@ impl AclList {
         self.wire.is_none()
     }
 
-    /// Whether this is [`AclList::world_all`], as nearly every list is. Decoding maps it to one
+    /// Whether this is [`AclList::world_all`], as most lists are. Decoding maps it to one
     /// static, so comparing addresses is enough for most lists.
     #[must_use]
     #[inline]
@@ -168,7 +168,7 @@ impl AclList {
         self.wire.as_deref()
     }
 
-    /// A copy that does not keep the buffer alive it was read from.
+    /// A copy that does not keep the read buffer alive.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self {
@@ -187,7 +187,7 @@ impl AclList {
         (0..count).map_while(move |_| reader.as_mut().and_then(|reader| Acl::decode(reader).ok()))
     }
 
-    /// The entries, in order, where they lie: without a share of the buffer for each string.
+    /// The entries, in order, borrowed: no reference count changes for their strings.
     pub fn entries_in_place(&self) -> impl Iterator<Item = AclRef<'_>> {
         let mut rest = self.as_wire().unwrap_or_default();
         let count = take_int(&mut rest).unwrap_or(0);
@@ -206,7 +206,7 @@ impl AclList {
     /// # Errors
     /// When an entry is malformed or the message ends first.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Nearly every list is this one: recognized by its bytes, without a share of the buffer.
+        // Most lists are this one: compare the bytes, take no reference to the buffer.
         if reader.skip(WORLD_ALL) {
             return Ok(Self::world_all());
         }
@@ -252,7 +252,7 @@ impl<'a> FromIterator<AclRef<'a>> for AclList {
     }
 }
 
-/// Puts a list together, entry by entry.
+/// Builds a list entry by entry.
 struct Encoder {
     wire: Vec<u8>,
     count: usize,

@@ -14,21 +14,21 @@ use crate::{
 /// The length of a session's password, in bytes.
 pub const PASSWORD_BYTES: usize = 16;
 
-/// What a client says first.
+/// The client's first message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectRequest {
     /// Always 0; servers ignore it.
     pub protocol_version: i32,
-    /// The newest zxid the client has seen, so that it is not taken back in time.
+    /// The newest zxid the client has seen; it must not connect to a server with older state.
     pub last_zxid_seen: Zxid,
     /// The session timeout the client asks for, in milliseconds.
     pub timeout_ms: i32,
-    /// The session to go on with, or [`SessionId::NONE`] for a new one.
+    /// The session to resume, or [`SessionId::NONE`] for a new one.
     pub session_id: SessionId,
     /// The password of that session; ignored for a new one.
     pub password: Option<Bytes>,
-    /// Whether a read-only server will do; `None` from clients older than 3.4, which do not send
-    /// the byte and must not get it back.
+    /// Whether the client accepts a read-only server; `None` from clients before 3.4, which do not
+    /// send the byte and must not get it back.
     pub read_only: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ impl ConnectRequest {
     }
 }
 
-/// What the server answers.
+/// The server's reply to the handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectResponse {
     /// Always 0.
@@ -89,14 +89,14 @@ pub struct ConnectResponse {
     pub timeout_ms: i32,
     /// The session, or [`SessionId::NONE`] when it does not exist.
     pub session_id: SessionId,
-    /// What the client must show to go on with the session.
+    /// The password the client must send to resume the session.
     pub password: Option<Bytes>,
     /// Whether the server is read-only; sent only to clients that sent their byte.
     pub read_only: Option<bool>,
 }
 
 impl ConnectResponse {
-    /// The answer to a session that does not exist, or to a wrong password.
+    /// The reply for a session that does not exist, or a wrong password.
     ///
     /// Clients look at different fields, so all three say it (`docs/zookeeper-protocol.md` section
     /// 6.4).

@@ -24,9 +24,9 @@ pub enum CreateMode {
     PersistentSequential,
     /// Lives until its session ends; the server appends a number to the name.
     EphemeralSequential,
-    /// Deleted by the server some time after its last child went.
+    /// A container: the server deletes it some time after its last child is deleted.
     Container,
-    /// Deleted by the server when untouched and childless for a given time.
+    /// The server deletes it when it is childless and was not set for its time to live.
     PersistentWithTtl,
     /// The same, with a number appended to the name.
     PersistentSequentialWithTtl,
@@ -73,7 +73,7 @@ impl CreateMode {
         )
     }
 
-    /// Whether the znode goes with its session.
+    /// Whether the znode is deleted when its session ends.
     #[must_use]
     pub const fn is_ephemeral(self) -> bool {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
@@ -92,11 +92,11 @@ impl CreateMode {
 /// Which of the four operations that create a znode a [`Create`] is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CreateOp {
-    /// Code 1, answered with the path alone.
+    /// Code 1; the reply has the path alone.
     Create,
-    /// Code 15, answered with path and stat.
+    /// Code 15; the reply has the path and the stat.
     Create2,
-    /// Code 19: whatever the flags, a container.
+    /// Code 19: creates a container, ignoring the flags.
     Container,
     /// Code 21, the only one that carries a time to live.
     Ttl,
@@ -120,7 +120,7 @@ impl CreateOp {
 pub struct Create {
     /// Which of the four operations.
     pub op: CreateOp,
-    /// The path wanted.
+    /// The requested path.
     pub path: Option<Ustring>,
     /// The data; null is not the same as empty.
     pub data: Option<Bytes>,
@@ -133,7 +133,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// A create2 with the usual access list.
+    /// A create2 with `world:anyone:all`.
     #[must_use]
     pub fn new(path: &str, data: &[u8], mode: CreateMode) -> Self {
         let op = match mode {

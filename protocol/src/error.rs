@@ -1,4 +1,4 @@
-//! Error codes of the wire, and what can be wrong with a message.
+//! Error codes on the wire, and the faults of a message.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 3.3; ZooKeeper's `KeeperException.Code`.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 macro_rules! error_codes {
     ($($variant:ident = $code:literal, $name:literal, $text:literal;)*) => {
-        /// Why a request was refused, as the reply's header says it.
+        /// Why a request was refused: the error code in the reply's header.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum ErrorCode {
@@ -94,30 +94,30 @@ impl fmt::Display for ErrorCode {
 
 impl std::error::Error for ErrorCode {}
 
-/// What is wrong with a well-framed message.
+/// A fault inside a complete frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The message ends inside a field.
     Truncated {
-        /// How many bytes the field lacks at least.
+        /// The least number of bytes that the field lacks.
         missing: usize,
     },
     /// A buffer or string has a length below -1.
     NegativeLength {
-        /// The length that came.
+        /// The length received.
         length: i32,
     },
-    /// An operation that may not stand in a multi, or read and write operations in one.
+    /// An operation that a multi may not contain, or a mix of reads and writes.
     MultiOp {
-        /// The operation code that came.
+        /// The operation code received.
         op: i32,
     },
-    /// A value the field does not have.
+    /// A value that is not valid for the field.
     Value {
         /// The field.
         field: &'static str,
-        /// The value that came.
+        /// The value received.
         value: i64,
     },
     /// A null where the record needs a value.

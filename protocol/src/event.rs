@@ -1,4 +1,4 @@
-//! Watch events: what the server sends without being asked.
+//! Watch events, which the server sends when a watch fires.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 3.4 and 12.5.
 
@@ -38,7 +38,7 @@ impl EventKind {
         }
     }
 
-    /// The kind with this number; the numbers clients make up for themselves are unknown here.
+    /// The kind with this number. Numbers that only client libraries use are unknown here.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         match code {
@@ -51,17 +51,17 @@ impl EventKind {
     }
 }
 
-/// One event, as a watcher gets it.
+/// One watch event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WatcherEvent {
     /// What happened.
     pub kind: EventKind,
-    /// The znode it happened to, never the one a recursive watch sits on.
+    /// The changed znode, even if the watch is a recursive one on an ancestor.
     pub path: Ustring,
 }
 
 impl WatcherEvent {
-    /// Reads the record behind the header.
+    /// Reads the record that follows the header.
     ///
     /// # Errors
     /// When the message ends first, or the kind is not one a server sends.

@@ -13,17 +13,17 @@ pub const BYTES_MAX_DEFAULT: usize = 0xFFFFF;
 /// The size of the length prefix, in bytes.
 pub const PREFIX_BYTES: usize = 4;
 
-/// A length prefix that cannot be followed; the stream is lost.
+/// An invalid length prefix. The stream cannot be decoded any further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameError {
     /// The length is below zero.
     Negative {
-        /// The length that came.
+        /// The length received.
         length: i32,
     },
     /// The length is above the limit.
     TooLong {
-        /// The length that came, in bytes.
+        /// The length received, in bytes.
         length: usize,
         /// The limit, in bytes.
         bytes_max: usize,
@@ -47,10 +47,10 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 /// Finds the message at the front of `buffer`: its range without the prefix, or `None` while it
-/// has not arrived whole.
+/// is incomplete.
 ///
 /// # Errors
-/// When the length is negative or above `bytes_max`, as soon as the prefix is there.
+/// When the length is negative or above `bytes_max`, as soon as the prefix has arrived.
 pub fn next(buffer: &[u8], bytes_max: usize) -> Result<Option<Range<usize>>, FrameError> {
     let Some(prefix) = buffer.first_chunk::<PREFIX_BYTES>() else {
         return Ok(None);

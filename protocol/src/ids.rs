@@ -1,4 +1,4 @@
-//! The numbers that name things on the wire, each its own type so that they cannot be mixed up.
+//! The identifiers on the wire, each with its own type so that they cannot be confused.
 
 use std::fmt;
 
@@ -46,12 +46,12 @@ impl fmt::Debug for Zxid {
     }
 }
 
-/// The name of a session. Zero means "none yet". Printed in hexadecimal.
+/// The id of a session. Zero means "none yet". Printed in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SessionId(pub i64);
 
 impl SessionId {
-    /// What a client sends to ask for a new session, and a server to refuse an old one.
+    /// Sent by a client to request a new session, and by a server to refuse a session.
     pub const NONE: Self = Self(0);
 }
 

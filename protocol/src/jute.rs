@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use crate::error::DecodeError;
 
-/// A jute string: UTF-8 by promise of the sender, kept as the bytes that came.
+/// A jute string: supposed to be UTF-8, kept as the bytes received.
 ///
-/// The bytes are not checked when decoded. A malformed string can be looked up (nothing has that
+/// Decoding does not check the bytes. A malformed string can be looked up (no znode has that
 /// name) but never stored, because [`crate::path::validate`] refuses it, so the check would only
 /// repeat work on every read.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -29,7 +29,7 @@ impl Ustring {
         &self.0
     }
 
-    /// The text after the first `from` bytes; copies nothing.
+    /// The string without its first `from` bytes; copies nothing.
     ///
     /// # Panics
     /// When there are fewer.
@@ -41,7 +41,7 @@ impl Ustring {
     /// The text, malformed sequences replaced by U+FFFD as ZooKeeper's decoder does.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
-        // Judging all of it first is much faster than looking for the next fault piece by piece.
+        // Checking the whole string first is much faster than searching chunk by chunk.
         match std::str::from_utf8(&self.0) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(&self.0),
@@ -122,7 +122,7 @@ impl fmt::Display for Ustring {
     }
 }
 
-/// Reads primitives off a message, front to back.
+/// Reads primitives from a message, front to back.
 ///
 /// A reader sees a window of a shared buffer; what it returns are slices of that buffer.
 #[derive(Clone, Debug)]
@@ -241,8 +241,8 @@ impl<'a> Reader<'a> {
 
     /// The count in front of a vector; `None` is the null vector.
     ///
-    /// Other negative counts read as empty, as ZooKeeper does. The count is a claim: do not
-    /// allocate by it.
+    /// Other negative counts read as empty, as in ZooKeeper. The count is untrusted: do not
+    /// allocate memory from it.
     ///
     /// # Errors
     /// When the message ends first.
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         let Some(count) = self.count()? else {
             return Ok(None);
         };
-        // A string takes four bytes at least, so the bytes left bound what is believed.
+        // A string takes at least four bytes, so the bytes left bound the allocation.
         let mut strings = Vec::with_capacity(count.min(self.remaining() / 4));
         for _ in 0..count {
             strings.push(self.ustring()?.unwrap_or_default());
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(Some(strings))
     }
 
-    /// Passes over these bytes, if they come next.
+    /// Skips these bytes if they come next.
     pub(crate) fn skip(&mut self, bytes: &[u8]) -> bool {
         let comes_next = self.buffer[self.at..self.end].starts_with(bytes);
         if comes_next {
@@ -316,7 +316,7 @@ pub fn put_length(out: &mut Vec<u8>, length: usize) {
     );
 }
 
-/// What a buffer or string takes. Unit: bytes.
+/// The size of a buffer or string on the wire. Unit: bytes.
 #[inline]
 pub(crate) fn buffer_bytes(value: Option<&[u8]>) -> usize {
     4 + value.map_or(0, <[u8]>::len)

@@ -1,12 +1,12 @@
 //! The ZooKeeper 3.9 client protocol: frames, records and error codes, in both directions.
 //!
 //! The crate turns bytes into values and values into bytes, and does nothing else: no sockets,
-//! no async, no rules about what a request means. The same records serve the server (decode a
+//! no async, no semantics of requests. The same records serve the server (decode a
 //! [`Request`], encode a [`ReplyRef`]) and a client (encode a [`Request`], decode a [`Reply`]).
 //!
 //! Strings and data are counted slices ([`bytes::Bytes`]) of the buffer they were read from, so
 //! decoding copies nothing, and no count in the input makes the decoder allocate ahead of the
-//! bytes that were really received.
+//! bytes actually received.
 //!
 //! ```
 //! use minikeeper_protocol::{Reader, Request, RequestHeader, Xid, frame};
@@ -25,14 +25,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
 //! | [`jute`] | the primitive encodings: int, long, bool, buffer, ustring, vector |
 //! | [`frame`] | the length prefix around every message |
 //! | [`path`] | [`ZnodePath`] and the path rules |
 //! | [`request`] | the table of operations, and their requests |
 //! | [`reply`], [`create`], [`multi`], [`event`], [`connect`] | the other records |
-//! | [`error`], [`acl`], [`stat`], [`ids`] | the vocabulary the records use |
+//! | [`error`], [`acl`], [`stat`], [`ids`] | the types that the records share |
 
 #[macro_use]
 mod table;

@@ -121,7 +121,7 @@ impl MultiHeader {
 /// Reads the operations of a multi.
 ///
 /// # Errors
-/// When an operation is malformed or may not stand in a multi, or the end marker is missing.
+/// When an operation is malformed or not allowed in a multi, or the end marker is missing.
 pub fn decode_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiOp>, DecodeError> {
     let mut ops = Vec::new();
     loop {
@@ -186,7 +186,7 @@ pub fn encode_ops(ops: &[MultiOp], out: &mut Vec<u8>) {
 /// Reads the operations of a multiRead.
 ///
 /// # Errors
-/// When an operation is malformed or may not stand in a multiRead, or the end marker is missing.
+/// When an operation is malformed or not allowed in a multiRead, or the end marker is missing.
 pub fn decode_read_ops(reader: &mut Reader<'_>) -> Result<Vec<MultiReadOp>, DecodeError> {
     let mut ops = Vec::new();
     loop {
@@ -322,8 +322,8 @@ fn put_error(out: &mut Within<'_>, error: Option<ErrorCode>) -> Option<()> {
     out.put_int(code)
 }
 
-/// Takes the results of a multiRead, one after the other, straight into the reply. Once one does
-/// not fit, the reply is given up and the others cost nothing.
+/// Writes the results of a multiRead straight into the reply, one by one. Once one does
+/// not fit, the reply is abandoned and the remaining results cost nothing.
 pub struct MultiReadResults<'a, 'b> {
     /// `None` when something did not fit.
     out: Option<&'a mut Within<'b>>,
@@ -336,13 +336,13 @@ impl std::fmt::Debug for MultiReadResults<'_, '_> {
 }
 
 impl<'a, 'b> MultiReadResults<'a, 'b> {
-    /// The size of what stands behind the last result. Unit: bytes.
+    /// The size of the end marker. Unit: bytes.
     pub const END_BYTES: usize = HEADER_BYTES;
 
     /// The size of an error among the results. Unit: bytes.
     pub const ERROR_BYTES: usize = HEADER_BYTES + 4;
 
-    /// The size of what getData has read. Unit: bytes.
+    /// The size of a getData result. Unit: bytes.
     #[must_use]
     pub const fn data_bytes(data_bytes: usize) -> usize {
         (HEADER_BYTES + 4 + Stat::BYTES).saturating_add(data_bytes)
@@ -357,17 +357,17 @@ impl<'a, 'b> MultiReadResults<'a, 'b> {
             .saturating_add(HEADER_BYTES + 4)
     }
 
-    /// What getData has read.
+    /// Appends a getData result.
     pub fn data(&mut self, data: Option<&[u8]>, stat: &Stat) {
         self.put(|out| put_data(out, data, stat));
     }
 
-    /// What getChildren has read.
+    /// Appends a getChildren result.
     pub fn children(&mut self, names: &mut dyn ExactSizeIterator<Item = &[u8]>) {
         self.put(|out| put_children(out, names));
     }
 
-    /// An operation that was refused.
+    /// Appends the error of a refused operation.
     pub fn error(&mut self, error: ErrorCode) {
         self.put(|out| put_error(out, Some(error)));
     }

@@ -1,4 +1,4 @@
-//! Paths: what names a znode, and which names are allowed.
+//! Paths of znodes, and the rules they must meet.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 8.1; ZooKeeper's `PathUtils.validatePath`.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::jute::Ustring;
 
-/// A path that keeps every rule; no other way to make one.
+/// A path, valid by construction.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ZnodePath(Ustring);
 
@@ -86,7 +86,7 @@ impl ZnodePath {
         };
         let path = format!("{parent}/{name}");
         let name_at = parent.len() + 1;
-        // The joined path may be valid all the same: that of the root, or of a grandchild.
+        // The joined path may still be valid: the root's or a grandchild's.
         let (fault, at) = match name.find('/') {
             Some(slash) => (PathFault::ForbiddenCharacter('/'), name_at + slash),
             None if path == "/" => (PathFault::EmptyComponent, name_at),
@@ -191,7 +191,7 @@ pub fn validate(path: &[u8]) -> Result<(), PathError> {
     }
 }
 
-/// Whether [`validate`] would accept the path; builds no error text.
+/// Whether [`validate`] would accept the path. Builds no error text.
 #[must_use]
 pub fn is_valid(path: &[u8]) -> bool {
     is_plain(path) || find_fault(path).is_none()
@@ -206,7 +206,7 @@ pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
     Some(if slash == 0 { b"/" } else { &path[..slash] })
 }
 
-/// The text behind the last slash.
+/// The text after the last slash.
 #[must_use]
 pub fn name_of(path: &[u8]) -> &[u8] {
     let start = path
@@ -216,8 +216,8 @@ pub fn name_of(path: &[u8]) -> &[u8] {
     &path[start..]
 }
 
-/// Whether a path is made of printable ASCII and keeps every rule: nearly all are, and this tells
-/// it in one pass without a branch for each byte. A name with a dot in front is left to
+/// Whether a path is printable ASCII and meets every rule. Most paths do, and this finds out
+/// in one pass without a branch for each byte. A name with a leading dot is left to
 /// [`find_fault`].
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', rest @ ..] = path else {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn quick_look_accepts_nothing_that_the_rules_refuse() {
-        // Every path of up to six bytes from those that mean something to a rule.
+        // Every path of up to six bytes from the bytes that some rule treats specially.
         const BYTES: [u8; 9] = [b'/', b'.', b'a', b' ', b'~', 0, 0x1f, 0x7f, 0xc3];
         let mut plain = 0;
         for length in 0..=6 {

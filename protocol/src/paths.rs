@@ -1,4 +1,4 @@
-//! The paths of a request: the first one, and taking a universe's prefix off all of them.
+//! The paths of a request: finds the first, and strips a universe's prefix from all.
 //!
 //! Which fields are paths is declared in the table in `request.rs`.
 
@@ -18,7 +18,7 @@ impl Request {
         }
     }
 
-    /// The first path of the request, be it one of several.
+    /// The first path of the request, even if it has several.
     #[must_use]
     pub fn first_path(&self) -> Option<&Ustring> {
         let mut first = None;
@@ -29,7 +29,7 @@ impl Request {
         first
     }
 
-    /// Takes a prefix, such as `/tests/a`, off every path of the request.
+    /// Strips a prefix, such as `/tests/a`, from every path of the request.
     ///
     /// Returns false if a path is neither the prefix nor below it. Then the request must not be used:
     /// some of its paths may be changed.

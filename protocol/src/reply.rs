@@ -96,7 +96,7 @@ pub enum ReplyRef<'a> {
     Acl(&'a AclList, &'a Stat),
     /// multi and multiRead.
     Multi(&'a [MultiResult]),
-    /// multiRead, whose results go from the state to the output one by one.
+    /// multiRead; its results are encoded from the state one by one.
     MultiRead(&'a dyn Fn(&mut MultiReadResults<'_, '_>)),
     /// getEphemerals.
     Ephemerals(&'a mut dyn ExactSizeIterator<Item = &'a [u8]>),
@@ -131,7 +131,7 @@ impl fmt::Debug for ReplyRef<'_> {
     }
 }
 
-/// A reply that would be longer than the limit. Nothing of it was appended.
+/// A reply that exceeds the limit. Nothing was appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyTooLong {
     /// The limit. Unit: bytes, without the length prefix.
@@ -147,12 +147,12 @@ impl fmt::Display for ReplyTooLong {
 impl std::error::Error for ReplyTooLong {}
 
 impl ReplyRef<'_> {
-    /// The longest reply that the length prefix can tell. Unit: bytes.
+    /// The longest reply that the length prefix can express. Unit: bytes.
     pub const BYTES_MAX: usize = i32::MAX as usize;
 
     /// Appends the reply as a frame, header included.
     ///
-    /// Nothing is copied before it is measured, so a reply that is too long costs no more memory
+    /// Measures each part before copying it, so a reply that is too long costs no more memory
     /// than one of `bytes_max`.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl ReplyRef<'_> {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ReplyTooLong> {
-        // The frequent ones are measured once, as a whole.
+        // Measure frequent replies once, as a whole.
         match self {
             Self::Empty => encode_whole(header, 0, out, bytes_max, |_| {}),
             Self::Path(path) => {
@@ -199,14 +199,14 @@ impl ReplyRef<'_> {
         }
     }
 
-    /// As [`Self::encode`], but each part is measured by itself before it is copied.
+    /// As [`Self::encode`], but measures each part separately before copying it.
     fn encode_in_parts(
         self,
         header: ReplyHeader,
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ReplyTooLong> {
-        // The length follows when it is known.
+        // Filled in below, once the length is known.
         let start = out.len();
         encode_whole(header, 0, out, bytes_max, |_| {})?;
         let body = start + frame::PREFIX_BYTES;
@@ -285,7 +285,7 @@ fn encode_whole(
     Ok(())
 }
 
-/// Which record a successful reply is; the table in `request.rs` says so for each operation.
+/// The record of a successful reply; the table in `request.rs` sets it for each operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyKind {
     /// No reply of its own: check, createSession.
@@ -306,7 +306,7 @@ pub(crate) enum ReplyKind {
     ClientInfos,
 }
 
-/// The body of a successful reply, owned: what a client gets.
+/// The body of a successful reply, owned, as a client decodes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// delete, ping, setWatches, checkWatches, removeWatches, auth, closeSession.
@@ -340,7 +340,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Reads the body of a successful reply to `op`; bytes left over are ignored.
+    /// Reads the body of a successful reply to `op`. Ignores trailing bytes.
     ///
     /// # Errors
     /// When the body is malformed, or the operation has no reply of its own (check).

@@ -4,9 +4,9 @@
 //! statistics, the record of the reply (see `ReplyKind`) and the fields of the request. [`OpCode`],
 //! [`Request`] and their encodings are generated from it.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 4. Values are kept as they came (paths may be null
-//! or malformed, flags unknown): in which order faults are noticed is observable, so it is the
-//! server's to say.
+//! Source: `docs/zookeeper-protocol.md` section 4. Values are kept as received (paths may be null
+//! or malformed, flags unknown): clients can observe the order in which faults are found, so the
+//! server checks them.
 
 use bytes::Bytes;
 
@@ -31,17 +31,17 @@ requests! {
         MultiRead = 22, "multiRead", "MLTR" => Multi;
     }
     records {
-        /// delete: version -1 is any.
+        /// delete: version -1 matches any.
         Delete = 2, "delete", "DELE" => Empty { path: path, version: int };
         /// exists.
         Exists = 3, "exists", "EXIS" => Stat { path: path, watch: bool };
         /// getData.
         GetData = 4, "getData", "GETD" => Data { path: path, watch: bool };
-        /// setData: version -1 is any.
+        /// setData: version -1 matches any.
         SetData = 5, "setData", "SETD" => Stat { path: path, data: buffer, version: int };
         /// getACL.
         GetAcl = 6, "getACL", "GETA" => Acl { path: path };
-        /// setACL: version -1 is any, compared with the stat's aversion.
+        /// setACL: the version is compared with the stat's aversion; -1 matches any.
         SetAcl = 7, "setACL", "SETA" => Stat { path: path, acl: acl, version: int };
         /// getChildren: names only.
         GetChildren = 8, "getChildren", "GETC" => Children { path: path, watch: bool };
@@ -125,8 +125,9 @@ impl RequestHeader {
     }
 }
 
-/// Which watches checkWatches and removeWatches mean. Source: `docs/zookeeper-protocol.md` section
-/// 12.7.
+/// The watches that checkWatches and removeWatches select.
+///
+/// Source: `docs/zookeeper-protocol.md` section 12.7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WatcherType {
     /// One-shot watches set by listing children.

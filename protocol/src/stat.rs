@@ -1,4 +1,4 @@
-//! The numbers every znode carries.
+//! The stat of a znode.
 
 use crate::{
     error::DecodeError,
@@ -6,7 +6,7 @@ use crate::{
     jute::Reader,
 };
 
-/// What the server tells about a znode. 68 bytes on the wire.
+/// The stat of a znode: its zxids, times, versions and sizes. 68 bytes on the wire.
 ///
 /// Source: `docs/zookeeper-protocol.md` sections 4 and 5.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

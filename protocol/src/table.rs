@@ -164,10 +164,10 @@ macro_rules! requests {
                 }
             }
 
-            /// Decodes the body of an operation. Ignores bytes left over, as ZooKeeper does.
+            /// Decodes the body of an operation. Ignores trailing bytes, as ZooKeeper does.
             ///
             /// # Errors
-            /// When the body is malformed. The frame was whole, so the stream can go on.
+            /// When the body is malformed. The frame was complete, so the connection can continue.
             pub fn decode(op: OpCode, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
                 Ok(match op {
                     OpCode::Create => Self::Create(Create::decode(CreateOp::Create, reader)?),

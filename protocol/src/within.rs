@@ -1,12 +1,12 @@
-//! Bounded output: what does not fit is not copied.
+//! Bounded output: copies nothing that does not fit.
 
 use crate::{acl::AclList, jute, stat::Stat};
 
-/// Appends to `out` up to its length `end`; every method gives `None` where something would go
-/// beyond, and the message is to be given up then.
+/// Appends to `out` up to the length `end`. Every method returns `None` if its value would go
+/// beyond; the caller must then abandon the message.
 ///
 /// The message is at most [`crate::ReplyRef::BYTES_MAX`] long, so each length in it has 31 bits:
-/// nothing that is measured here makes [`jute::put_length`] panic.
+/// no length measured here makes [`jute::put_length`] panic.
 pub(crate) struct Within<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) end: usize,
@@ -58,7 +58,7 @@ impl Within<'_> {
         Some(())
     }
 
-    /// As a buffer and a stat, measured at once.
+    /// Appends a buffer and a stat, measured together.
     #[inline]
     pub(crate) fn put_data(&mut self, data: Option<&[u8]>, stat: &Stat) -> Option<()> {
         self.fits(jute::buffer_bytes(data) + Stat::BYTES)?;
@@ -73,7 +73,7 @@ impl Within<'_> {
         Some(())
     }
 
-    /// What has a fixed, small size.
+    /// Appends a value of a small, fixed size.
     pub(crate) fn put_small<const N: usize>(&mut self, bytes: [u8; N]) -> Option<()> {
         self.fits(N)?;
         self.out.extend_from_slice(&bytes);
