@@ -40,7 +40,7 @@ pub struct Counts {
     pub znodes: usize,
     /// Ephemerals among them.
     pub ephemerals: usize,
-    /// What the tree is counted with against `tree_bytes_max`, in bytes.
+    /// The size of the tree as counted against `tree_bytes_max`, in bytes.
     pub tree_bytes: usize,
     /// Sessions, connected or not.
     pub sessions: usize,
@@ -49,7 +49,7 @@ pub struct Counts {
 }
 
 impl Engine {
-    /// The state of a server that has just been started.
+    /// The state of a newly started server.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Engine {
         })
     }
 
-    /// The whole state, in the form it is saved in.
+    /// The whole state, in the form in which it is saved.
     #[must_use]
     pub const fn image(&self) -> Image<'_> {
         Image::new(&self.state)
@@ -86,7 +86,7 @@ impl Engine {
     /// Applies one input to the state.
     ///
     /// # Panics
-    /// If time runs backwards, or by a bug in here: then the state must not be used any more.
+    /// If time runs backwards, or on a bug in the engine. The state must not be used afterwards.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured: see benches/README.md")]
     pub fn apply(&mut self, now: Now, input: &Input, effects: &mut impl Effects) {
@@ -163,12 +163,12 @@ impl Engine {
     /// Verifies every invariant of the whole state.
     ///
     /// # Errors
-    /// The first one that does not hold: a bug in here.
+    /// The first invariant that does not hold, which is a bug in the engine.
     pub fn check(&self) -> Result<(), Broken> {
         check::check(&self.state)
     }
 
-    /// The whole state as text: the same state gives the same text.
+    /// The whole state as text. Equal states give equal texts.
     #[must_use]
     pub fn dump(&self) -> String {
         dump::dump(&self.state)
@@ -253,8 +253,8 @@ impl Engine {
         self.state.zxid = self.state.zxid.max(zxid);
     }
 
-    /// Sets a mark to [`rewind`](Engine::rewind) to. Costs nothing by itself; from here on what
-    /// changes is noted down.
+    /// Sets a mark to [`rewind`](Engine::rewind) to. Costs nothing by itself; from here on every
+    /// change is recorded.
     pub fn mark(&mut self) -> Mark {
         self.state.mark()
     }
@@ -274,7 +274,7 @@ impl Engine {
         self.state.rewind(mark, now, effects)
     }
 
-    /// Forgets a mark; whether it was there.
+    /// Forgets a mark; returns whether it existed.
     pub fn forget_mark(&mut self, mark: Mark) -> bool {
         self.state.forget_mark(mark)
     }
@@ -293,7 +293,7 @@ impl Engine {
     }
 }
 
-/// What is kept in a restart.
+/// What a restart keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// Znodes and sessions. Each session has its whole timeout before it to come back.
@@ -306,7 +306,7 @@ pub enum Keep {
 }
 
 impl Engine {
-    /// The id that the next session gets.
+    /// The id of the next session.
     #[must_use]
     pub const fn next_session_id(&self) -> SessionId {
         self.state.sessions.next_id
@@ -352,7 +352,7 @@ impl Engine {
     }
 }
 
-/// A session on its way from one engine to another.
+/// A session that is moved from one engine to another.
 #[derive(Debug)]
 pub struct Handover {
     session: SessionId,
@@ -369,7 +369,7 @@ impl Handover {
 }
 
 impl Engine {
-    /// Whether there is such a session.
+    /// Whether the session exists.
     #[must_use]
     pub fn has_session(&self, id: SessionId) -> bool {
         self.state.sessions.find(id).is_some()
@@ -411,7 +411,7 @@ impl Engine {
                 state.undo.note(|| Undo::SessionOpened(key));
                 key
             }
-            // It was there when this engine was forked, and waits for its client.
+            // The session existed when this engine was forked, and waits for its client.
             Some(key) if state.sessions[key].conn.is_none() => {
                 state.sessions.resume(key, now, timeout_ms);
                 key

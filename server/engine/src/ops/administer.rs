@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Makes one change without a session: a create, a delete, setData or setACL, whatever access
-    /// lists say. Like a client's change it has a zxid of its own, and watchers get events. Without
+    /// Makes one change without a session: a create, a delete, setData or setACL, ignoring access
+    /// lists. Like a client's change it has a zxid of its own, and watchers get events. Without
     /// a session to own them, it creates no ephemerals.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Where ZooKeeper answers at once, beside its queue: in the header instead of a zxid.
+/// Takes the place of the zxid in replies that ZooKeeper sends without queueing the request.
 pub(super) const BESIDE_THE_QUEUE: Zxid = Zxid(0);
 
 /// Serves what bypasses the queue in ZooKeeper: auth and sasl. It does not touch the session.
@@ -35,7 +35,7 @@ pub(crate) fn serve(
             let token = token.as_deref().unwrap_or_default();
             crate::ops::sasl::step(state, caller, token, reply);
         }
-        // As ZooKeeper answers without a SASL login: success that proves nothing.
+        // ZooKeeper's reply without a SASL login: success that proves no identity.
         Request::Sasl { .. } => reply.send(BESIDE_THE_QUEUE, ReplyRef::Token(None)),
         _ => {}
     }
@@ -55,7 +55,7 @@ fn auth(
             let added = add_digest(state, caller, data);
             is_within_limits(state, added, reply.effects)
         }
-        // The certificate was shown when the connection was made, or it is not.
+        // A certificate can only be presented when the connection is made.
         (Some(b"x509"), _) if state.settings.x509 => state
             .identities
             .get(caller.identities)
@@ -66,7 +66,7 @@ fn auth(
             return reply.close(state, CloseReason::EnsembleRefused);
         }
         (Some(b"key"), Some(data)) if state.settings.key_scheme => {
-            // The identity is the same whatever the number was.
+            // The identity does not depend on the number.
             meets_key(state, data) && {
                 let added = state.prove(caller.conn, vec![identity(Scheme::Key, "")]);
                 is_within_limits(state, added, reply.effects)
@@ -98,7 +98,7 @@ fn meets_key(state: &State, data: &[u8]) -> bool {
 }
 
 fn add_digest(state: &mut State, caller: Caller, data: &[u8]) -> Result<(), Limit> {
-    // The user is part of the id, so what is longer is not worth hashing.
+    // The user is part of the id, so do not hash anything longer.
     if data.len() > IDS_BYTES_MAX {
         return Err(Limit::Identities);
     }
@@ -125,7 +125,7 @@ pub(crate) fn identify(state: &mut State, conn: ConnId, subject: &str, effects: 
     }
 }
 
-/// Whether identities were added; if not, reports the limit.
+/// Returns whether the identities were added; if not, reports the limit.
 pub(super) fn is_within_limits(
     state: &State,
     added: Result<(), Limit>,
@@ -198,7 +198,7 @@ pub(crate) fn who_am_i(
         scheme: identity.scheme.name().into(),
         user: match identity.scheme {
             Scheme::Digest => before_colon(&identity.id),
-            // ZooKeeper shows no user for this scheme, whatever its id.
+            // ZooKeeper never shows a user for this scheme.
             Scheme::Super => "".into(),
             _ => identity.id.clone(),
         },

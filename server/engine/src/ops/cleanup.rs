@@ -10,7 +10,7 @@ use crate::{
     state::{State, keys::ZnodeId},
 };
 
-/// Looks at every collectable if it is time to, and deletes those that are due, each with a zxid
+/// Checks every collectable when a check is due, and deletes those that are due, each with a zxid
 /// of its own.
 ///
 /// Which znodes are due is decided before the first deletion, so a parent that becomes due by it
@@ -84,7 +84,7 @@ fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     };
     match znode.owner.ttl_ms() {
         Some(ttl_ms) => Some(older_than(ttl_ms)),
-        // A container is for its children: one that has not had any yet is kept.
+        // Keep a container that has not had any child yet.
         None if znode.created_children() > 0 => Some(now.elapsed_ms),
         None => match state.settings.container_max_never_used_ms {
             0 => None,

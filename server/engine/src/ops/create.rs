@@ -46,7 +46,7 @@ pub(crate) fn create(
     }
 }
 
-/// The stat of a znode just created, as it is answered: the counts of a quota are written into
+/// The stat of a new znode, as the reply has it: the counts of a quota are written into
 /// their znode only after ZooKeeper has taken the stat.
 pub(crate) fn stat(state: &State, id: ZnodeId, request: &Create) -> Stat {
     let length = request.data.as_ref().map_or(0, bytes::Bytes::len);
@@ -81,7 +81,7 @@ pub(crate) fn change(
         .as_ref()
         .ok_or(ErrorCode::MarshallingError)?
         .as_bytes();
-    // A path may become valid by its number, so the rest of what is wrong with it is said later.
+    // The suffix may make the path valid, so its other faults are reported later.
     let is_valid = path::is_valid(path);
     if !is_valid && (!path.contains(&b'/') || path.contains(&0)) {
         return Err(ErrorCode::BadArguments);
@@ -118,7 +118,7 @@ pub(crate) fn change(
     created
 }
 
-/// The rest of it, for a valid path.
+/// The remaining checks and the change, for a valid path.
 #[expect(clippy::too_many_arguments, reason = "the second half of one function")]
 fn create_at(
     state: &mut State,
@@ -159,7 +159,7 @@ fn create_at(
     Ok(id)
 }
 
-/// Appends the number: ten digits at least, the sign counted among them as Java's `%010d` does.
+/// Appends the number: at least ten characters, the sign included, as Java's `%010d` does.
 fn push_suffix(path: &mut Vec<u8>, number: i32) {
     use std::io::Write as _;
     write!(path, "{number:010}").expect("writing to a vector cannot fail");

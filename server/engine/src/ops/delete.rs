@@ -26,7 +26,7 @@ pub(crate) fn delete(
     reply.done(zxid, outcome);
 }
 
-/// Deletes a childless znode and tells its watchers.
+/// Deletes a childless znode and sends events to its watchers.
 pub(crate) fn delete_and_tell(
     state: &mut State,
     id: ZnodeId,
@@ -61,7 +61,7 @@ pub(crate) fn find(
     if SPECIAL.contains(&path) {
         return Err(ErrorCode::BadArguments);
     }
-    // Every path in the tree is valid, so one that is found needs no further look of its own.
+    // Every path in the tree is valid, so a path that is found needs no validation.
     let Some(id) = state.tree.find(path) else {
         return Err(why_missing(state, caller, path));
     };

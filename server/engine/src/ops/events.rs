@@ -1,4 +1,4 @@
-//! Sends events: to the watchers of a path that may read it, in ZooKeeper's order.
+//! Sends events to the watchers that may read the path, in ZooKeeper's order.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1.4, 12.2, 12.3 and 12.6; ZooKeeper's `DataTree`,
 //! `WatchManager` and `NIOServerCnxn.process`.
@@ -15,7 +15,7 @@ use crate::{
     work,
 };
 
-/// An event on its way to the watchers.
+/// An event to be sent to the watchers.
 struct Firing<'a> {
     event: Event<'a>,
     /// Only connections that this list allows to read get the event.

@@ -123,7 +123,7 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
     }
 }
 
-/// A request is heard only on a connection with a living session.
+/// Serves a request only on a connection with a living session.
 #[inline]
 fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     let Conn {
@@ -258,7 +258,7 @@ fn serve_request(
         }
         Request::CloseSession => session::close_session(state, caller, reply),
         Request::WhoAmI => auth::who_am_i(state, caller, reply),
-        // Served before.
+        // Served by `auth::serve` instead.
         Request::Auth { .. } | Request::Sasl { .. } => {}
         // Alone a check is unknown since 3.9.3; the internal operations are not for clients
         // (`docs/zookeeper-protocol.md` section 26).
@@ -268,7 +268,7 @@ fn serve_request(
     }
 }
 
-/// Answers an operation that does not exist, and closes the connection.
+/// Replies to an unknown operation, and closes the connection.
 fn refuse_unknown(state: &mut State, reply: PendingReply<'_, impl Effects>) {
     let why = CloseReason::UnknownOp;
     reply.refuse_and_close(state, Zxid::NONE, ErrorCode::Unimplemented, why);

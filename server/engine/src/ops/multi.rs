@@ -39,7 +39,7 @@ pub(crate) fn multi(
     mut reply: PendingReply<'_, impl Effects>,
 ) {
     if let Err(error) = check_count(state, ops.len()) {
-        // As any other that is malformed.
+        // As for any other malformed request.
         let zxid = state.next_zxid();
         return reply.refuse(zxid, error);
     }
@@ -72,7 +72,7 @@ pub(crate) fn multi(
                     return reply.refuse(zxid, error);
                 }
                 let results = failed(ops.len(), results.len(), error);
-                // The header says success: clients find out from the results.
+                // The header has success: clients learn of the failure from the results.
                 return reply.send(zxid, ReplyRef::Multi(&results));
             }
         }
@@ -163,7 +163,7 @@ fn failed(count: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult> {
 }
 
 enum NotDecodable {
-    /// Found so early that no zxid is used up.
+    /// Found before a zxid is used up.
     NullAcl,
     Other,
 }
@@ -225,7 +225,7 @@ pub(crate) fn multi_read_of_changes(
     reply.refuse_with(state.zxid, ErrorCode::MarshallingError, body);
 }
 
-/// What a reading operation of a multiRead has found; the reply is made of it, from the tree.
+/// The outcome of one operation of a multiRead, from which the reply is encoded.
 type Found = Result<ZnodeId, ErrorCode>;
 
 /// The results go from the tree straight into the reply, and how long that will be is known before
@@ -270,7 +270,7 @@ pub(crate) fn multi_read(
     }
 }
 
-/// The watch flag is ignored, as ZooKeeper does.
+/// Ignores the watch flag, as ZooKeeper does.
 fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     let id = state
         .tree
@@ -280,7 +280,7 @@ fn find(state: &State, caller: Caller, path: &Ustring) -> Found {
     Ok(id)
 }
 
-/// What a result takes in the reply. Unit: bytes.
+/// The size of a result in the reply. Unit: bytes.
 fn result_bytes(state: &State, op: &MultiReadOp, found: Found) -> usize {
     match (op, found) {
         (_, Err(_)) => MultiReadResults::ERROR_BYTES,

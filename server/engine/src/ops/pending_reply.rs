@@ -1,4 +1,4 @@
-//! The reply that a request is owed: its connection and its xid.
+//! The reply that a request still awaits: its connection and its xid.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 7.2.
 
@@ -10,7 +10,7 @@ use crate::{
     state::State,
 };
 
-/// The reply that one request is owed.
+/// The reply that one request still awaits.
 pub(crate) struct PendingReply<'a, E> {
     pub(crate) conn: ConnId,
     pub(crate) xid: Xid,
@@ -56,7 +56,7 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         }
     }
 
-    /// Replies with an error and parts the connection from its session, which lives on: later
+    /// Replies with an error and detaches the connection from its session, which lives on: later
     /// requests of the connection are not served.
     pub(crate) fn refuse_and_close(
         mut self,
@@ -69,7 +69,7 @@ impl<'a, E: Effects> PendingReply<'a, E> {
         self.close(state, why);
     }
 
-    /// Parts the connection from its session, which lives on.
+    /// Detaches the connection from its session, which lives on.
     pub(crate) fn close(self, state: &mut State, why: CloseReason) {
         state.detach(self.conn);
         self.effects.close(self.conn, why);

@@ -1,5 +1,5 @@
 //! exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
-//! getAllChildrenNumber: what changes nothing, save that a watch may be left.
+//! getAllChildrenNumber: operations that change nothing except that they may register a watch.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 5.5, 7.5, 8.2, 10.6 to 10.12, 10.21, 10.22 and
 //! 12.3.
@@ -33,7 +33,7 @@ pub(crate) fn exists(
     {
         return reply.refuse(state.zxid, error);
     }
-    // Unlike the other reads, exists leaves its watch on a missing znode too.
+    // Unlike the other reads, exists registers its watch on a missing znode too.
     if watch && let Err(error) = state.register_watch(caller.conn, &path, found, Registration::DATA)
     {
         return reply.refuse(state.zxid, error);
@@ -70,7 +70,7 @@ pub(crate) fn get_data(
     }
 }
 
-/// getChildren, and getChildren2 if the stat is wanted.
+/// getChildren, and getChildren2 if the stat is requested.
 pub(crate) fn get_children(
     state: &mut State,
     caller: Caller,
@@ -105,7 +105,7 @@ pub(crate) fn get_acl(
     path: Option<&Ustring>,
     mut reply: PendingReply<'_, impl Effects>,
 ) {
-    // Either of the two is enough.
+    // Either permission is enough.
     let wanted = Perms(Perms::READ.0 | Perms::ADMIN.0);
     match find(state, caller, path, wanted, None) {
         Err(error) => reply.refuse(state.zxid, error),
@@ -141,7 +141,7 @@ pub(crate) fn get_all_children_number(
     }
 }
 
-/// The ephemerals of the asking session whose path starts with the prefix, as plain text.
+/// The requesting session's ephemerals whose path starts with the prefix, compared as text.
 pub(crate) fn get_ephemerals(
     state: &mut State,
     caller: Caller,

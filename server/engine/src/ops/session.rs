@@ -14,7 +14,7 @@ use crate::{
     work,
 };
 
-/// A connection's first message: a new session, or one that goes on.
+/// Handles a connection's first message: opens a session, or resumes one.
 pub(crate) fn connect(
     state: &mut State,
     conn: ConnId,
@@ -70,7 +70,7 @@ fn may_resume(hello: &ConnectRequest) -> bool {
     hello.password.as_deref() == Some(&sessions::password(hello.session_id)[..])
 }
 
-/// Clamps silently; zero and negative wishes get the minimum.
+/// Clamps silently; zero and negative timeouts become the minimum.
 fn negotiate(state: &State, wish_ms: i32) -> u32 {
     let settings = &state.settings;
     u32::try_from(wish_ms).unwrap_or(0).clamp(
@@ -79,7 +79,7 @@ fn negotiate(state: &State, wish_ms: i32) -> u32 {
     )
 }
 
-/// The client is done: its ephemerals go, it is answered, and the connection closes.
+/// closeSession: deletes the ephemerals, replies, and closes the connection.
 pub(crate) fn close_session(
     state: &mut State,
     caller: Caller,
@@ -98,14 +98,14 @@ pub(crate) fn close_session(
     reply.effects.close(caller.conn, CloseReason::SessionClosed);
 }
 
-/// Ends every session whose time is up, each with a zxid of its own.
+/// Expires every session whose deadline has passed, each with a zxid of its own.
 pub(crate) fn expire_due(state: &mut State, now: Now, effects: &mut impl Effects) {
     while let Some(session) = state.sessions.first_due(now) {
         expire(state, session, now, effects);
     }
 }
 
-/// Ends a session without its client.
+/// Ends a session without a request of its client.
 pub(crate) fn expire(state: &mut State, session: SessionKey, now: Now, effects: &mut impl Effects) {
     let zxid = state.next_zxid();
     let conn = state.sessions[session].conn;

@@ -1,4 +1,4 @@
-//! setData, setACL, and check: what looks at one znode's version.
+//! setData, setACL and check: the operations that compare one znode's version.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 8.2, 10.8, 10.10 and 13.2.
 
@@ -38,7 +38,7 @@ pub(crate) fn set_data(
     }
 }
 
-/// Checks in ZooKeeper's order, then sets; gives back the path, to be told, and the znode.
+/// Checks in ZooKeeper's order, then sets. Returns the path, for the event, and the znode.
 ///
 /// # Errors
 /// The first check that fails; nothing has changed then.
@@ -74,7 +74,7 @@ pub(crate) fn change_data<'a>(
     Ok((path, id))
 }
 
-/// Looks, and changes nothing.
+/// Compares the version, and changes nothing.
 ///
 /// # Errors
 /// The first check that fails.
@@ -147,7 +147,7 @@ fn find_valid<'a>(
 ) -> Result<(&'a [u8], ZnodeId), ErrorCode> {
     // The validation comes before anything else, and null breaks its first rule.
     let path = path.ok_or(ErrorCode::BadArguments)?.as_bytes();
-    // Every path in the tree is valid, so one that is found needs no look of its own.
+    // Every path in the tree is valid, so a path that is found needs no validation.
     match state.tree.find(path) {
         Some(id) => Ok((path, id)),
         None if path::is_valid(path) => Err(ErrorCode::NoNode),

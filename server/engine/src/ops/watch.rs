@@ -15,7 +15,7 @@ use crate::{
     work,
 };
 
-/// The lists a client sends after a reconnect, in the order they are worked through.
+/// The lists a client sends after a reconnect, in the order in which they are served.
 pub(crate) struct WatchLists<'a> {
     pub(crate) relative_zxid: Zxid,
     pub(crate) data: &'a [Ustring],
@@ -92,7 +92,7 @@ fn register_lists(
     )
 }
 
-/// For each path either the event it missed, or the watch.
+/// For each path, sends the missed event or registers the watch.
 fn register(
     state: &mut State,
     caller: Caller,
@@ -120,7 +120,7 @@ fn register(
     Ok(())
 }
 
-/// Registers a watch that stays; neither the path nor its znode is looked at.
+/// Registers a persistent watch; checks neither the path nor its znode.
 pub(crate) fn add_watch(
     state: &mut State,
     caller: Caller,

@@ -91,7 +91,7 @@ pub enum Life {
     Persistent,
     /// As long as a session.
     Session(SessionId),
-    /// Until some time after its last child has gone.
+    /// Until some time after its last child is deleted.
     Container,
     /// Until it has had no child and no new data for so long.
     Ttl {

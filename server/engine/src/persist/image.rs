@@ -19,7 +19,7 @@ use crate::{
 /// The id of `world:anyone` with all permissions, which is in no table.
 pub(crate) const WORLD_ALL: i64 = -1;
 
-/// The whole state, looked at between two inputs: what is saved of an engine.
+/// The whole state of an engine between two inputs, as it is saved.
 ///
 /// The same state gives the same image, in the same order.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +54,12 @@ pub struct ZnodeImage<'a> {
     pub ctime_ms: i64,
     /// When its data was last set, in milliseconds since 1970.
     pub mtime_ms: i64,
-    /// How often its data was set.
+    /// The number of times its data was set.
     pub version: i32,
     /// How many children were ever created: not the cversion of the wire
     /// (`docs/zookeeper-protocol.md` section 5.3).
     pub created_children: i32,
-    /// How often its access list was set.
+    /// The number of times its access list was set.
     pub aversion: i32,
     /// The owner as it is stored: 0, a session, or the mark of a container or of a TTL
     /// (`docs/zookeeper-protocol.md` section 5.6).

@@ -13,7 +13,7 @@ use crate::state::{tree::Tree, znode::Znode};
 /// Every change whose zxid is a multiple of this is noted.
 const INTERVAL: i64 = 128;
 
-/// How many digests are kept.
+/// The number of digests kept.
 const KEPT_MAX: usize = 1_024;
 
 /// The digests noted so far.

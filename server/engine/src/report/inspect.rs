@@ -26,9 +26,9 @@ use crate::{
 /// A heading with the rows below it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group<H, R> {
-    /// What the rows have in common.
+    /// The value that the rows share.
     pub head: H,
-    /// How many rows belong here, those left out included.
+    /// The number of rows in the group, omitted ones included.
     pub rows_total: usize,
     /// The rows, as far as the listing had room.
     pub rows: Vec<R>,
@@ -48,9 +48,9 @@ pub struct Room {
 pub struct Listing<H, R> {
     /// The groups, as far as there was room.
     pub groups: Vec<Group<H, R>>,
-    /// How many groups there are, those left out included.
+    /// The number of groups, omitted ones included.
     pub groups_total: usize,
-    /// How many headings and rows there was no room for.
+    /// The number of headings and rows omitted for lack of room.
     pub left_out: usize,
     room: Room,
 }
@@ -198,7 +198,7 @@ impl Engine {
         self.digests.as_ref().map(list).unwrap_or_default()
     }
 
-    /// How many watches there are, counted for each of the two tables.
+    /// The number of watches in each of the two tables.
     #[must_use]
     pub fn watches_in_tables(&self) -> usize {
         let watches = &self.state.watches;
@@ -343,7 +343,7 @@ pub struct SessionReport {
     pub identities: Vec<(&'static str, String)>,
     /// The paths of its ephemerals, oldest first.
     pub ephemerals: Vec<String>,
-    /// What it watches, by path.
+    /// Its watches, by path.
     pub watches: Vec<(String, WatchKind)>,
 }
 

@@ -83,9 +83,9 @@ pub(crate) struct State {
     pub(crate) limit_hit: Option<Limit>,
     /// SASL exchanges under way.
     pub(crate) exchanges: BTreeMap<ConnId, Exchange>,
-    /// How many nonces were given out.
+    /// The number of nonces issued.
     pub(crate) nonces: u64,
-    /// Where final paths are put together; kept to spare an allocation a create.
+    /// A buffer for final paths; kept to spare an allocation per create.
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -244,7 +244,7 @@ impl State {
         );
     }
 
-    /// Whether the caller has one of the wanted permissions on a znode.
+    /// Whether the caller has one of the given permissions on a znode.
     ///
     /// # Errors
     /// NOAUTH if not.
@@ -564,7 +564,7 @@ impl State {
         self.quotas.check(&self.tree, path, growth)
     }
 
-    /// Counts a znode that came or went.
+    /// Counts a created or deleted znode.
     #[inline]
     fn count(&mut self, path: &[u8], growth: Growth) {
         if !self.quotas.is_empty() || path.starts_with(QUOTA) {

@@ -231,7 +231,7 @@ fn add(total: &mut Option<[i64; 2]>, more: [i64; 2]) {
 /// Counting. What is written goes into znodes without their versions, zxids or watches noticing,
 /// and into the undo list.
 impl Quotas {
-    /// Counts a znode that came or went, and follows when it is itself part of a quota.
+    /// Counts a created or deleted znode, and updates the quotas when it is itself part of one.
     pub(crate) fn count(
         &mut self,
         tree: &mut Tree,
@@ -290,7 +290,7 @@ impl Quotas {
         };
         self.keep_quota(tree, subject);
         let stats = [QUOTA, subject, b"/", STATS].concat();
-        // What makes no sense is left alone; ZooKeeper would stop over it.
+        // Leave malformed values alone; ZooKeeper would stop on one.
         if let Some(id) = tree.find(&stats)
             && let Some(data) = tree[id].data()
             && let Ok(mut track) = Track::parse(data)
@@ -361,7 +361,7 @@ impl Track {
     /// MARSHALLINGERROR when a part is not `key=number`.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
-        // Runs of separators count once, and Java drops what is empty at the end.
+        // A run of separators counts once, and Java drops trailing empty parts.
         let text = text.trim_end_matches([',', ';']);
         let mut entries = BTreeMap::new();
         for (index, part) in text.split([',', ';']).enumerate() {

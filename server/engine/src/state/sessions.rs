@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) timeout_ms: u32,
     /// As negotiated by the handshake that opened the session: this one is saved.
     pub(crate) opened_timeout_ms: u32,
-    /// The connection the session goes over; `None` between two connections.
+    /// The connection of the session; `None` between two connections.
     pub(crate) conn: Option<ConnId>,
     /// Whether it has owned an ephemeral, be it deleted by now.
     pub(crate) had_ephemerals: bool,
@@ -139,7 +139,7 @@ impl Sessions {
         key
     }
 
-    /// The client goes on with the session and another timeout.
+    /// Resumes the session with another timeout.
     pub(crate) fn resume(&mut self, key: SessionKey, now: Now, timeout_ms: u32) {
         self[key].timeout_ms = timeout_ms;
         self.touched = (SessionKey::NONE, 0);

@@ -22,7 +22,7 @@ use crate::{
 /// share of the index and of the allocator's rounding.
 pub(crate) const ZNODE_BYTES: usize = 128;
 
-/// Where quotas are kept.
+/// The parent path of all quotas.
 pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
 
 /// The paths no client can delete. Source: `docs/zookeeper-protocol.md` section 5.4.
@@ -245,7 +245,7 @@ impl Tree {
         }
     }
 
-    /// How many znodes lie below this one, at any depth.
+    /// The number of descendants of this znode.
     pub(crate) fn count_descendants(&self, id: ZnodeId) -> usize {
         let mut waiting = vec![id];
         let mut count = 0;

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// One change, with what is needed to take it back.
+/// One change, with the data needed to undo it.
 #[derive(Debug)]
 pub(crate) enum Undo {
     /// A znode was created.
@@ -73,7 +73,7 @@ pub(crate) enum Undo {
 }
 
 impl Undo {
-    /// What it is counted with against `undo_bytes_max`.
+    /// Its size as counted against `undo_bytes_max`.
     fn bytes(&self) -> usize {
         let behind = match self {
             Self::Created { .. } | Self::AclSet { .. } | Self::SessionOpened(_) => 0,
@@ -107,7 +107,7 @@ pub(crate) struct Before {
     pub(crate) table_bits: Option<u8>,
 }
 
-/// A state that can be gone back to, see [`crate::Engine::mark`].
+/// A state to rewind to, see [`crate::Engine::mark`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Mark(pub(crate) u64);
 
@@ -149,7 +149,7 @@ impl UndoList {
         self.bytes
     }
 
-    /// Notes a change down, if that is wanted.
+    /// Records a change, if changes are being recorded.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "one byte looked at on every change")]
     pub(crate) fn note(&mut self, undo: impl FnOnce() -> Undo) {
@@ -170,7 +170,7 @@ impl UndoList {
         Some(undo)
     }
 
-    /// Gives the newest changes, newest first, down to this length.
+    /// Returns the newest changes, newest first, down to this length.
     pub(crate) fn pop_beyond(&mut self, length: usize) -> Option<Undo> {
         if self.entries.len() > length {
             self.pop()
@@ -186,7 +186,7 @@ impl UndoList {
         self.is_on = true;
     }
 
-    /// The multi is over; says where it began.
+    /// Ends the multi; returns where it began.
     pub(crate) fn end_multi(&mut self) -> usize {
         let from = self.multi_from.take().unwrap_or(self.entries.len());
         self.is_on = self.has_marks();
@@ -203,7 +203,7 @@ impl UndoList {
         mark
     }
 
-    /// Forgets the marks behind this one; says how many entries there were when it was set.
+    /// Forgets the marks after this one; returns the number of entries when it was set.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Option<usize> {
         let at = self.marks.iter().position(|(other, _)| *other == mark)?;
         self.marks.truncate(at + 1);
@@ -226,7 +226,7 @@ impl UndoList {
         self.marks_made = other.marks_made;
     }
 
-    /// Gives up the entries that no mark needs any more.
+    /// Drops the entries that no mark needs any more.
     pub(crate) fn shed(&mut self) -> Vec<Undo> {
         self.is_on = self.has_marks() || self.is_in_multi();
         let Some(&(_, needed_from)) = self.marks.first() else {
@@ -291,7 +291,7 @@ impl State {
         self.undo.mark()
     }
 
-    /// Goes back to a mark; false if it is not there any more.
+    /// Rewinds to a mark; returns false if it no longer exists.
     pub(crate) fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         let Some(length) = self.undo.back_to(mark) else {
             return false;

@@ -85,12 +85,12 @@ impl Owner {
 pub(crate) struct Family {
     /// The change that last created or deleted a child.
     pub(crate) pzxid: Zxid,
-    /// How many children were ever created: the next sequential suffix
+    /// The number of children ever created: the next sequential suffix
     /// (`docs/zookeeper-protocol.md` section 11).
     pub(crate) created_children: i32,
-    /// How many children live.
+    /// The number of children.
     pub(crate) count: u32,
-    /// What their paths have together, so that the length of a listing is known before it is made.
+    /// The total length of their paths, so that the length of a listing is known in advance.
     /// Unit: bytes.
     pub(crate) path_bytes: usize,
     /// The oldest living child; the others follow by `Znode::next`.
@@ -188,7 +188,7 @@ impl Znode {
         (self.path_length & NULL_DATA == 0).then(|| &self.body[self.split()..])
     }
 
-    /// What the names of the children have together. Unit: bytes.
+    /// The total length of the children's names. Unit: bytes.
     pub(crate) fn names_bytes(&self) -> usize {
         let Some(family) = &self.family else {
             return 0;
@@ -201,7 +201,7 @@ impl Znode {
         family.path_bytes - before * family.count as usize
     }
 
-    /// How long the data is. Unit: bytes.
+    /// The length of the data. Unit: bytes.
     #[inline]
     pub(crate) const fn data_bytes(&self) -> usize {
         self.body.len() - self.split()
