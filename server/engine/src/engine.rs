@@ -59,12 +59,11 @@ impl Engine {
         }
     }
 
-    /// The state that was saved, at its newest change; `zxid` is what was saved as that, and
-    /// counts unless a znode knows of a later one.
+    /// Restores a saved state, at its newest change. `zxid` is the saved zxid of that change; it
+    /// counts unless a znode has a later one.
     ///
-    /// Ephemerals of unknown sessions are gone (`docs/zookeeper-protocol.md` section 22.1);
-    /// everything else is there, sessions waiting for their clients with a whole timeout before
-    /// them.
+    /// Drops ephemerals of unknown sessions (`docs/zookeeper-protocol.md` section 22.1) and keeps
+    /// everything else. Sessions are disconnected, and each has its whole timeout to be resumed.
     ///
     /// # Errors
     /// When there is no znode, or the zxid leaves no room for changes.
@@ -210,7 +209,7 @@ impl Engine {
         expiry.into_iter().chain(cleanup).min()
     }
 
-    /// Renews the sessions whose clients send pings, as a ping at this time does; see
+    /// Renews the sessions whose clients send pings, as a ping at this time would; see
     /// [`Engine::next_deadline_of_silent_ms`].
     pub fn renew_sessions(&mut self, now: Now, answers: impl Fn(SessionId, u32, ConnId) -> bool) {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
@@ -229,7 +228,7 @@ impl Engine {
     }
 
     /// The time of the next [`Input::Tick`]: never later than
-    /// [`Engine::next_deadline_ms`], and found without a search. Earlier if a session was heard of
+    /// [`Engine::next_deadline_ms`], and found without a search. Earlier if a session was renewed
     /// since, unless deadlines are rounded; and while there are containers or znodes with a time to
     /// live, since the time of day may be set.
     #[must_use]
@@ -238,8 +237,8 @@ impl Engine {
         expiry.into_iter().chain(self.state.cleanup_ms).min()
     }
 
-    /// Whether [`Engine::next_tick_ms`] has become earlier since this was asked last, by
-    /// something else than a handshake.
+    /// Whether [`Engine::next_tick_ms`] has become earlier since the last call, for a reason other
+    /// than a handshake.
     pub const fn deadline_moved(&mut self) -> bool {
         std::mem::replace(&mut self.state.deadline_moved, false)
     }
@@ -259,16 +258,16 @@ impl Engine {
         self.state.mark()
     }
 
-    /// Goes back to a mark, which stays; marks set after it are forgotten. Costs what has changed
-    /// since.
+    /// Rewinds to a mark and keeps it; forgets the marks set after it. The cost grows with the
+    /// changes since.
     ///
     /// Znodes are as they were, stats included; so are the watches of connected sessions. Sessions
-    /// that have ended since are back, each with a whole timeout to be taken up again; those opened
+    /// that have ended since are back, each with its whole timeout to be resumed; those opened
     /// since are gone, and their connections close. The zxid does not go back, or clients that
-    /// have seen it would be turned away: going back uses one up. Nor does time. No event is sent.
+    /// have seen it would be refused: rewinding uses one up. Nor does time. No event is sent.
     ///
-    /// False, and nothing has happened, if there is no such mark: it was forgotten, or went when
-    /// more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
+    /// Returns false and changes nothing if there is no such mark: it was forgotten, or dropped
+    /// when more than [`Settings::undo_bytes_max`](crate::Settings::undo_bytes_max) had changed.
     pub fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         self.state.rewind(mark, now, effects)
@@ -279,9 +278,8 @@ impl Engine {
         self.state.forget_mark(mark)
     }
 
-    /// Another engine that begins with the same znodes, quotas, zxid and sessions, none of them
-    /// connected, and has nothing in common with this one from then on. The next session it
-    /// opens has the given id; time goes on for it from where it is here.
+    /// Creates an independent engine with the same znodes, quotas, zxid, time and sessions, none of
+    /// them connected. The next session it opens has the given id.
     #[must_use]
     pub fn fork(&self, next_session_id: SessionId) -> Self {
         let state = self.state.fork(next_session_id);
@@ -296,7 +294,7 @@ impl Engine {
 /// What a restart keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// Znodes and sessions. Each session has its whole timeout before it to come back.
+    /// Znodes and sessions. Each session has its whole timeout to be resumed.
     Everything,
     /// Znodes, but no sessions, and so no ephemerals: what a ZooKeeper server has that was down for
     /// longer than its sessions lived.
@@ -315,9 +313,8 @@ impl Engine {
     /// Becomes the state of a server that was stopped and started again. No event is sent; the
     /// caller closes the connections.
     ///
-    /// The zxid never goes back, whatever is kept, or clients that have seen it would be turned
-    /// away; where something is not kept it moves on by one. Session ids are not given out again.
-    /// No mark outlives it.
+    /// The zxid never goes back, or clients that have seen it would be refused; it grows by one
+    /// if something is not kept. Session ids are not reused. All marks are forgotten.
     pub fn restart(&mut self, keep: Keep, now: Now) {
         match keep {
             Keep::Everything => {}
@@ -334,8 +331,8 @@ impl Engine {
 
     /// Becomes another state, as if the server had been restarted with that one.
     ///
-    /// As for [`restart`](Engine::restart): the zxid and session ids go on from both, and no mark
-    /// outlives it.
+    /// As for [`restart`](Engine::restart): the zxid and session ids continue from both states, and
+    /// all marks are forgotten.
     pub fn replace(&mut self, other: Self, now: Now) {
         let before = std::mem::replace(self, other);
         let State {
@@ -375,8 +372,8 @@ impl Engine {
         self.state.sessions.find(id).is_some()
     }
 
-    /// Lets a session go, with the connection it goes over: nothing of it is left here. `None` if
-    /// the connection has no session, or one that owns or watches something here.
+    /// Removes a session together with its connection. `None` if the connection has no session, or
+    /// one that owns or watches something here.
     pub fn hand_over(&mut self, conn: ConnId) -> Option<Handover> {
         let state = &mut self.state;
         let entry = state.conns.get(conn)?;
@@ -395,10 +392,10 @@ impl Engine {
         Some(handover)
     }
 
-    /// Takes a session up as if it had been opened here, over a connection that was announced.
+    /// Adds a session as if it had been opened here, over a connection that was announced.
     ///
-    /// Uses up a zxid, as opening one does; `seen` is the newest one its client can have seen, and
-    /// is never gone below. False if there is such a session already, and it is connected.
+    /// Uses up a zxid, as opening a session does. `seen` is the newest zxid its client can have
+    /// seen; the zxid is raised to it at least. Returns false if the session exists and is connected.
     pub fn take_over(&mut self, conn: ConnId, handover: Handover, seen: Zxid, now: Now) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         let state = &mut self.state;

@@ -142,8 +142,8 @@ pub(super) fn identity(scheme: Scheme, id: &str) -> Identity {
     Identity { scheme, id }
 }
 
-/// Whether a request may pass: the connection has an identity that the server demands. Otherwise
-/// it is answered here, and the connection closed.
+/// Returns whether the connection has an identity that the server requires. If not, replies to the
+/// request and closes the connection.
 #[inline]
 pub(crate) fn has_required_scheme<E: Effects>(
     state: &mut State,

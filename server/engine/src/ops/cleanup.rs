@@ -69,8 +69,8 @@ fn is_due(state: &State, id: ZnodeId, now: Now) -> bool {
     due_ms(state, id, now).is_some_and(|due_ms| due_ms <= now.elapsed_ms)
 }
 
-/// From when on a znode may be deleted, in milliseconds since the start; `None` while it may not,
-/// however long nothing happens.
+/// The time from which a znode may be deleted, in milliseconds since the start; `None` if it never
+/// may without another change.
 fn due_ms(state: &State, id: ZnodeId, now: Now) -> Option<u64> {
     let znode = &state.tree[id];
     if znode.num_children() > 0 {

@@ -78,8 +78,8 @@ pub(crate) fn find(
     Ok(id)
 }
 
-/// What is wrong with a path that no znode has, in ZooKeeper's order: the parent is looked at
-/// first, and who may not delete below it learns nothing.
+/// The fault of a path without a znode, in ZooKeeper's order: the parent is checked first, and a
+/// client that may not delete below it learns nothing.
 fn why_missing(state: &State, caller: Caller, path: &[u8]) -> ErrorCode {
     if path.contains(&0) {
         return ErrorCode::BadArguments;

@@ -59,7 +59,7 @@ pub(crate) fn deleted(
     };
     fire_data(state, &firing, effects);
     // The same firing: a connection that the first table reached gets no second event, but its
-    // one-shot watch is used up all the same.
+    // one-shot watch is still used up.
     fire_ring(state, Table::Child, &firing, effects);
     parent_changed(state, path, parent_acl, zxid, effects);
 }

@@ -228,9 +228,9 @@ pub(crate) fn multi_read_of_changes(
 /// The outcome of one operation of a multiRead, from which the reply is encoded.
 type Found = Result<ZnodeId, ErrorCode>;
 
-/// The results go from the tree straight into the reply, and how long that will be is known before
-/// anything is copied: few bytes can ask for the same large znode many thousand times. A multiRead
-/// whose reply would be too long is refused whole.
+/// Encodes the results from the tree straight into the reply, whose length is known before
+/// anything is copied: a short request can read the same large znode many thousand times. A
+/// multiRead whose reply would be too long is refused whole.
 pub(crate) fn multi_read(
     state: &mut State,
     caller: Caller,
