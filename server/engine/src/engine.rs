@@ -395,7 +395,8 @@ impl Engine {
     /// Adds a session as if it had been opened here, over a connection that was announced.
     ///
     /// Uses up a zxid, as opening a session does. `seen` is the newest zxid its client can have
-    /// seen; the zxid is raised to it at least. Returns false if the session exists and is connected.
+    /// seen, and raises the engine's zxid if that is lower. Returns false if the session exists and is
+    /// connected.
     pub fn take_over(&mut self, conn: ConnId, handover: Handover, seen: Zxid, now: Now) -> bool {
         self.elapsed_ms = self.elapsed_ms.max(now.elapsed_ms);
         let state = &mut self.state;

@@ -72,7 +72,7 @@ impl Default for DigestAlgorithm {
     }
 }
 
-/// A name that is none of a [`DigestAlgorithm`].
+/// A name that no [`DigestAlgorithm`] has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownDigestAlgorithm(String);
 
@@ -110,7 +110,7 @@ impl FromStr for DigestAlgorithm {
 /// The `digest` identity that an auth request's data stands for: the user in front of the first
 /// colon, and the hash of all of it.
 ///
-/// There is none for which it fails: data without a colon is a user without a password.
+/// Never fails: data without a colon is a user without a password.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.7, ZooKeeper's `DigestAuthenticationProvider`.
 pub(crate) fn digest_identity(data: &[u8], algorithm: DigestAlgorithm) -> String {

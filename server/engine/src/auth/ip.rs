@@ -27,7 +27,7 @@ pub(crate) fn is_ip_id(id: &str) -> bool {
     parse_ip_id(id).is_some()
 }
 
-/// Whether a connection from there is meant by an `ip` entry with this id.
+/// Whether an `ip` entry with this id matches a connection from this address.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.6, ZooKeeper's
 /// `IPAuthenticationProvider.matches`.
@@ -50,7 +50,7 @@ pub(crate) fn ip_matches(id: &str, address: IpAddr) -> bool {
     }
 }
 
-/// The address of an id and how many of its leading bits count.
+/// The address of an id and the number of its leading bits that count.
 fn parse_ip_id(id: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = match id.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),

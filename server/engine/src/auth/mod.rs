@@ -1,5 +1,4 @@
-//! The authentication schemes: what a client proves about itself, and which ids of access lists are
-//! valid.
+//! The authentication schemes: the identities a client can prove, and the valid ids of access lists.
 //!
 //! | file | scheme |
 //! | --- | --- |

@@ -25,9 +25,9 @@ use crate::{
     input::Secret,
 };
 
-/// Realm, and the host in the uri, whatever the server's address is.
+/// The realm, and the host in the uri, independent of the server's address.
 const REALM: &str = "zk-sasl-md5";
-/// Compared without regard to case; the client's way of writing it enters the hashes.
+/// Compared ignoring case; the client's spelling enters the hashes.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
 /// A longer token is refused unread. Source: `MAX_RESPONSE_LENGTH`.
 const TOKEN_BYTES_MAX: usize = 4096;
@@ -48,16 +48,16 @@ pub struct SaslSettings {
 /// The state of a connection's exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Exchange {
-    /// Nothing has been said: any token earns a challenge.
+    /// No token has arrived: the reply to any token is a challenge.
     #[default]
     Fresh,
     /// This nonce has been sent: the next token is the response.
     Challenged(String),
-    /// It has succeeded or failed; there is no second one on a connection.
+    /// The exchange has succeeded or failed; a connection cannot start another.
     Over,
 }
 
-/// What a token earned.
+/// The server's response to a token.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// The exchange goes on with this token.
@@ -77,7 +77,7 @@ pub(crate) enum SaslError {
 }
 
 impl Exchange {
-    /// Takes the client's next token. `nonce` is asked for when a challenge is to be sent.
+    /// Handles the client's next token. Calls `nonce` when a challenge is to be sent.
     ///
     /// # Errors
     /// Whatever is wrong with the token. The exchange is over then, unless the token was refused
@@ -122,7 +122,7 @@ pub(crate) fn nonce(seed: &[u8], counter: u64) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The first token a client is sent.
+/// The first token that the server sends.
 pub(crate) fn challenge(nonce: &str) -> Vec<u8> {
     format!("realm=\"{REALM}\",nonce=\"{nonce}\",charset=utf-8,algorithm=md5-sess").into_bytes()
 }
@@ -131,7 +131,7 @@ pub(crate) fn challenge(nonce: &str) -> Vec<u8> {
 /// is. `users` knows the password of each user.
 ///
 /// # Errors
-/// The first fault, in the order in which ZooKeeper looks for them.
+/// The first fault, in ZooKeeper's order of checks.
 pub(crate) fn finish<'a>(
     nonce: &str,
     users: impl FnOnce(&str) -> Option<&'a str>,
@@ -224,7 +224,7 @@ fn md5_hex(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares in a time that tells nothing about where the difference is.
+/// Compares in a time that does not depend on where the difference is.
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     let differences = left.iter().zip(right).fold(0, |all, (l, r)| all | (l ^ r));
     left.len() == right.len() && std::hint::black_box(differences) == 0

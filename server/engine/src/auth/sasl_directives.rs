@@ -51,7 +51,7 @@ impl Directives {
     /// that.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the list.
     pub(crate) fn parse(list: &[u8]) -> Result<Self, &'static str> {
         let mut directives = Self::default();
         let mut rest = skip_lws(list);
@@ -87,7 +87,7 @@ struct Directive<'a> {
 }
 
 impl<'a> Directive<'a> {
-    /// Takes one off the front of a list.
+    /// Splits the first directive off a list.
     fn take(list: &'a [u8]) -> Result<Self, &'static str> {
         let ends_key = |byte: &u8| matches!(byte, b',' | b'=') || is_lws(*byte);
         let Some(end) = list.iter().position(ends_key) else {

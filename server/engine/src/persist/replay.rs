@@ -22,10 +22,10 @@ use crate::{
 };
 
 impl Restoration {
-    /// Makes a change once more. What the state cannot know of, or knows of already, is left out.
+    /// Replays a change. Skips the parts that the state cannot represent or already contains.
     ///
     /// # Errors
-    /// When a path, a list, a zxid or a time to live makes no sense, or a limit is reached.
+    /// When a path, a list, a zxid or a time to live is invalid, or a limit is reached.
     pub fn replay(&mut self, head: ChangeHead, change: &Change<'_>) -> Result<(), ImageError> {
         self.see(head.zxid)?;
         match *change {
@@ -86,7 +86,7 @@ impl Restoration {
         for path in paths {
             self.delete(head.zxid, path)?;
         }
-        // One by one: what goes may take another one with it that is below.
+        // One by one: deleting a znode may also delete another one below it.
         while let Some(id) = self.an_ephemeral_of(head.session) {
             let parent = self.state.tree[id].parent;
             self.raise_pzxid(parent, head.zxid);
@@ -160,8 +160,8 @@ impl Restoration {
         family.pzxid = family.pzxid.max(zxid);
     }
 
-    /// Takes a znode out, and what lies below it: that can only have been created later, and will
-    /// be once more.
+    /// Removes a znode and its descendants: they can only have been created later, and the log will
+    /// create them again.
     fn remove(&mut self, id: ZnodeId) {
         let mut all = vec![id];
         let mut next = 0;
