@@ -1,4 +1,5 @@
-//! The authentication schemes: the identities a client can prove, and the valid ids of access lists.
+//! The authentication schemes: the identities that clients can prove, and the valid ids of access
+//! lists.
 //!
 //! | file | scheme |
 //! | --- | --- |
@@ -8,10 +9,9 @@
 //! | [`x509`] | `x509`: subject names of certificates |
 //! | [`java_text`] | how Java decodes text and reads numbers, which clients can observe |
 //!
-//! The schemes `ensemble` and `key` are one function each, in this file. `no_sasl.rs` takes the place of
-//! [`sasl`] in builds without that feature. All functions here are
-//! pure: which connection has which identities is in `state/identities.rs`, and `ops/auth.rs`
-//! serves the requests.
+//! The schemes `ensemble` and `key` are one function each, in this file. `no_sasl.rs` replaces
+//! [`sasl`] in builds without that feature. All functions here are pure: `state/identities.rs` keeps
+//! the identities of connections, and `ops/auth.rs` serves the requests.
 
 pub(crate) mod digest;
 pub(crate) mod ip;

@@ -55,7 +55,7 @@ fn auth(
             let added = add_digest(state, caller, data);
             is_within_limits(state, added, reply.effects)
         }
-        // A certificate can only be presented when the connection is made.
+        // Succeeds if a certificate was presented when the connection was made.
         (Some(b"x509"), _) if state.settings.x509 => state
             .identities
             .get(caller.identities)

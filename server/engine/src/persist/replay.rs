@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Restoration {
-    /// Replays a change. Skips the parts that the state cannot represent or already contains.
+    /// Replays a change. Skips the parts that need a missing znode or are already in the state.
     ///
     /// # Errors
     /// When a path, a list, a zxid or a time to live is invalid, or a limit is reached.

@@ -210,7 +210,7 @@ impl UndoList {
         Some(self.marks[at].1)
     }
 
-    /// Forgets a mark; whether it was there.
+    /// Forgets a mark; returns whether it existed.
     pub(crate) fn forget(&mut self, mark: Mark) -> bool {
         let before = self.marks.len();
         self.marks.retain(|(other, _)| *other != mark);
@@ -221,7 +221,7 @@ impl UndoList {
         self.marks.clear();
     }
 
-    /// Takes over from the list of another state: a mark of that one means nothing here.
+    /// Continues the numbering of another state's list, so that its marks are not valid here.
     pub(crate) const fn go_on_from(&mut self, other: &Self) {
         self.marks_made = other.marks_made;
     }
