@@ -26,7 +26,7 @@ pub enum CreateMode {
     EphemeralSequential,
     /// A container: the server deletes it some time after its last child is deleted.
     Container,
-    /// The server deletes it when it is childless and was not set for its time to live.
+    /// The server deletes it when it has no children and nothing has changed it for its time to live.
     PersistentWithTtl,
     /// The same, with a number appended to the name.
     PersistentSequentialWithTtl,
