@@ -41,7 +41,7 @@ pub(crate) struct Clock {
     found_at_ms: AtomicU64,
     /// What the time of day is ahead of the system's while time runs.
     wall_ahead_ms: AtomicI64,
-    /// Tells sleepers that time was frozen, moved or set free.
+    /// Notifies sleepers that time was frozen, moved or unfrozen.
     changed: Notify,
 }
 
@@ -67,7 +67,7 @@ impl Clock {
         }
     }
 
-    /// A clock that goes on from here by itself. For the holder of the engine lock.
+    /// A clock that runs on from here by itself. For the holder of the engine lock.
     pub(crate) fn fork(&self) -> Self {
         let load = |value: &AtomicI64| AtomicI64::new(value.load(Ordering::Relaxed));
         Self {
@@ -124,7 +124,7 @@ impl Clock {
         is_frozen(self.stand.load(Ordering::Relaxed))
     }
 
-    /// Lets time stand still; whether it ran. For the holder of the engine lock.
+    /// Freezes time; returns whether it ran. For the holder of the engine lock.
     pub(crate) fn freeze(&self) -> bool {
         if self.is_frozen() {
             return false;

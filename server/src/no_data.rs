@@ -35,7 +35,7 @@ pub(crate) async fn load(_: &mut Config, settings: Settings) -> Result<(Engine, 
     Ok((Engine::new(settings), ()))
 }
 
-/// Where the state is saved, and its size in bytes.
+/// Returns the path and the size in bytes of the saved state.
 pub(crate) const fn place(_: &Config) -> (String, u64) {
     (String::new(), 0)
 }

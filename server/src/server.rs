@@ -217,7 +217,7 @@ impl Server {
 
     /// Waits until a save that [`Config::save_interval`] caused has failed.
     ///
-    /// The server goes on and tries again; it is not told again until a save has succeeded.
+    /// The server keeps running and tries again; it does not report again until a save has succeeded.
     pub async fn save_failed(&self) -> SaveError {
         self.shared.server.saving.failed().await
     }

@@ -21,7 +21,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// What kind of number a metric is.
+/// The kind of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MetricKind {
     /// Goes up and down.
@@ -36,7 +36,7 @@ pub(crate) enum MetricKind {
     Quantiles,
 }
 
-/// What one of it is.
+/// The unit of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unit {
     Count,
@@ -61,7 +61,7 @@ pub(crate) struct Metric {
     get: Get,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug)]
 enum Get {
     Zero,
@@ -150,7 +150,7 @@ impl MetricsSnapshot {
                 data_bytes: engine.data_bytes(),
                 quotas: engine.quota_totals(Room {
                     rows: shared.config.four_letter_rows_max,
-                    // Each name is printed for each of six numbers, and the text made once more.
+                    // Each name is printed for each of six numbers, and the text made again.
                     bytes: shared.config.reply_bytes_max() / 16,
                 }),
                 uptime_ms,

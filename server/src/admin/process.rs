@@ -1,4 +1,4 @@
-//! What the system reports about this process and its host. Read on request, never cached.
+//! Figures of the system about this process and its host. Read on request, never cached.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) fn os_version() -> Option<String> {
     first_line("/proc/sys/kernel/osrelease")
 }
 
-/// How many files are open; 0 if the system does not say.
+/// The number of open files; 0 if the system does not report it.
 pub(crate) fn open_files() -> u64 {
     const PATH: &str = "/proc/self/fd";
     // Linux tells the number as the folder's size since 6.2; before, the files are counted.
@@ -25,7 +25,7 @@ pub(crate) fn open_files() -> u64 {
     }
 }
 
-/// How many files may be open; 0 if the system does not say.
+/// The maximum number of open files; 0 if the system does not report it.
 pub(crate) fn open_files_max() -> u64 {
     number_after("/proc/self/limits", "Max open files").unwrap_or(0)
 }

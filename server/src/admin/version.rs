@@ -1,4 +1,4 @@
-//! What the server calls itself.
+//! The version that the server reports.
 
 /// The version in ZooKeeper's form, so that client tools can parse it: the protocol's
 /// version, then ours.

@@ -11,7 +11,7 @@ use crate::args::HealthcheckArgs;
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks; prints that the server is healthy.
+/// Asks the server; prints that it is healthy.
 ///
 /// # Errors
 /// Why it is not, or was not asked.

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::args::{Args, ExportArgs, ServeArgs, Subcommand};
 
-/// How long a stop waits for connections that do not let go.
+/// The maximum wait for connections to end when the program stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {

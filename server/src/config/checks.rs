@@ -1,4 +1,4 @@
-//! Which settings make no sense, alone or together.
+//! Refuses settings that are invalid, alone or together.
 
 use std::{error::Error, fmt};
 
@@ -20,7 +20,7 @@ pub enum ConfigError {
     },
     /// A scheme that is demanded does not exist here, so that no client could be served.
     UnknownScheme {
-        /// What was demanded.
+        /// The value demanded.
         scheme: String,
     },
     /// A setting does nothing without another one.
@@ -39,20 +39,20 @@ pub enum ConfigError {
     TooSmall {
         /// Its name.
         setting: &'static str,
-        /// What was asked for.
+        /// The setting requested.
         value: u64,
-        /// What is needed.
+        /// The requirement.
         min: u64,
-        /// What for, behind a comma; empty if the setting alone is the reason.
+        /// The reason, after a comma; empty if the setting alone is the reason.
         because: &'static str,
     },
     /// A setting is too large for the protocol.
     TooLarge {
         /// Its name.
         setting: &'static str,
-        /// What was asked for.
+        /// The value requested.
         value: u64,
-        /// What is possible.
+        /// The limit.
         max: u64,
     },
 }

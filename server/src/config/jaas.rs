@@ -14,7 +14,7 @@
 
 use std::{error::Error, fmt, iter::Peekable, str::Chars};
 
-/// What is wrong with a JAAS login configuration. Never quotes a value: that may be a password.
+/// A fault in a JAAS login configuration. Never quotes a value: that may be a password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JaasError {
     /// Where, counted from 1.
@@ -131,13 +131,13 @@ enum JaasToken {
     End,
 }
 
-/// Looks one token ahead.
+/// A parser with one token of lookahead.
 struct Parser<'a> {
     rest: Peekable<Chars<'a>>,
     token: JaasToken,
-    /// Where the token is.
+    /// The line of the token.
     line: usize,
-    /// Where what follows the token is.
+    /// The line behind the token.
     next_line: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
         Ok(parser)
     }
 
-    /// What stands between braces, and the semicolon behind.
+    /// Parses the part between braces, and the semicolon behind.
     fn section(&mut self) -> Result<Vec<Module>, JaasError> {
         self.sign('{')?;
         let mut modules = Vec::new();
@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
         fault(self.line, format!("expected {expected}, found {found}"))
     }
 
-    /// Goes on to the next token and gives the one before.
+    /// Advances to the next token and returns the previous one.
     fn advance(&mut self) -> Result<JaasToken, JaasError> {
         self.skip_space_and_comments()?;
         self.line = self.next_line;
@@ -329,7 +329,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What a number may begin with, and a word go on with.
+/// Whether a number may begin, and a word may continue, with this.
 const fn is_numeric(c: char) -> bool {
     matches!(c, '0'..='9' | '.' | '-')
 }

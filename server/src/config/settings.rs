@@ -42,24 +42,24 @@ pub struct Setting {
     pub largest: u64,
 }
 
-/// What the table says of a setting, apart from its type, default and documentation.
+/// The row of a setting in the table, apart from its type, default and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// Under which heading `--help` lists the option; none for the first list.
     pub heading: Option<&'static str>,
     /// The option, without its two hyphens.
     pub option: &'static str,
-    /// What the option takes.
+    /// The kind of value that the option takes.
     pub form: Form,
     /// The key of `zoo.cfg`, and how its value is written there.
     pub key: Option<(&'static str, KeyForm)>,
-    /// What `None` means, for a setting without a number by default.
+    /// The meaning of `None`, for a setting without a number by default.
     pub unset: Option<&'static str>,
     /// The option without which this one does nothing.
     pub needs: Option<&'static str>,
 }
 
-/// What an option takes.
+/// The kind of value that an option takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A number in a range.
@@ -94,7 +94,7 @@ pub enum Unit {
     Ms,
 }
 
-/// How a value is written in a `zoo.cfg`.
+/// The notation of a value in a `zoo.cfg`.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyForm {
     /// A whole number from here to there.
@@ -313,7 +313,7 @@ impl Field for Option<String> {
     }
 }
 
-/// Is written and not read: nothing shows a secret.
+/// Never read: nothing shows a secret.
 impl Field for Option<Secret> {
     const LARGEST: u64 = 0;
 

@@ -53,7 +53,7 @@ impl WrongTokens {
     }
 }
 
-/// Lets a request in. Only on a runtime.
+/// Admits a request. Only on a runtime.
 ///
 /// # Errors
 /// Why not.

@@ -39,7 +39,7 @@ impl Controls {
         &self.own.shared
     }
 
-    /// Takes the server down.
+    /// Stops the server.
     pub(crate) async fn go_down(&self) {
         self.own.go_down().await;
     }
@@ -83,7 +83,7 @@ struct SnapshotTable {
 }
 
 impl Snapshots {
-    /// Takes one; gives its number.
+    /// Registers one; returns its number.
     pub(crate) fn add(&self, universe: &Universe) -> Result<u64, ControlError> {
         let SnapshotTable { by_id, newest } = &mut *self.inner.lock();
         if by_id.len() >= SNAPSHOTS_MAX {

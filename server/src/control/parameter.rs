@@ -62,7 +62,7 @@ impl Parameter {
         self
     }
 
-    /// Which sessions are meant: one of four fields.
+    /// Selects sessions by one of four fields.
     pub(crate) const fn who() -> Self {
         Self::required(
             "who",

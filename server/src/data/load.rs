@@ -1,6 +1,6 @@
 //! Finds what a data directory holds, and makes the newest state of it.
 //!
-//! The newest snapshot that is sound is taken, and what the logs say behind it is done once more.
+//! Loads the newest sound snapshot, and replays the changes of the logs after it.
 //! A newer snapshot that is not sound is passed over only if the logs reach as far: ZooKeeper
 //! that is killed while it writes one leaves exactly that.
 //!

@@ -7,7 +7,7 @@
 //!
 //! - How the last server ended. One that was killed may have answered clients with zxids above its
 //!   last save, and a client is turned away by a server that is behind what it has seen
-//!   (`docs/zookeeper-protocol.md` section 14.7); so the next server goes on above anything the
+//!   (`docs/zookeeper-protocol.md` section 14.7); so the next server continues above anything the
 //!   killed one can have reached.
 //! - How far the snapshots and logs reach. A file that was removed, or cut off between two entries,
 //!   shows no damage by itself: only the zxid tells that changes are missing.
@@ -51,7 +51,7 @@ pub(crate) struct Note {
     /// Every change up to this one was given to the system, and is there unless the machine has
     /// lost its power since.
     written: Zxid,
-    /// Which start of the machine that was; empty if the system does not tell.
+    /// The machine's boot id then; empty if the system does not report it.
     boot: String,
 }
 
@@ -128,13 +128,13 @@ impl Note {
     }
 }
 
-/// Which start of the machine this is; empty if the system does not tell.
+/// The machine's boot id; empty if the system does not report it.
 fn boot() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// NoteFile until dropped.
+/// The lock of a data directory, held until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,

@@ -6,7 +6,7 @@
 //! - Every change has the zxid behind the one before it, across entries and files, and a file is
 //!   named by its first one.
 //! - What is not whole may stand at the end of the last log, where a server was killed, and nothing
-//!   sound may follow it. In an earlier log it may stand where the next log goes on from.
+//!   sound may follow it. In an earlier log it may stand where the next log begins.
 //!
 //! ZooKeeper fills its files with zeros ahead of what it writes; ours end with their last entry.
 //!
@@ -46,7 +46,7 @@ const SEARCH_BYTES_MAX: usize = 256 << 20;
 /// A place in the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    /// Which log, by its index among all of them.
+    /// The index of the log among all of them.
     pub(crate) log: usize,
     /// The entry's offset in it. Unit: bytes.
     pub(crate) offset: u64,
@@ -59,7 +59,7 @@ pub(crate) struct LogFault {
     pub(crate) error: DataDirError,
 }
 
-/// Makes every change behind the snapshot at `snapshot` once more; `logs` are in the order of their
+/// Replays every change after the snapshot at `snapshot`; `logs` are in the order of their
 /// names. Stops at `until` if that is given. Gives the newest change.
 pub(crate) fn replay(
     logs: &[(Zxid, PathBuf)],
@@ -129,7 +129,7 @@ pub(crate) fn is_ours(path: &Path) -> bool {
 
 /// What has been read so far.
 struct Chain<'a> {
-    /// The first change that is to be made once more.
+    /// The first change to replay.
     first: Zxid,
     /// The newest change there is.
     last: Zxid,

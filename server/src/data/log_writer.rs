@@ -62,11 +62,11 @@ pub(crate) struct LogWriter {
     file: Option<(File, PathBuf)>,
     /// The changes of the newest zxid, of which there may be more.
     entry: TxnEntry,
-    /// Whole entries that are to be written.
+    /// The whole entries to be written.
     out: Vec<u8>,
     /// The first of them.
     first: Option<Zxid>,
-    /// The newest number that has an entry, or that the state had which the log goes on from.
+    /// The newest number that has an entry, or that the state had from which the log continues.
     last: Zxid,
     /// How many changes the file has.
     changes: u64,

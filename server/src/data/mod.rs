@@ -68,7 +68,7 @@ const UNREAD: &str = "unread";
 /// How many saves of ours are kept.
 const KEPT: usize = 3;
 
-/// How far a server goes on above a killed one: more than that one can have changed.
+/// The distance at which a server continues above a killed one: more than that one can have changed.
 const SKIPPED_BITS: u32 = 32;
 
 /// How much is read or written at once. Unit: bytes.

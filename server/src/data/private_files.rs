@@ -42,7 +42,7 @@ pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Which file or directory it is, whatever it is called.
+/// The identity of a file or directory, independent of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
     device: u64,

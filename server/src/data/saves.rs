@@ -27,7 +27,7 @@ pub(crate) struct Anew<'a> {
 }
 
 impl Anew<'_> {
-    /// Saves what is there now, if there is a log that goes on from it.
+    /// Saves the current state, if there is a log that continues from it.
     pub(crate) fn save(&mut self, engine: &Engine) {
         let Some(dir) = self.dir.as_mut().and_then(|dir| dir.as_mut()) else {
             return;
@@ -45,7 +45,7 @@ impl UniverseState {
     ) -> Result<(), LoadError> {
         *self.server.saving.dir.lock() = dir;
         if self.config.txn_log != TxnLog::Off {
-            // A log goes on from what is saved.
+            // A log continues from the saved state.
             self.save().await.map_err(LoadError::Save)?;
         }
         let zxid = self.turns.inspect(Engine::zxid);
@@ -74,7 +74,7 @@ impl UniverseState {
         self.save_on_a_thread(Self::save_now).await
     }
 
-    /// Saves for the last time and lets go of the directory.
+    /// Saves for the last time and releases the directory.
     pub(crate) async fn finish_saving(self: &Arc<Self>) -> Result<(), SaveError> {
         self.save_on_a_thread(|shared| {
             let saved = shared.save_now();

@@ -20,7 +20,7 @@ const EXPANSION_MAX: usize = 22;
 /// How much of a claimed length is believed before the bytes are there.
 const BELIEVED: usize = 1 << 16;
 
-/// Gives what was compressed.
+/// Decompresses a stream.
 pub(crate) struct Snappy<R> {
     input: R,
     is_started: bool,

@@ -130,7 +130,7 @@ impl<R: io::Read> Source<R> {
     }
 }
 
-/// Takes apart a record of fixed length.
+/// Parses a record of fixed length.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl Fields<'_> {

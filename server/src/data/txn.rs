@@ -1,4 +1,4 @@
-//! One entry of a transaction log, decoded and made once more.
+//! One entry of a transaction log, decoded and replayed.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's
 //! `SerializeUtils.deserializeTxn`.
@@ -39,7 +39,7 @@ impl TxnHead {
     }
 }
 
-/// Makes an entry's changes once more. What stands behind them, a digest, is not looked at.
+/// Replays an entry's changes. Ignores the digest that follows them.
 pub(crate) fn replay(
     txn: TxnHead,
     reader: &mut Reader<'_>,
@@ -231,7 +231,7 @@ impl TxnEntry {
     }
 }
 
-/// Gives the code.
+/// Returns the code.
 fn put_change(change: &Change<'_>, out: &mut Vec<u8>) -> i32 {
     let code = match *change {
         Change::OpenSession { timeout_ms } => {

@@ -1,4 +1,4 @@
-//! What a fault does to a request, connection or event.
+//! The actions of faults on requests, connections and events.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use minikeeper_protocol::ErrorCode;
 
 use crate::faults::error::FaultError;
 
-/// What a fault does to what it meets.
+/// The action of a fault on a request, connection or event.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! What becomes of the output of a turn that a fault has met.
+//! The outcome for the output of a turn that a fault has matched.
 
 use std::{sync::Arc, task::Waker};
 
@@ -17,7 +17,7 @@ pub(crate) struct Aftermath {
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
-/// What becomes of the reply.
+/// The outcome for the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyFate {
     Sent,
@@ -51,7 +51,7 @@ impl Aftermath {
     }
 }
 
-/// Where the last frame that is no event begins.
+/// Finds the last frame that is not an event.
 fn last_reply(out: &[u8], from: usize) -> Option<usize> {
     let (mut at, mut found) = (from, None);
     while let Ok(Some(body)) = frame::next(&out[at..], usize::MAX) {

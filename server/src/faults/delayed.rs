@@ -20,9 +20,9 @@ pub(crate) struct Delayed {
     pub(crate) length: usize,
     /// The fault that delays it.
     pub(crate) rule: u64,
-    /// What it counts against the limits.
+    /// The share of the limits that it takes.
     pub(crate) held: Held,
-    /// What is let go once it is served: the connection, if its client has not waited for it.
+    /// Dropped once it is served: the connection, if its client has not waited for it.
     pub(crate) kept: Option<Box<Connection>>,
     /// A client inside the process that waits to write more.
     pub(crate) writer: Option<Waker>,

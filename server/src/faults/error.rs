@@ -38,7 +38,7 @@ pub enum FaultError {
     Incomplete {
         /// The action's name.
         action: &'static str,
-        /// What it needs.
+        /// The requirement.
         needs: &'static str,
     },
     /// This is neither a session nor an address.
@@ -47,7 +47,7 @@ pub enum FaultError {
     Path {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The probability is none.
@@ -58,14 +58,14 @@ pub enum FaultError {
     Pointless {
         /// The action's name.
         action: &'static str,
-        /// What cannot be asked for.
+        /// The unsupported condition.
         by: &'static str,
     },
     /// More operations are named than there are.
     TooManyOps {
-        /// How many were named.
+        /// The number named.
         count: usize,
-        /// How many there are.
+        /// The number that exist.
         max: usize,
     },
     /// There is no session to be silenced.
@@ -173,16 +173,16 @@ pub enum NotHit {
     Removed {
         /// The fault's number.
         id: u64,
-        /// How often it has acted.
+        /// The number of times it has acted.
         hits: u64,
-        /// How often it was waited for.
+        /// The number of times waited for.
         wanted: u64,
     },
     /// It has ended without having acted once. It is removed.
     Never {
         /// The fault's number.
         id: u64,
-        /// What it was, in a few words.
+        /// A short description of the fault.
         fault: String,
         /// How many messages it was about, those left alone by `skip`, `count` and `probability`
         /// included.
@@ -192,9 +192,9 @@ pub enum NotHit {
     TimedOut {
         /// The fault's number.
         id: u64,
-        /// How often it has acted.
+        /// The number of times it has acted.
         hits: u64,
-        /// How often it was waited for.
+        /// The number of times waited for.
         wanted: u64,
         /// How many messages it was about, those left alone by `skip`, `count` and `probability`
         /// included.

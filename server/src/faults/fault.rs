@@ -31,25 +31,25 @@ use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What it does.
+    /// The action.
     pub action: FaultAction,
-    /// What the requests it meets may ask; empty is anything.
+    /// The operations of the requests it matches; empty for any.
     pub ops: Vec<FaultOp>,
     /// A pattern that the request's path must match, for a multi one of its paths: `*` stands for
     /// any characters of one name, `**` for any at all. Requests without a path do not match any.
     ///
     /// The path is the one the client sent: that of a sequential create ends before the number.
     pub path: Option<String>,
-    /// Whose requests, connections or events it meets.
+    /// The sessions whose requests, connections or events it matches.
     pub who: FaultFor,
-    /// How many matches it leaves alone first.
+    /// The number of matches skipped first.
     pub skip: u64,
     /// How often it acts; `None` is always. A fault that has acted so often stays until it is
     /// removed, and so does what it holds.
     pub count: Option<u64>,
-    /// How likely it acts on a match behind those skipped. Range: 0 to 1.
+    /// The probability that it acts on a match after the skipped ones. Range: 0 to 1.
     pub probability: f64,
-    /// What its chance follows from: the same matches with the same seed have the same outcome.
+    /// The seed of its chance: the same matches with the same seed have the same outcome.
     pub seed: u64,
     /// Whether it need not act: [`Fault::optional`]. Default: `false`, but for [`Fault::silence`].
     pub is_optional: bool,
@@ -293,7 +293,7 @@ impl Fault {
         self
     }
 
-    /// Lets the first `matches` matches pass.
+    /// Skips the first `matches` matches.
     ///
     /// # Examples
     /// ```
@@ -345,7 +345,7 @@ impl Fault {
         self.skip(number.saturating_sub(1)).once()
     }
 
-    /// Makes it no error if the fault ends without having acted.
+    /// Allows the fault to end without having acted.
     ///
     /// Any other fault that never acted has tested nothing, so its end is an error:
     /// [`FaultGuard`](crate::FaultGuard) panics when dropped, and

@@ -19,10 +19,10 @@ enum GlobToken {
 }
 
 impl Glob {
-    /// Takes a pattern apart.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the pattern.
     pub(crate) fn new(pattern: &str) -> Result<Self, &'static str> {
         if pattern.len() > GLOB_BYTES_MAX {
             return Err("longer than 1024 bytes");

@@ -14,12 +14,12 @@ pub(crate) struct Hits {
     told: Notify,
 }
 
-/// What was seen of a fault.
+/// The observed effects of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Seen {
     /// Messages it was about.
     pub(crate) matches: u64,
-    /// How often it has acted.
+    /// The number of times it has acted.
     pub(crate) hits: u64,
     /// Whether it is over.
     pub(crate) is_removed: bool,

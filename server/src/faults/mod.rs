@@ -51,7 +51,7 @@ const FAULTS_MAX: usize = 1_000;
 /// The most that all faults together hold of events. Unit: bytes.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// What an event costs beside its frame. Unit: bytes.
+/// The cost of an event in addition to its frame. Unit: bytes.
 const HELD_EVENT_BYTES: usize = 64;
 
 /// A fault that was injected, as [`Universe::faults`](crate::Universe::faults) tells of it.
@@ -75,17 +75,17 @@ const HELD_EVENT_BYTES: usize = 64;
 pub struct FaultInfo {
     /// Its number, counted from 1 in the order of injection, never used again.
     pub id: u64,
-    /// What was injected.
+    /// The injected fault.
     pub fault: Fault,
-    /// How many requests, connections or events it was about, those it left alone included.
+    /// The number of requests, connections or events that it matched, skipped ones included.
     pub matches: u64,
-    /// How often it has acted.
+    /// The number of times it has acted.
     pub hits: u64,
-    /// How many requests or events it holds back now.
+    /// The number of requests or events that it holds back now.
     pub held: usize,
 }
 
-/// What a fault does to a request.
+/// The action of a fault on a request.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) rule: u64,
@@ -94,7 +94,7 @@ pub(crate) struct Verdict {
     pub(crate) hits: Arc<Hits>,
 }
 
-/// What becomes of an event.
+/// The outcome for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EventFate {
     Sent,
@@ -103,10 +103,10 @@ pub(crate) enum EventFate {
     NoRoom,
 }
 
-/// What was held back by faults that are removed.
+/// The requests and events that removed faults held back.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
-    /// How many faults were removed.
+    /// The number of faults removed.
     pub(crate) faults: usize,
     /// In the order in which they are to be sent.
     pub(crate) events: Vec<HeldEvent>,
@@ -212,7 +212,7 @@ impl Faults {
         rules.any(|rule| rule.silences(session, peer, timeout_ms))
     }
 
-    /// Which fault acts on a request, of those behind `after`.
+    /// Finds the fault that acts on a request, among those after `after`.
     pub(crate) fn judge(&self, subject: &Subject<'_>, after: u64) -> Option<Verdict> {
         let mut table = self.table.lock();
         table

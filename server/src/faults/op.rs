@@ -7,7 +7,7 @@ use minikeeper_protocol::OpCode;
 
 use crate::faults::error::FaultError;
 
-/// What a request must ask for a fault to meet it.
+/// The operation that a request must have for a fault to match it.
 ///
 /// # Examples
 /// Each has the name of the operation, as in the README's table:
@@ -22,9 +22,9 @@ use crate::faults::error::FaultError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultOp {
-    /// Whatever a client sends, handshakes included.
+    /// Anything that a client sends, handshakes included.
     Any,
-    /// The handshake: a new session, or one that goes on. `connect` or `createSession`.
+    /// The handshake: a new session, or a resumed one. `connect` or `createSession`.
     Connect,
     /// This operation.
     ///

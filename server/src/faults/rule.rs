@@ -176,7 +176,7 @@ const fn is_create(op: OpCode) -> bool {
     )
 }
 
-/// What can be wrong with a fault, but for the names in its path.
+/// Checks a fault, except for the names in its path.
 fn check(fault: &Fault) -> Result<(), FaultError> {
     if !(0.0..=1.0).contains(&fault.probability) {
         return Err(FaultError::Probability(fault.probability));

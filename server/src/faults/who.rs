@@ -10,7 +10,7 @@ use minikeeper_protocol::SessionId;
 
 use crate::{faults::error::FaultError, turn::stats::Peer};
 
-/// Whose requests a fault meets, and whose events.
+/// Selects the sessions whose requests and events a fault matches.
 ///
 /// # Examples
 /// As text it is what a person would write:

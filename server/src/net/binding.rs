@@ -24,7 +24,7 @@ impl Connection {
 
     /// Looks whether the input that is about to be served says which universe the connection
     /// belongs to. If that is another one the connection moves there, and what came with it is to
-    /// be decoded once more.
+    /// be decoded again.
     pub(crate) fn bind(&mut self, inputs: &mut [Input]) -> bool {
         match inputs {
             [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {

@@ -74,7 +74,7 @@ impl std::fmt::Display for CloseCause {
     }
 }
 
-/// Whether the connection goes on.
+/// Whether the connection stays open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flow {
     /// Everything that has arrived whole is served; more input is welcome.
@@ -239,7 +239,7 @@ impl Connection {
         self.rest = Some(rest);
     }
 
-    /// What was read, after [`CloseCause::Http`].
+    /// Takes the bytes read so far, after [`CloseCause::Http`].
     #[cfg(feature = "control")]
     pub(crate) fn take_read(&mut self) -> BytesMut {
         self.rest.take().map(|rest| rest.bytes).unwrap_or_default()
@@ -478,7 +478,7 @@ pub(crate) struct PendingInput {
     pub(crate) read_ms: Option<u64>,
     /// Whether it waits for a request in front of it that a fault delays.
     pub(crate) is_delayed: bool,
-    /// What it counts against the limits.
+    /// The share of the limits that it takes.
     pub(crate) held: Held,
 }
 

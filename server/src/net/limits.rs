@@ -16,7 +16,7 @@ use crate::{
     turn::{outbox::Outbox, stats::LimitHits},
 };
 
-/// How often limits were reached since the start, or since `srst`.
+/// The number of times that limits were reached, since the start or since `srst`.
 ///
 /// The names of ZooKeeper's metrics, where it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,7 +77,7 @@ impl std::fmt::Display for Breach {
     }
 }
 
-/// What one connection's unserved input is counted with.
+/// The size of one connection's unserved input, as counted against the limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Held {
     /// Memory of all of it.
@@ -86,13 +86,13 @@ pub(crate) struct Held {
     pub(crate) large_bytes: usize,
 }
 
-/// What all connections together count.
+/// The sizes of all connections together.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     throttle: Throttle,
     held_bytes: AtomicUsize,
     held_large_bytes: AtomicUsize,
-    /// How often input began to wait.
+    /// The number of times that input began to wait.
     held_number: AtomicU64,
     connection_rejected: AtomicU64,
     sessionless_connections_expired: AtomicU64,
@@ -410,7 +410,7 @@ fn large_bytes(config: &Config, input: &[u8]) -> usize {
 
 /// A frame at the start of unserved input.
 struct Frame {
-    /// What its prefix says.
+    /// The length in its prefix.
     length: usize,
     is_whole: bool,
 }

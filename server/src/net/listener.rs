@@ -28,7 +28,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// How long accepting pauses when the process has no file descriptor left.
+/// The pause before the next accept when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens.
@@ -85,7 +85,7 @@ pub(crate) async fn accept(
     .await;
 }
 
-/// Gives away every connection that is accepted, until dropped.
+/// Hands over every accepted connection, until dropped.
 pub(crate) async fn each(listener: TcpListener, open: impl Fn(TcpStream, SocketAddr)) {
     loop {
         match listener.accept().await {

@@ -19,7 +19,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// How a connection ends that its client closes.
+/// The logged reason when a client closes its connection.
 const LEFT: &str = "closed by the client";
 
 /// A client's end of a connection inside the process.
@@ -32,7 +32,7 @@ pub struct LocalStream {
     /// Given up as soon as either side has closed, so that session and watches do not wait for
     /// the stream to be dropped.
     connection: Option<Connection>,
-    /// What the client has not read yet.
+    /// The bytes that the client has not read yet.
     replies: Vec<u8>,
     replies_from: usize,
     /// A reader that waits while another task writes.

@@ -33,7 +33,7 @@ enum ListenTasks {
     Stopped,
 }
 
-/// Where control is served while the server is down.
+/// The port that serves control while the server is down.
 #[derive(Debug)]
 #[cfg_attr(
     not(feature = "control"),

@@ -7,10 +7,10 @@ use bytes::BytesMut;
 use minikeeper_engine::Input;
 use parking_lot::Mutex;
 
-/// How much one read takes at most. Unit: bytes.
+/// The maximum size of one read. Unit: bytes.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// How many unused scratches are kept.
+/// The maximum number of unused scratches kept.
 const KEPT_MAX: usize = 16;
 
 /// A scratch whose output grew beyond this is not kept. Unit: bytes.
@@ -18,15 +18,15 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// What a read brings.
+    /// The bytes of one read.
     pub(crate) read: BytesMut,
     /// The requests of one turn.
     pub(crate) inputs: Vec<Input>,
-    /// Where each of them ends in the batch they were read from.
+    /// The end of each of them in the batch they were read from.
     pub(crate) ends: Vec<usize>,
-    /// What is to be written.
+    /// The bytes to be written.
     pub(crate) out: Vec<u8>,
-    /// Whom to wake once the own output is written.
+    /// The tasks to wake once the connection's own output is written.
     pub(crate) wakes: Vec<Waker>,
 }
 
@@ -59,7 +59,7 @@ impl ScratchPool {
         })
     }
 
-    /// Takes a scratch back; it must be empty.
+    /// Returns a scratch to the pool; it must be empty.
     pub(crate) fn give(&self, mut scratch: Scratch) {
         debug_assert!(scratch.out.is_empty() && scratch.inputs.is_empty());
         scratch.wake_all();

@@ -37,7 +37,7 @@ pub(crate) struct SocketTask {
     stream: Stream,
     /// Output the socket did not take yet; while there is any, nothing is read.
     unsent: Option<Box<Unsent>>,
-    /// How the connection ends once everything is written.
+    /// The way the connection ends once everything is written.
     closing: Option<Box<End>>,
     #[cfg_attr(
         not(feature = "control"),
@@ -49,11 +49,11 @@ pub(crate) struct SocketTask {
 #[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// How many of them the socket has taken.
+    /// The number of them that the socket has taken.
     sent: usize,
 }
 
-/// How the connection ends.
+/// The way a connection ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     CloseCause(CloseCause),
@@ -183,7 +183,7 @@ impl SocketTask {
         Poll::Ready(())
     }
 
-    /// Goes on with the handshake of TLS, where there is one.
+    /// Continues the TLS handshake, if there is one.
     #[cfg(feature = "tls")]
     fn shake_hands(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let Stream::Tls(stream) = &mut self.stream else {

@@ -1,4 +1,4 @@
-//! What a connection's bytes travel on: a TCP socket, or TLS over one.
+//! The transport of a connection: a TCP socket, or TLS over one.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.12.
 //!
@@ -22,7 +22,7 @@ use tokio::{
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsStream;
 
-/// What [`Stream::poll_read_apart`] reads at once.
+/// The maximum number of bytes that [`Stream::poll_read_apart`] reads at once.
 #[cfg(feature = "control")]
 const READ_APART_BYTES: usize = 4 << 10;
 
@@ -111,7 +111,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts down the writing side.
     #[cfg(feature = "control")]
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

@@ -1,4 +1,4 @@
-//! How fast handshakes may come: a bucket of tokens, one for each.
+//! Limits the rate of handshakes: a bucket of tokens, one for each handshake.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.2 and 17.1.
 
@@ -18,7 +18,7 @@ struct TokenBucket {
 }
 
 impl Throttle {
-    /// Takes a token; whether there was one.
+    /// Takes a token; returns false if there is none.
     ///
     /// What a fill time brings arrives with the first question after it, in proportion to the time
     /// that has passed.

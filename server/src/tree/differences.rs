@@ -1,16 +1,16 @@
-//! What is not as it should be, in lines for people.
+//! The differences between the expected tree and the actual one, in lines for people.
 
 use std::{collections::BTreeSet, fmt};
 
 use crate::tree::{Lifetime, Tree, Znode};
 
-/// How many differing znodes are listed; a last line says how many more there are.
+/// The maximum number of differing znodes listed; a last line has the number of the others.
 const SHOWN_MAX: usize = 50;
 
-/// How much of a znode's data is shown. Unit: characters, bytes if it is no text.
+/// The maximum length of a znode's data as shown. Unit: characters, bytes if it is not text.
 const DATA_SHOWN_MAX: usize = 200;
 
-/// What is not as a [`Tree`] says. Displays as lines: `-` what should be, `+` what is.
+/// The differences from a [`Tree`]. Displays as lines: `-` is expected, `+` is found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TreeDiff {
     differences: Vec<Difference>,
@@ -22,14 +22,14 @@ pub struct TreeDiff {
 pub struct Difference {
     /// Its path.
     pub path: String,
-    /// What it should be; `None` if it should not be there.
+    /// The expected value; `None` if the znode should not exist.
     pub expected: Option<Znode>,
-    /// What it is; `None` if it is not there.
+    /// The actual value; `None` if the znode does not exist.
     pub found: Option<Znode>,
 }
 
 impl TreeDiff {
-    /// What differs, by path: at least one znode.
+    /// The differences by path: at least one znode.
     #[must_use]
     pub fn differences(&self) -> &[Difference] {
         &self.differences

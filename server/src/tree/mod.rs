@@ -51,7 +51,7 @@ pub struct Znode {
     access: Option<Vec<String>>,
 }
 
-/// How long a znode lives.
+/// The lifetime of a znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Lifetime {
@@ -113,7 +113,7 @@ impl Tree {
             .map(|(path, znode)| (path.as_str(), znode))
     }
 
-    /// How many znodes are named.
+    /// The number of znodes named.
     #[must_use]
     pub fn len(&self) -> usize {
         self.znodes.len()
@@ -196,7 +196,7 @@ impl Znode {
         self.data.as_ref().map(Option::as_deref)
     }
 
-    /// How long it lives, if that is said.
+    /// Its lifetime, if given.
     #[must_use]
     pub const fn lifetime(&self) -> Option<Lifetime> {
         self.lifetime

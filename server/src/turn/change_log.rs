@@ -1,4 +1,4 @@
-//! What a turn asks of the log that keeps its changes.
+//! The interface between turns and the log that keeps their changes.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(crate) trait ChangeLog: fmt::Debug + Send {
     /// Keeps a change, to be written.
     fn keep(&mut self, head: ChangeHead, change: &Change<'_>);
 
-    /// Gives up the changes of the newest zxid.
+    /// Discards the changes of the newest zxid.
     fn take_back(&mut self, zxid: Zxid);
 
     /// The state has this number now: what was between is of requests that were refused. It gets an

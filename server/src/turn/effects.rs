@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What turns know of a connection.
+/// The state that turns keep of a connection.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) outbox: Arc<Outbox>,
@@ -38,7 +38,7 @@ pub(crate) struct TurnEffects<'a> {
     pub(crate) outbox_bytes_max: usize,
     pub(crate) reply_bytes_max: usize,
     pub(crate) unsent: &'a UnsentTotal,
-    /// What the paths of clients begin with.
+    /// The prefix of the paths that clients use.
     pub(crate) prefix: &'a str,
     pub(crate) wakes: Vec<Waker>,
     /// Why the own connection must close.
@@ -84,7 +84,7 @@ impl TurnEffects<'_> {
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
     }
 
-    /// Looks whether all connections together have too much that is not read.
+    /// Checks the limit on the unread output of all connections together.
     #[cold]
     #[inline(never)]
     pub(crate) fn relieve_unsent(&mut self) {

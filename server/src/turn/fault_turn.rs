@@ -29,11 +29,11 @@ pub(crate) struct FaultedRequest {
     pub(crate) length: usize,
     /// See [`Batch::arrived_ms`].
     pub(crate) arrived_ms: Option<u64>,
-    /// Where the reply goes if the connection is not there to write it.
+    /// The outbox for the reply if the connection is not there to write it.
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
-/// Which fault acts on a request, of those behind `after`.
+/// Finds the fault that acts on a request, among those after `after`.
 pub(crate) fn judge(
     shared: &UniverseState,
     conn: ConnId,
@@ -199,14 +199,14 @@ fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let (mut out, mut wakes) = (Vec::new(), Vec::new());
     serve(shared, verdict, request, &mut out, &mut wakes);
     shared.limits.release(&mut held);
-    // Behind the reply, which its connection thus finds when it goes on.
+    // Behind the reply, which its connection thus finds when it continues.
     wakes.extend(outbox.end_delay());
     wakes.extend(writer);
     wakes.into_iter().for_each(Waker::wake);
     drop(kept);
 }
 
-/// Removes one fault, or all, and lets go what they held; says how many there were.
+/// Removes one fault, or all, and releases what they held; returns their number.
 pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     let faults = &shared.turns.faults;
     let released = shared.turns.alter(|_, _, effects| {

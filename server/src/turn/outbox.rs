@@ -1,4 +1,4 @@
-//! What one connection is still to be sent that it did not ask for: events, or the word to close.
+//! The output of a connection that is not a reply to its requests: events, or the order to close.
 //!
 //! Filled by other connections' turns, under the engine lock, which fixes the order; emptied by
 //! the connection itself, at the start of each of its turns or when it is woken.
@@ -86,18 +86,18 @@ struct OutboxState {
     waker: Option<Waker>,
     /// Whether it is woken only to close: it is busy writing and has no use for frames.
     is_writing: bool,
-    /// How many frames other turns have put in, since the start or a reset.
+    /// The number of frames that other turns have added, since the start or a reset.
     events: u32,
-    /// How many frames other turns have put in, ever, modulo what fits.
+    /// The number of frames that other turns have ever added; wraps around.
     pushed: u32,
-    /// How many of those have certainly been written.
+    /// The number of those that have certainly been written.
     written: u32,
     /// Whether the socket is full.
     is_stuck: bool,
 }
 
 impl OutboxState {
-    /// Who is to be woken because a frame was added.
+    /// The task to wake because a frame was added.
     const fn reader(&mut self) -> Option<Waker> {
         if self.is_writing {
             return None;
@@ -185,7 +185,7 @@ impl Outbox {
         inner.frames.capacity() + self.unsent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Tells the connection to close, and drops what it has not taken yet.
+    /// Orders the connection to close, and drops the frames that it has not taken.
     fn cut(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_filled.store(true, Ordering::Release);
@@ -252,7 +252,7 @@ impl Outbox {
         self.inner.lock().events = 0;
     }
 
-    /// Tells the connection to close. Returns who is to be woken.
+    /// Orders the connection to close. Returns the task to wake.
     pub(crate) fn close(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_filled.store(true, Ordering::Release);
@@ -425,9 +425,9 @@ pub(crate) fn free_held<'a>(
 /// A frame was added, unless the connection is closing.
 #[derive(Debug, Default)]
 pub(crate) struct Pushed {
-    /// Who is to be woken after the engine lock is released.
+    /// The tasks to wake after the engine lock is released.
     pub(crate) waker: Option<Waker>,
-    /// How much more memory the outbox has now. Unit: bytes.
+    /// The growth of the outbox. Unit: bytes.
     pub(crate) grown_bytes: usize,
 }
 

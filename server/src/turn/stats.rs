@@ -1,4 +1,4 @@
-//! What is counted: plain numbers that only the holder of the engine lock touches.
+//! Counters: plain numbers that only the holder of the engine lock touches.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 18.3 and 18.4; ZooKeeper's `ServerStats`,
 //! `ServerCnxn`.
@@ -10,7 +10,7 @@ use minikeeper_protocol::{OpCode, Request, Xid, Zxid};
 
 use crate::turn::latency::Latency;
 
-/// Where a connection comes from. Small, because there is one for every connection.
+/// The origin of a connection. Small, because there is one for every connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Peer {
     /// This process.
@@ -53,10 +53,10 @@ impl From<SocketAddr> for Peer {
     }
 }
 
-/// What a connection was last served.
+/// The last request served for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastOp {
-    /// Nothing yet.
+    /// No request yet.
     Nothing,
     /// Nothing since its statistics were reset, or a write that failed.
     NotApplicable,
@@ -85,7 +85,7 @@ impl LastOp {
         }
     }
 
-    /// What an input that was answered leaves behind; `None` if ZooKeeper does not count it.
+    /// Classifies an input that was replied to; `None` if ZooKeeper does not count it.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -144,9 +144,9 @@ pub(crate) struct ConnStats {
     pub(crate) received: u64,
     /// Frames that its own turns sent; those of other turns are counted by the outbox.
     pub(crate) sent: u64,
-    /// How many replies were timed.
+    /// The number of timed replies.
     pub(crate) timed: u64,
-    /// What they took together. Unit: milliseconds.
+    /// The sum of their latencies. Unit: milliseconds.
     pub(crate) latency_sum_ms: u64,
     pub(crate) last_zxid: Zxid,
     /// When the last of them was sent, in milliseconds since the start.
@@ -162,16 +162,16 @@ pub(crate) struct ConnStats {
     pub(crate) is_word: bool,
 }
 
-/// What a turn did for its own connection.
+/// The counts of one turn for its own connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
-    /// How many of its requests were applied.
+    /// The number of its requests that were applied.
     pub(crate) applied: u64,
     /// Replies sent to it, to handshakes too.
     pub(crate) replies: u64,
     /// Events sent to it.
     pub(crate) events: u64,
-    /// How many of the replies were timed.
+    /// The number of timed replies.
     pub(crate) timed: u64,
     pub(crate) zxid: Zxid,
     pub(crate) latency_ms: u32,
@@ -276,7 +276,7 @@ impl Sizes {
     }
 }
 
-/// How often limits on memory were met, which ZooKeeper does not have.
+/// The number of times that limits on memory were reached; ZooKeeper does not have these.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LimitHits {
     pub(crate) sessions: u64,

@@ -63,7 +63,7 @@ pub(crate) fn advance_to_next(shared: &UniverseState) -> bool {
     step_ms.inspect(step).is_some()
 }
 
-/// How far the next deadline is away.
+/// The time until the next deadline.
 fn next_step_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let deadline_ms = next_deadline_ms(shared, jump)?;
     Some(deadline_ms.saturating_sub(shared.turns.clock().elapsed_ms()))
@@ -96,7 +96,7 @@ pub(crate) async fn run(shared: &UniverseState) {
 
 #[derive(Debug, Default)]
 pub(crate) struct Alarm {
-    /// What the expiry task sleeps until, in milliseconds since the start.
+    /// The deadline that the expiry task sleeps until, in milliseconds since the start.
     armed_ms: AtomicU64,
     /// Wakes the expiry task when something is due earlier.
     rearm: Notify,

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What becomes of connected sessions when time jumps.
+/// The treatment of connected sessions when time jumps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Jump {
     /// Those that would be heard of on the way are, as if they had sent a ping.
@@ -52,7 +52,7 @@ pub(crate) struct Turns {
     outbox_bytes_max: usize,
     reply_bytes_max: usize,
     unsent: UnsentTotal,
-    /// What the paths of clients begin with; empty for the server's own universe.
+    /// The prefix of the paths that clients use; empty for the server's own universe.
     prefix: String,
     health: Health,
     /// For the expiry task.
@@ -87,12 +87,12 @@ impl Turns {
         self
     }
 
-    /// What the paths of clients begin with.
+    /// The prefix of the paths that clients use.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Makes room for a connection.
+    /// Registers a connection.
     pub(crate) fn register(&self, peer: Peer) -> (ConnId, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let stats = ConnStats::new(peer, self.read_clock(Clock::now).wall_ms);
@@ -436,7 +436,7 @@ impl Turns {
         }
     }
 
-    /// Tells every connection to close.
+    /// Orders every connection to close.
     pub(crate) fn close_all(&self, why: Close) {
         let core = self.core.lock();
         let wakes: Vec<_> = core
@@ -448,7 +448,7 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// Tells the connections of sessions to close; how many there were.
+    /// Orders the connections of sessions to close; returns their number.
     ///
     /// Found and told under one lock: a moment later their numbers may belong to other connections.
     pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
@@ -503,7 +503,7 @@ impl Turns {
         self.health.is_stopped()
     }
 
-    /// Looks at the engine between two turns.
+    /// Reads the engine between two turns.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
         look(&self.core.lock().engine)
     }
@@ -528,7 +528,7 @@ impl Turns {
         log.as_deref_mut().and_then(ChangeLog::take_failure)
     }
 
-    /// Looks at everything between two turns.
+    /// Reads the whole state between two turns.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Look<'_>) -> T) -> T {
         look(self.core.lock().look())
     }
@@ -590,14 +590,14 @@ impl Turns {
     }
 }
 
-/// What a connection has read and wants served.
+/// The input of a turn: requests that a connection has read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) conn: ConnId,
     pub(crate) inputs: &'a [Input],
-    /// Where each of them ends among the bytes read.
+    /// The end of each of them in the bytes read.
     pub(crate) ends: &'a [usize],
-    /// Where the first begins.
+    /// The start of the first.
     pub(crate) start: usize,
     /// When an earlier turn began to serve what came with the same read, in milliseconds since
     /// the start.
@@ -618,7 +618,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What the first `count` inputs took of the bytes read; `None` for no input.
+    /// The length of the first `count` inputs in the bytes read; `None` for no input.
     #[inline]
     fn bytes_of_first(&self, count: usize) -> Option<usize> {
         let last = count.checked_sub(1)?;
@@ -626,9 +626,9 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What came of applying a batch.
+/// The result of applying a batch.
 struct Applied {
-    /// How many of the inputs were applied.
+    /// The number of inputs applied.
     count: usize,
     /// The length of the output then. Unit: bytes.
     out_bytes: usize,
@@ -643,10 +643,10 @@ struct Applied {
     close: Option<Close>,
 }
 
-/// What a turn leaves behind for its connection.
+/// The result of a turn for its connection.
 #[derive(Debug, Default)]
 pub(crate) struct Leftover {
-    /// How many of the inputs were applied; fewer than given if there was too much to write.
+    /// The number of inputs applied; fewer than given if the output grew too large.
     pub(crate) applied: usize,
     /// Why the connection must close once everything is written.
     pub(crate) close: Option<Close>,
@@ -655,7 +655,7 @@ pub(crate) struct Leftover {
 }
 
 impl Turns {
-    /// Lets time pass: expires what is due.
+    /// Advances time: expires what is due.
     pub(crate) fn tick(&self) {
         self.apply_unasked(&Input::Tick);
     }
@@ -730,7 +730,7 @@ impl Turns {
         }
     }
 
-    /// What was done could not be kept, and no client may hear of it.
+    /// Stops the server because the log could not keep the changes: no client may learn of them.
     pub(crate) fn stop_unsaved(&self, error: SaveError) {
         tracing::error!(err = %error, "every connection is closed");
         self.stop_for(Failure::Log(Arc::new(error)));

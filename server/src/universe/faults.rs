@@ -79,7 +79,7 @@ impl Universe {
 
     /// Removes a fault and returns how often it acted.
     ///
-    /// What it held is let go before this returns: events are on their way, delayed requests are
+    /// What it held is released before this returns: events are on their way, delayed requests are
     /// served.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ struct Owing {
     /// Its number, which another one may have by now.
     conn: usize,
     outbox: Arc<Outbox>,
-    /// How many events it has been given in all.
+    /// The total number of events it has been given.
     pushed: u32,
 }
 

@@ -115,7 +115,7 @@ impl Universe {
         self.shared.turns.connections()
     }
 
-    /// How often limits were reached since the start.
+    /// The number of times that limits were reached since the start.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         let hits = self.shared.turns.look(|look| look.counters.limit_hits);

@@ -259,7 +259,7 @@ struct RegistryState {
     moved: HashMap<SessionId, Weak<UniverseState>>,
     /// The number of `moved` at which it is swept next.
     sweep_at: usize,
-    /// How many there have been.
+    /// The last number given to a universe.
     made: u64,
 }
 
@@ -289,7 +289,7 @@ impl Registry {
         self.is_used.load(Ordering::Relaxed)
     }
 
-    /// A number that no other one had.
+    /// Returns a number that no other universe has had.
     pub(crate) fn next_number(&self) -> u64 {
         let made = &mut self.inner.lock().made;
         *made += 1;
@@ -327,14 +327,14 @@ impl Registry {
         self.inner.lock().by_name.len() == 1
     }
 
-    /// Takes one out, which is to be stopped then.
+    /// Removes one; the caller stops it.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<UniverseState>> {
         let entry = self.inner.lock().by_name.remove(name)?;
         entry.expiry.abort();
         Some(entry.shared)
     }
 
-    /// Takes all of them out.
+    /// Removes all of them.
     pub(crate) fn remove_all(&self) -> Vec<Arc<UniverseState>> {
         let names = self.names();
         names.iter().filter_map(|name| self.remove(name)).collect()

@@ -1,4 +1,4 @@
-//! Takes the server down and brings it up again, on the same port.
+//! Stops and restarts the server on the same port.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     universe::{Universe, state::UniverseState},
 };
 
-/// How long going down waits for connections that do not let go.
+/// The maximum wait for connections to end while the server goes down.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a server does not come up.

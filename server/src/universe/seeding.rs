@@ -1,4 +1,4 @@
-//! Puts a tree into a universe, exports it, compares it.
+//! Seeds a universe with a tree, exports its tree, and compares the two.
 
 use std::{error::Error, fmt};
 
@@ -12,13 +12,13 @@ use crate::{
     universe::Universe,
 };
 
-/// What [`Universe::seed`] has changed.
+/// The changes made by [`Universe::seed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Seeded {
-    /// How many znodes were created.
+    /// The number of znodes created.
     pub created: usize,
-    /// How often data or an access list was set.
+    /// The number of times that data or an access list was set.
     pub changed: usize,
 }
 
@@ -30,7 +30,7 @@ impl Universe {
     /// fires watches, as if a client had made it. Access lists are not checked.
     ///
     /// # Errors
-    /// What is wrong with the tree, or why it does not fit the one that is there, with the path.
+    /// The fault of the tree, or the reason why it conflicts with the existing one, with the path.
     /// Nothing has been changed then, save for [`SeedError::Refused`].
     ///
     /// # Examples
@@ -141,7 +141,7 @@ macro_rules! assert_tree {
 /// Everything from here on is the server's own.
 const SYSTEM: &str = "/zookeeper";
 
-/// What a znode counts against the limit on the tree's memory, besides path and data. Unit: bytes.
+/// The cost of a znode against the limit on the tree's memory, without path and data. Unit: bytes.
 const ZNODE_BYTES: usize = 128;
 
 /// Why a tree cannot be seeded.
@@ -152,49 +152,49 @@ pub enum SeedError {
     Path(PathError),
     /// A path is the server's own.
     System {
-        /// Which.
+        /// The path of the znode.
         path: String,
     },
     /// Only a client's session makes ephemerals.
     Ephemeral {
-        /// Which.
+        /// The path of the znode.
         path: String,
     },
     /// An entry of an access list cannot be read, or there is none.
     Access {
-        /// Of which znode.
+        /// The path of the znode.
         path: String,
         /// What was there.
         entry: String,
     },
     /// A time to live cannot be kept.
     TimeToLive {
-        /// Of which znode.
+        /// The path of the znode.
         path: String,
         /// What was asked for.
         ttl_ms: u128,
     },
     /// Data is longer than any client could have sent.
     DataTooLong {
-        /// Of which znode.
+        /// The path of the znode.
         path: String,
-        /// How long it is.
+        /// The length.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length.
         max: usize,
     },
     /// A znode that is there lives in another way, which cannot be changed.
     Lifetime {
-        /// Which.
+        /// The path of the znode.
         path: String,
-        /// What it should be.
+        /// The expected value.
         wanted: Lifetime,
-        /// What it is.
+        /// The actual value.
         found: Lifetime,
     },
     /// Ephemerals have no children.
     ParentIsEphemeral {
-        /// Which.
+        /// The path of the znode.
         path: String,
     },
     /// The tree would take too much memory.
@@ -206,7 +206,7 @@ pub enum SeedError {
     },
     /// The server refuses a change; those before it have been made.
     Refused {
-        /// Which znode's.
+        /// The path of the znode.
         path: String,
         /// What it would answer to a client.
         error: ErrorCode,
@@ -249,13 +249,13 @@ impl From<PathError> for SeedError {
     }
 }
 
-/// How long a time to live may be at most.
+/// The longest time to live.
 pub(crate) const TTL_MS_MAX: u64 = (1 << 40) - 1;
 
 /// One change, and the path it is about.
 pub(crate) type Change = (String, Request);
 
-/// Looks a tree through without looking at the server's.
+/// Checks a tree by itself, without the server's.
 ///
 /// # Errors
 /// The first thing that can be there on no server.

@@ -1,4 +1,4 @@
-//! What the server reports about a session.
+//! The server's report about a session.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -15,7 +15,7 @@ pub struct SessionInfo {
     pub id: SessionId,
     /// Its timeout as negotiated.
     pub timeout: Duration,
-    /// How much of that is left before it expires, by the server's clock.
+    /// The rest of the timeout before the session expires, by the server's clock.
     pub timeout_left: Duration,
     /// Whether it has a connection now.
     pub is_connected: bool,
@@ -25,13 +25,13 @@ pub struct SessionInfo {
     pub is_unbound: bool,
     /// Whether it is not heard: [`Universe::silence`](crate::Universe::silence).
     pub is_silenced: bool,
-    /// Where that connection comes from; `None` without one, and inside the process.
+    /// The address of that connection; `None` without one, and inside the process.
     pub address: Option<SocketAddr>,
-    /// What that connection has proven, as `scheme:id`, its address first, without passwords.
+    /// The identities of that connection as `scheme:id`, address first, without passwords.
     pub identities: Vec<String>,
     /// The paths of its ephemerals, oldest first.
     pub ephemerals: Vec<String>,
-    /// What it watches, by path.
+    /// Its watches, by path.
     pub watches: Vec<WatchInfo>,
     /// What it asked last over that connection. Unknown before the first, and when that was a
     /// write that failed.
@@ -42,9 +42,9 @@ pub struct SessionInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WatchInfo {
-    /// What is watched.
+    /// The path watched.
     pub path: String,
-    /// In which way.
+    /// The kind of watch.
     pub kind: WatchKind,
 }
 

@@ -12,7 +12,7 @@ use minikeeper_protocol::SessionId;
 
 use crate::turn::core::Look;
 
-/// Which sessions a method applies to.
+/// Selects the sessions that a method applies to.
 ///
 /// As text: an id, in hexadecimal with `0x` or in decimal; an address, with or without port; an
 /// identity, as `scheme:id`; or the path of an ephemeral, which is its owner's.
@@ -81,11 +81,11 @@ impl Error for SessionSelectorError {}
 pub struct NoSession {
     /// The verb, by its name.
     pub verb: &'static str,
-    /// Which sessions were meant.
+    /// The sessions selected.
     pub who: SessionSelector,
-    /// What was wanted of them: a `session`, a `connected session` or a `silenced session`.
+    /// The kind selected: a `session`, a `connected session` or a `silenced session`.
     pub wanted: &'static str,
-    /// Which sessions there are.
+    /// The sessions that exist.
     pub seen: String,
 }
 

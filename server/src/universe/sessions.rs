@@ -20,7 +20,7 @@ use crate::{
 /// machine that stands still, never a delay.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
-/// How many sessions an error lists.
+/// The maximum number of sessions that an error lists.
 const LISTED_MAX: usize = 10;
 
 /// A client says by its first path which universe its session belongs to. Until then the session
@@ -155,7 +155,7 @@ impl Universe {
         self.elsewhere().is_some() && self.root.server.universes.is_one()
     }
 
-    /// How many sessions a verb has met, if it has met any.
+    /// The number of sessions that a verb has matched, if any.
     pub(super) fn met(
         &self,
         count: usize,

@@ -1,4 +1,4 @@
-//! Takes snapshots of a universe and goes back to them.
+//! Takes snapshots of a universe and restores them.
 
 use std::{error::Error, fmt, sync::Arc};
 
@@ -72,7 +72,7 @@ impl Universe {
         }
     }
 
-    /// Goes back to a snapshot, which stays; snapshots taken after it are dropped.
+    /// Restores a snapshot and keeps it; drops the snapshots taken after it.
     ///
     /// Znodes are as they were, their stats included, and so are the watches of the sessions that
     /// are connected. Sessions that have ended since are there again, each with a whole timeout to

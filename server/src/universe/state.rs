@@ -1,4 +1,4 @@
-//! What connections, background tasks and handles share: once for each universe, once for the server.
+//! The state shared by connections, background tasks and handles: of a universe, of the server.
 
 use std::sync::{Arc, atomic::AtomicI64};
 
@@ -15,7 +15,7 @@ use crate::{
     universe::registry::Registry,
 };
 
-/// What `gtmk` answers until `stmk` sets another value.
+/// The answer to `gtmk` until `stmk` sets another value.
 const TRACE_MASK: i64 = 306;
 
 /// One universe: its tree and sessions behind their lock, its limits, its time.
@@ -31,7 +31,7 @@ pub(crate) struct UniverseState {
     pub(crate) server: Arc<ServerState>,
 }
 
-/// What all universes of a server share.
+/// The state that all universes of a server share.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) scratches: ScratchPool,

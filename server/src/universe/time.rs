@@ -8,11 +8,11 @@ use crate::{
     universe::Universe,
 };
 
-/// What a server's clock shows.
+/// The readings of a server's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Moment {
-    /// How old the server is. Decides when sessions expire and times to live end.
+    /// The age of the server. Decides when sessions expire and times to live end.
     pub elapsed: Duration,
     /// The time of day, as in the stats of znodes.
     pub wall: SystemTime,
@@ -133,7 +133,7 @@ impl Universe {
         self.shared.turns.change_clock(Clock::freeze)
     }
 
-    /// Lets the clock run on, the wall clock too. Returns whether it was frozen.
+    /// Unfreezes the clock, the wall clock too. Returns whether it was frozen.
     ///
     /// Deadlines, and intervals of saves ([`Config::save_interval`](crate::Config::save_interval)),
     /// go on with it.

@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::{race::first_of, universe::Universe};
 
-/// How much of what was seen an error lists.
+/// The maximum number of observed values that an error lists.
 const LISTED_MAX: usize = 10;
 
-/// What makes a child of a lock a contender: how recipes name their znodes.
+/// The names of children that are contenders for a lock, as recipes name their znodes.
 const CONTENDER_NAMES: [&str; 9] = [
     "lock-",
     "lease-",
@@ -28,11 +28,11 @@ const CONTENDER_NAMES: [&str; 9] = [
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WaitError {
-    /// What was waited for.
+    /// The awaited condition.
     pub wanted: String,
-    /// For how long.
+    /// The time limit.
     pub within: Duration,
-    /// What was seen instead, at the end.
+    /// The last observed value.
     pub seen: String,
 }
 
@@ -80,7 +80,7 @@ impl Universe {
 
     /// Waits until a znode exists.
     ///
-    /// What comes and goes between two turns of the server is not seen.
+    /// Misses a state that begins and ends between two turns of the server.
     ///
     /// # Errors
     /// [`WaitError`] if there is none all that time.
@@ -109,7 +109,7 @@ impl Universe {
 
     /// Waits until a znode has exactly `count` children. A missing znode has none.
     ///
-    /// What comes and goes between two turns of the server is not seen.
+    /// Misses a state that begins and ends between two turns of the server.
     ///
     /// # Errors
     /// [`WaitError`] if it has another number of them all that time.
@@ -305,7 +305,7 @@ fn watched(engine: &Engine) -> String {
     }
 }
 
-/// Which ancestor of a missing znode is there.
+/// Finds the closest existing ancestor of a missing znode.
 fn nearest_parent(engine: &Engine, path: &str) -> String {
     let mut parent = path;
     while engine.get(parent).is_none() && parent.len() > 1 {

@@ -233,7 +233,7 @@ pub(crate) trait Effects {
     /// A one-shot watch fired, or a watch ended.
     fn watch_ended(&mut self, watch: WatchToken, end: WatchEnd);
 
-    /// A persistent watch fired and goes on.
+    /// A persistent watch fired and stays registered.
     fn watch_fired(&mut self, watch: WatchToken, kind: EventKind, path: &Ustring, zxid: Zxid);
 
     /// [`Change::Closed`] comes when closing begins, and nothing after it.

@@ -10,8 +10,8 @@
 //! | [`java_text`] | how Java decodes text and reads numbers, which clients can observe |
 //!
 //! The schemes `ensemble` and `key` are one function each, in this file. `no_sasl.rs` replaces
-//! [`sasl`] in builds without the feature `sasl`. All functions here are pure: `state/identities.rs` keeps
-//! the identities of connections, and `ops/auth.rs` serves the requests.
+//! [`sasl`] in builds without the feature `sasl`. All functions here are pure:
+//! `state/identities.rs` keeps the identities of connections, and `ops/auth.rs` serves the requests.
 
 pub(crate) mod digest;
 pub(crate) mod ip;

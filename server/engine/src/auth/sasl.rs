@@ -60,7 +60,7 @@ pub(crate) enum Exchange {
 /// The server's response to a token.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The exchange goes on with this token.
+    /// The exchange continues with this token.
     Challenge(Vec<u8>),
     /// The client is this user; the token proves that the server knows the password too.
     Done { user: String, proof: Vec<u8> },

@@ -203,7 +203,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// The stored form of a list, used once more.
+    /// The stored form of a list; counts one more use.
     fn list(&mut self, list: &AclList) -> Result<AclId, ImageError> {
         if list.is_null() {
             return Ok(AclId::WORLD_ALL);

@@ -230,7 +230,7 @@ impl Restoration {
         Ok(parent)
     }
 
-    /// The list with this id in the table, used once more.
+    /// The list with this id in the table; counts one more use.
     ///
     /// # Errors
     /// When the tree must not grow by it.

@@ -103,7 +103,7 @@ impl AclTable {
         self.index.find(self.hash(list), is_it).copied()
     }
 
-    /// The id of a list, which the caller now uses once more.
+    /// The id of a list; counts one more use by the caller.
     pub(crate) fn acquire(&mut self, list: &AclList) -> AclId {
         if list.is_world_all() {
             return AclId::WORLD_ALL;

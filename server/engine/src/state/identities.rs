@@ -180,7 +180,7 @@ impl IdentityTable {
         self.bytes
     }
 
-    /// The number of a set, which the caller now uses once more.
+    /// The number of a set; counts one more use by the caller.
     pub(crate) fn acquire(&mut self, set: Identities) -> IdentitiesId {
         let hash = self.hasher.hash_one(&set);
         let is_it = |id: &IdentitiesId| *self.get(*id) == set;

@@ -1,4 +1,4 @@
-//! Changes of a log made once more. Source: `docs/zookeeper-protocol.md` section 22.3.
+//! Replayed changes of a log. Source: `docs/zookeeper-protocol.md` section 22.3.
 
 use minikeeper_protocol::{Acl, Perms, Ustring};
 

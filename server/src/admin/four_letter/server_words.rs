@@ -22,7 +22,7 @@ pub(crate) fn version_line() -> String {
     format!("Zookeeper version: {VERSION}\n")
 }
 
-/// What srvr and stat end with.
+/// The last lines of srvr and stat.
 pub(crate) fn summary(shared: &UniverseState) -> String {
     let snapshot = MetricsSnapshot::take(shared);
     let (counters, latency) = (&snapshot.counters, &snapshot.latency);
@@ -130,7 +130,7 @@ pub(crate) fn mntr(shared: &UniverseState) -> String {
     text
 }
 
-/// What ZooKeeper prints for a property that is not set.
+/// The text that ZooKeeper prints for a property that is not set.
 const NONE: &str = "<NA>";
 
 /// The keys of ZooKeeper in its order. There is no Java machine, and the library reads no

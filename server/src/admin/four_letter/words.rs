@@ -23,7 +23,7 @@ pub(crate) struct Word {
     tells_of_clients: bool,
 }
 
-/// How a word is answered.
+/// The way a word is answered.
 enum Answer {
     /// By a text made from the state.
     Text(fn(&UniverseState) -> String),

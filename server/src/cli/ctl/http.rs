@@ -134,7 +134,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Takes an answer apart whose end is that of the connection.
+/// Parses an answer that ends with the connection.
 fn parse(bytes: &[u8]) -> Option<Answer> {
     let head_bytes = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;

@@ -100,5 +100,5 @@ impl FromArgMatches for CtlArgs {
     }
 }
 
-/// VerbFields of a request, and the longest time among them: the server may take so long.
+/// The fields of a request, and the longest time among them: the server may take so long.
 type VerbFields = (Map<String, Value>, Duration);

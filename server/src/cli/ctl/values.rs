@@ -40,7 +40,7 @@ pub(crate) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> 
     duration(text).map(Some)
 }
 
-/// Which field names sessions in this way.
+/// The field that selects sessions in this way.
 pub(crate) fn who(text: &str) -> &'static str {
     let is_session = text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit());
     let is_address =

@@ -33,7 +33,7 @@ pub fn all() -> impl Iterator<Item = &'static Verb> {
     of_universes().chain(of_the_server())
 }
 
-/// Those that act on one universe.
+/// The verbs that act on one universe.
 pub(crate) fn of_universes() -> impl Iterator<Item = &'static Verb> {
     OF_UNIVERSES.iter().copied().flatten()
 }

@@ -32,7 +32,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: pem::Error,
     },
     /// A file has no certificate in it.
@@ -50,7 +50,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: Error,
     },
     /// Client certificates cannot be checked.
@@ -61,7 +61,7 @@ pub enum TlsError {
     Tls(#[from] Error),
 }
 
-/// What makes TLS connections of sockets, with what the settings name.
+/// Makes TLS connections of sockets, with the files named in the settings.
 pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = match &config.tls_client_ca {

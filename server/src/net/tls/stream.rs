@@ -131,10 +131,10 @@ impl TlsStream {
     }
 }
 
-/// Where frames begin in what a connection sends.
+/// Finds where frames begin in the bytes that a connection sends.
 #[derive(Default)]
 struct Frames {
-    /// What is still to come of the frame that has begun. Unit: bytes.
+    /// The rest of the frame that has begun. Unit: bytes.
     left: usize,
 }
 

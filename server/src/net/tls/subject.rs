@@ -58,7 +58,7 @@ pub(super) fn rfc2253(mut name: &[u8]) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// Takes one value off the front: its tag and its content.
+/// Splits one value off the front: its tag and its content.
 fn take<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let [tag, length, rest @ ..] = *bytes else {
         return None;

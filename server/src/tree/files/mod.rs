@@ -27,9 +27,9 @@ pub enum TreeFileError {
     Yaml {
         /// Where, counted from 1.
         line: usize,
-        /// Where in the line, counted from 1.
+        /// The position in the line, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// It is no object by path.
@@ -38,9 +38,9 @@ pub enum TreeFileError {
     /// Something about a znode makes no sense.
     #[error("path {path:?}: {what}")]
     Znode {
-        /// Which.
+        /// Its path.
         path: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
@@ -49,7 +49,7 @@ impl Tree {
     /// Reads JSON.
     ///
     /// # Errors
-    /// Where it is no tree.
+    /// The position of the fault.
     ///
     /// # Examples
     /// ```
@@ -73,7 +73,7 @@ impl Tree {
     /// `0x10` are these letters; only `null`, `~` and nothing stand for null.
     ///
     /// # Errors
-    /// Where it is no tree.
+    /// The position of the fault.
     ///
     /// # Examples
     /// ```
