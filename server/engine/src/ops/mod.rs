@@ -123,7 +123,7 @@ fn serve_rare(state: &mut State, now: Now, input: &Input, effects: &mut impl Eff
     }
 }
 
-/// Serves a request only on a connection with a living session.
+/// Returns the caller of a request; `None` unless its connection has a living session.
 #[inline]
 fn admit(state: &State, conn: ConnId, now: Now) -> Option<Caller> {
     let Conn {
