@@ -10,9 +10,9 @@ use tokio::sync::{Notify, futures::Notified};
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     waiting: AtomicUsize,
-    /// A turn that was more than pings is over.
+    /// Notified after a turn that served more than pings.
     turned: Notify,
-    /// A connection has written what it had to tell, or cannot for now.
+    /// Notified when a connection has written its output, or cannot for now.
     written: Notify,
 }
 
@@ -32,7 +32,7 @@ impl Activity {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// A turn of a connection is over. Pings change nothing and say nothing of their client.
+    /// Notifies waiting tasks after a turn of a connection, unless it served pings alone.
     #[cold]
     pub(crate) fn notify_served(&self, inputs: &[Input]) {
         let is_ping = |input: &Input| {
@@ -67,7 +67,7 @@ impl ActivityWaiter<'_> {
         self.0.turned.notified()
     }
 
-    /// Resolves when a connection has written what it had to tell, from now on.
+    /// Resolves when a connection has written its output, from now on.
     pub(crate) fn written(&self) -> Notified<'_> {
         self.0.written.notified()
     }

@@ -15,15 +15,15 @@ pub(crate) trait ChangeLog: fmt::Debug + Send {
     /// Discards the changes of the newest zxid.
     fn take_back(&mut self, zxid: Zxid);
 
-    /// The state has this number now: what was between is of requests that were refused. It gets an
-    /// entry too, since ZooKeeper does not start from a log in which a number is missing.
+    /// Records that the state has reached this number by refused requests. They get an entry too,
+    /// since ZooKeeper does not start from a log in which a number is missing.
     fn keep_up(&mut self, zxid: Zxid, wall_ms: i64);
 
-    /// Writes all that is kept, and makes it durable if that is wanted. False, from then on for
-    /// ever, when that failed: there is no telling what of it is in the file.
+    /// Writes all pending changes, and makes them durable if so configured. Returns false when that
+    /// fails, and from then on: it is unknown how much of them is in the file.
     fn write(&mut self) -> bool;
 
-    /// What was saved has all that was written, and this number: the next change begins a file.
+    /// Begins a file with the next change: the saved state has every change up to this number.
     fn go_on_from(&mut self, zxid: Zxid);
 
     /// Why nothing more can be written, once.

@@ -47,7 +47,7 @@ impl Core {
         }
     }
 
-    /// Writes what the log is to have. False when that fails: then nothing of it may be told.
+    /// Writes the pending changes to the log. Returns false on failure: then no client may see them.
     pub(crate) fn write_log(&mut self, now: Now) -> bool {
         let Some(log) = &mut self.log else {
             return true;
@@ -56,7 +56,7 @@ impl Core {
         log.write()
     }
 
-    /// The state is another one, and saved if there is a log.
+    /// Tells the log, if there is one, that the state was replaced and saved.
     pub(crate) fn note_anew(&mut self) {
         if let Some(log) = &mut self.log {
             log.go_on_from(self.engine.zxid());

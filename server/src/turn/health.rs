@@ -49,7 +49,7 @@ pub(crate) struct Health {
     failure: OnceLock<Failure>,
     /// Set while the server is down, for now or for ever.
     stopped: AtomicBool,
-    /// Wakes who waits in [`Health::broke`].
+    /// Wakes the tasks that wait in [`Health::broke`].
     broke: Notify,
 }
 

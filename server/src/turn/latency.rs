@@ -67,7 +67,7 @@ impl Latency {
         self.buckets[bucket(ms) as usize] += requests;
     }
 
-    /// These and those.
+    /// Merges two sets of measurements.
     pub(crate) fn with(mut self, other: &Self) -> Self {
         self.count += other.count;
         self.sum_ms += other.sum_ms;
@@ -100,7 +100,7 @@ impl Latency {
         (self.sum_ms as f64 / self.count as f64 * 1e4).round() / 1e4
     }
 
-    /// What this share of the requests did not exceed, in thousandths; 0 before the first.
+    /// The latency that this share of the requests, in thousandths, did not exceed; 0 before the first.
     pub(crate) fn quantile_ms(&self, thousandths: u64) -> u32 {
         let rank = (self.count * thousandths).div_ceil(1_000);
         let mut seen = 0;

@@ -82,7 +82,7 @@ struct OutboxState {
     frames: Vec<u8>,
     /// Why the connection must close once the frames are sent.
     close: Option<Close>,
-    /// Who is to be woken; taken by the first that puts something in.
+    /// Wakes the connection; the first turn that adds a frame takes it.
     waker: Option<Waker>,
     /// Whether it is woken only to close: it is busy writing and has no use for frames.
     is_writing: bool,
@@ -171,7 +171,7 @@ impl Outbox {
         })
     }
 
-    /// The socket has not taken so much of the output; 0 once it has.
+    /// Sets the size of the output that the socket has not taken; 0 once it has taken all.
     pub(crate) fn set_unsent(&self, bytes: usize) {
         self.unsent_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -199,13 +199,13 @@ impl Outbox {
         self.held_bytes.swap(0, Ordering::AcqRel)
     }
 
-    /// So much of the connection's input is counted; it began to wait with this number.
+    /// Sets the size of the connection's waiting input, and the number with which it began to wait.
     pub(crate) fn set_held(&self, bytes: usize, since: u64) {
         self.held_since.store(since, Ordering::Relaxed);
         self.held_bytes.store(bytes, Ordering::Release);
     }
 
-    /// With which number its input began to wait; 0 if none waits.
+    /// The number with which its input began to wait; 0 if none waits.
     pub(crate) fn held_since(&self) -> u64 {
         self.held_since.load(Ordering::Relaxed)
     }
@@ -275,7 +275,7 @@ impl Outbox {
                 out.append(&mut std::mem::take(&mut inner.frames));
             }
         }
-        // A word to close is never taken back.
+        // An order to close is never withdrawn.
         self.is_filled
             .store(inner.close.is_some(), Ordering::Release);
         inner.close
@@ -346,7 +346,7 @@ impl UnsentTotal {
         }
     }
 
-    /// There is so much more; whether it may be too much, so that [`UnsentTotal::relieve`] is due.
+    /// Adds to the total; returns whether it may exceed the limit, so that [`UnsentTotal::relieve`] is due.
     #[inline]
     pub(crate) fn add(&self, bytes: usize) -> bool {
         bytes > 0 && self.counted.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
     }
 
-    /// Drained is not written: only who comes back to wait has written everything.
+    /// Drained is not written: only a connection that waits again has written everything.
     #[test]
     fn event_is_owed_until_its_connection_waits_again_or_is_stuck() {
         let outbox = Outbox::default();

@@ -66,7 +66,7 @@ async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
         if timeout(quiet, turned).await.is_ok() {
             continue;
         }
-        // Who has just connected is about to ask for something.
+        // A client that has just connected is about to send a request.
         if shared.handshakes.is_any() {
             let turned = waiting.turned();
             if timeout(GREETING, turned).await.is_ok() {

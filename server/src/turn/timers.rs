@@ -20,7 +20,7 @@ fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     [in_engine, handshakes, delayed].into_iter().flatten().min()
 }
 
-/// When to look next whether something is due: not later than that.
+/// The time of the next check for due work: never later than the deadline.
 fn next_tick_ms(shared: &UniverseState) -> Option<u64> {
     if shared.turns.is_broken() || shared.turns.is_stopped() {
         return None;

@@ -32,9 +32,9 @@ use crate::{
 /// The treatment of connected sessions when time jumps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Jump {
-    /// Those that would be heard of on the way are, as if they had sent a ping.
+    /// Renews the sessions whose clients would send pings in that time.
     Keeping,
-    /// No client was heard of on the way.
+    /// Renews no session.
     Strict,
 }
 
@@ -47,7 +47,7 @@ const LONG_TURN_BYTES: usize = 4 << 10;
 pub(crate) struct Turns {
     core: Mutex<Core>,
     clock: Clock,
-    /// What tests let go wrong.
+    /// The injected faults.
     pub(crate) faults: Faults,
     outbox_bytes_max: usize,
     reply_bytes_max: usize,
@@ -379,8 +379,8 @@ impl Turns {
         self.clock.notify_changed();
     }
 
-    /// Which sessions would be heard of, however far time jumps: their connection stands, and
-    /// nothing keeps their pings from being served.
+    /// Selects the sessions that pings would renew however far time jumps: they are connected, and
+    /// no fault keeps their pings from being served.
     fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
         let has_faults = self.faults.are_set();
         move |session, timeout_ms, conn| {
@@ -450,7 +450,7 @@ impl Turns {
 
     /// Orders the connections of sessions to close; returns their number.
     ///
-    /// Found and told under one lock: a moment later their numbers may belong to other connections.
+    /// Finds and closes them under one lock: later their numbers may belong to other connections.
     pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let core = self.core.lock();
         let found = find(&core.look());
@@ -604,7 +604,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) arrived_ms: Option<u64>,
     /// Once the output is longer than this, what is left of the batch is not served. Unit: bytes.
     pub(crate) out_bytes_max: usize,
-    /// What becomes of the output, where that is not the connection's own business.
+    /// The outcome for the output, if a fault decides about it.
     pub(crate) aftermath: Option<&'a Aftermath>,
 }
 

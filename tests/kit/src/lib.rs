@@ -1,5 +1,5 @@
 //! What the tests of several crates share: one generator of random numbers, one raw client, one
-//! link that fails when told to, one way to start servers.
+//! link that injects faults, one way to start servers.
 //!
 //! Each part behind a feature, so that a crate's tests compile only what they use.
 
