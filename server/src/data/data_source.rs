@@ -1,4 +1,4 @@
-//! A data directory to start from, and to leave as it is.
+//! Reads a data directory without changing it, and exports to a new one.
 
 use std::{
     fs,
@@ -20,10 +20,10 @@ use crate::data::{
 };
 
 /// A data directory of ZooKeeper 3.4 to 3.9 to start from: its newest snapshot, compressed or not,
-/// and the transaction logs behind it. It is read once and never written to.
+/// and the transaction logs after it. It is read once and never written to.
 ///
-/// Copy the directory of a running server, or better one that is stopped: what is appended while
-/// it is read may be missed.
+/// Stop the server that owns the directory, or read a copy: entries that a running server appends
+/// during the read may be missed.
 ///
 /// # Examples
 /// ```
@@ -48,15 +48,16 @@ impl DataSource {
         }
     }
 
-    /// Looks for the logs in another directory, ZooKeeper's `dataLogDir`. Default: the same.
+    /// Looks for the logs in another directory, ZooKeeper's `dataLogDir`. Default: the directory of
+    /// the snapshots.
     #[must_use]
     pub fn log_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.log_dir = Some(dir.into());
         self
     }
 
-    /// Starts from nothing where there are logs and no snapshot, as versions before 3.5.3 left
-    /// them. Default: that is refused, since the first changes may be missing.
+    /// Accepts logs without a snapshot, as versions before 3.5.3 left them, and replays them on an
+    /// empty tree. By default such a directory is refused, since the first changes may be missing.
     /// Source: `zookeeper.snapshot.trust.empty` of ZooKeeper.
     #[must_use]
     pub const fn trust_empty_snapshot(mut self) -> Self {
@@ -64,8 +65,8 @@ impl DataSource {
         self
     }
 
-    /// Continues with what is readable where files are damaged or missing, without the changes that
-    /// cannot be read and those behind them. By default such a directory is refused.
+    /// Accepts damaged or missing files, and omits the changes that cannot be read and those after
+    /// them. By default such a directory is refused.
     #[must_use]
     pub const fn trust_damaged_data(mut self) -> Self {
         self.trust.damaged = true;
@@ -75,10 +76,10 @@ impl DataSource {
     /// Reads the state, for servers to [start with](crate::Builder::state) or to
     /// [write](SavedState::export_data) as one snapshot.
     ///
-    /// Ephemerals whose session is not there are left out, as every server that starts does.
+    /// Omits ephemerals without a session, as every server does when it starts.
     ///
     /// # Errors
-    /// When it cannot be read, or makes no sense.
+    /// When the directory cannot be read, or is damaged.
     ///
     /// # Examples
     /// ```
@@ -90,7 +91,7 @@ impl DataSource {
     /// let zxid = production.export_data(&dir)?;
     /// let state = DataSource::new(&dir).read()?;
     /// assert_eq!(state.zxid(), zxid);
-    /// // As many servers as there are tests, and the files are read once.
+    /// // Start one server per test; the files are read once.
     /// let first = Server::builder().state(state.clone()).start().await?;
     /// let second = Server::builder().state(state).start().await?;
     /// # std::fs::remove_dir_all(&dir)?;
@@ -111,7 +112,7 @@ impl DataSource {
         &self.dir
     }
 
-    /// Reads it all.
+    /// Reads the directory into an engine.
     pub(crate) fn load(&self, settings: Settings) -> Result<Engine, DataDirError> {
         let folder = folder_in(&self.dir);
         // Read first, so that entries that a running server adds later are not missed.
@@ -138,7 +139,7 @@ impl DataSource {
     }
 }
 
-/// People name either.
+/// Returns the folder with the files: users name either the data directory or its `version-2`.
 fn folder_in(dir: &Path) -> PathBuf {
     let folder = dir.join(FOLDER);
     if !folder.is_dir() && list(dir).is_ok_and(|files| !files.is_empty()) {
@@ -153,7 +154,7 @@ impl<P: Into<PathBuf>> From<P> for DataSource {
     }
 }
 
-/// Writes a snapshot into a directory that has none. Gives the zxid in its name.
+/// Writes a snapshot into an empty directory. Returns the zxid in its name.
 pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, ExportError> {
     let folder = dir.join(FOLDER);
     private_files::create_private_dir(&folder).map_err(refused("create", &folder))?;
@@ -162,7 +163,7 @@ pub(crate) fn export(dir: &Path, zxid: Zxid, snapshot: &[u8]) -> Result<Zxid, Ex
         let path = entry.map_err(refused("list", &folder))?.path();
         return Err(ExportError::NotEmpty { path });
     }
-    // A zxid below zero has no name that could be found again.
+    // A file name with a negative zxid could not be parsed again.
     let zxid = zxid.max(Zxid(0));
     let path = folder.join(load::snapshot_name(zxid));
     write(&folder, &path, snapshot).map_err(refused("write", &path))?;

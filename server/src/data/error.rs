@@ -1,114 +1,114 @@
-//! What can be wrong with a data directory, and with a save.
+//! Errors of loading, saving, importing and exporting.
 
 use std::{io, path::PathBuf};
 
 use minikeeper_engine::ImageError;
 use minikeeper_protocol::{DecodeError, Zxid};
 
-/// What can be done about damage.
-const REMEDY: &str = "put the file back as it was, or go on with what can be read, without the \
-                      changes that cannot (--trust-damaged-data, trust_damaged_data)";
+/// What the operator can do about damage.
+const REMEDY: &str = "restore the file, or lose the changes that cannot be read \
+                      (--trust-damaged-data, trust_damaged_data)";
 
-/// Why a data directory cannot be used. Nothing in it has been changed.
+/// Why a data directory cannot be used. Its files are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataDirError {
     /// Another server uses it.
-    #[error("{dir:?} is held by another server; stop that one, or use another directory")]
+    #[error("{dir:?} is held by another server; stop that server, or use another directory")]
     Locked {
         /// The directory.
         dir: PathBuf,
     },
-    /// The newest snapshot makes no sense.
+    /// The newest snapshot is damaged.
     #[error("{path:?} at byte {offset}: {fault}; {REMEDY}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the field starts that is wrong, in bytes from the start of the file.
+        /// Where the wrong field starts, in bytes from the start of the file.
         offset: u64,
         /// What is wrong.
         fault: SnapshotFault,
     },
-    /// A transaction log makes no sense.
+    /// A transaction log is damaged.
     #[error("{path:?} at byte {offset}: {fault}; {REMEDY}")]
     DamagedLog {
         /// The file.
         path: PathBuf,
-        /// Where the field or entry starts that is wrong, in bytes from the start of the file.
+        /// Where the wrong field or entry starts, in bytes from the start of the file.
         offset: u64,
         /// What is wrong.
         fault: SnapshotFault,
     },
-    /// The changes between two entries of the logs are missing, or those behind a snapshot.
+    /// The changes between two entries of the logs are missing, or those after a snapshot.
     #[error(
         "{path:?} at byte {offset}: change {found} does not follow {last}, the last one in \
-         {before:?}: a file is missing, or was cut off; {REMEDY}"
+         {before:?}: a file is missing or truncated; {REMEDY}"
     )]
     LogGap {
         /// The log.
         path: PathBuf,
         /// Where its entry starts, in bytes from the start of the file.
         offset: u64,
-        /// The change that the entry is about.
+        /// The change in that entry.
         found: Zxid,
-        /// The last change before it that was found.
+        /// The last change found before it.
         last: Zxid,
-        /// The file that has that one.
+        /// The file with that change.
         before: PathBuf,
     },
-    /// The newest files are missing, or were cut off.
+    /// The newest files are missing or truncated.
     #[error(
-        "{path:?} ends with change {last}, but the server that ran last had kept all up to \
-         {noted}: a file is missing, or was cut off; {REMEDY}"
+        "{path:?} ends with change {last}, but the last server logged or saved every change up to \
+         {noted}: a file is missing or truncated; {REMEDY}"
     )]
     Behind {
-        /// The file that has the newest change.
+        /// The newest log; the snapshot if there is none, or the folder if there is no file.
         path: PathBuf,
-        /// The newest change.
+        /// The newest change in the files.
         last: Zxid,
-        /// What `minikeeper.lock` says of the newest change.
+        /// The newest change according to `minikeeper.lock`.
         noted: Zxid,
     },
-    /// The files are sound, each for itself.
-    #[error("{path:?} and the logs behind it make no state: {fault}")]
+    /// Each file is sound, but together they contradict the rules of the tree.
+    #[error("{path:?} and the logs after it make no valid state: {fault}")]
     NoState {
         /// The snapshot, or the oldest log.
         path: PathBuf,
         /// What is wrong.
         fault: ImageError,
     },
-    /// There are logs, and no snapshot that they go on from.
+    /// There are logs, but no snapshot that they continue from.
     #[error(
-        "{log:?} has changes, but there is no snapshot, so that the first ones may be missing; \
-         ZooKeeper refuses this too: put the snapshots into {folder:?}, or, if the logs are whole \
-         as those of versions before 3.5.3 are, import them with --trust-empty-snapshot"
+        "{log:?} has changes, but there is no snapshot, so the first changes may be missing; \
+         ZooKeeper refuses this too: copy the snapshots to {folder:?}, or, if the logs are complete, \
+         as versions before 3.5.3 left them, import them with --trust-empty-snapshot"
     )]
     NoSnapshot {
         /// The oldest log.
         log: PathBuf,
-        /// Where snapshots are looked for.
+        /// Where snapshots are expected.
         folder: PathBuf,
     },
     /// There is nothing to start from.
-    #[error("{dir:?} has no snapshot and no transaction log, and neither has its version-2")]
+    #[error("neither {dir:?} nor its version-2 has a snapshot or a transaction log")]
     Nothing {
-        /// Where they were looked for.
+        /// The directory.
         dir: PathBuf,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {what} {path:?}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl DataDirError {
-    /// For `map_err`.
+    /// Returns a closure for `map_err`.
     pub(crate) fn io(
         what: &'static str,
         path: impl Into<PathBuf>,
@@ -118,114 +118,114 @@ impl DataDirError {
     }
 }
 
-/// What is wrong with a snapshot.
+/// What is wrong with a snapshot or a transaction log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotFault {
-    /// The file ends inside something.
+    /// The file ends inside a field.
     #[error("the file ends {missing} bytes too early")]
     Ends {
-        /// How many bytes are missing of what was being read.
+        /// How many bytes of the field are missing.
         missing: u64,
     },
-    /// The file does not start as a snapshot does.
-    #[error("starts with {magic:#010x}, a snapshot with 0x5a4b534e (\"ZKSN\")")]
+    /// The file is not a snapshot.
+    #[error("starts with {magic:#010x}, but a snapshot starts with 0x5a4b534e (\"ZKSN\")")]
     Magic {
         /// What it starts with.
         magic: u32,
     },
     /// A version of the format that no ZooKeeper has written yet.
-    #[error("version {version} of the format, 2 is the only one known")]
+    #[error("unknown format version {version}, expected 2")]
     Version {
         /// The version.
         version: i32,
     },
-    /// A length or count below zero.
+    /// A length or count is negative.
     #[error("{what} of {value} is negative")]
     Negative {
-        /// Of what.
+        /// Which length or count.
         what: &'static str,
         /// The value.
         value: i32,
     },
-    /// A log does not start as one does.
-    #[error("starts with {magic:#010x}, a transaction log with 0x5a4b4c47 (\"ZKLG\")")]
+    /// The file is not a transaction log.
+    #[error("starts with {magic:#010x}, but a transaction log starts with 0x5a4b4c47 (\"ZKLG\")")]
     LogMagic {
         /// What it starts with.
         magic: u32,
     },
-    /// A kind of change that no version of ZooKeeper makes.
+    /// A type of change that no version of ZooKeeper makes.
     #[error("unknown transaction type {kind}")]
     TxnType {
         /// The type.
         kind: i32,
     },
-    /// An entry of a log makes no sense.
+    /// A log entry cannot be decoded.
     #[error("unreadable entry: {0}")]
     Txn(#[from] DecodeError),
-    /// Null where a path must be.
+    /// Null in place of a path.
     #[error("null instead of a path")]
     NullPath,
-    /// The checksum is that of other bytes.
-    #[error("checksum {found:#x}, the bytes before it have {computed:#x}: they were damaged")]
+    /// A checksum does not match the bytes before it.
+    #[error("checksum {found:#x} does not match {computed:#x} of the bytes before it: damaged")]
     Checksum {
-        /// The one in the file.
+        /// The checksum in the file.
         found: i64,
-        /// The one of the bytes in front of it.
+        /// The checksum of the bytes before it.
         computed: u32,
     },
-    /// The checksum in front of an entry is that of other bytes.
-    #[error("checksum {found:#x}, the entry behind it has {computed:#x}: it was damaged")]
+    /// A checksum does not match the log entry after it.
+    #[error("checksum {found:#x} does not match {computed:#x} of the entry after it: damaged")]
     EntryChecksum {
-        /// The one in the file.
+        /// The checksum in the file.
         found: i64,
-        /// The one of the entry.
+        /// The checksum of the entry.
         computed: u32,
     },
-    /// An entry of a log without a byte.
-    #[error("an entry without a byte, and more behind it: it was damaged")]
+    /// A log entry of zero bytes with more data after it.
+    #[error("empty entry with more data after it: damaged")]
     EntryEmpty,
-    /// The byte behind an entry is another one.
-    #[error("the entry ends with {found:#04x} instead of 0x42 (\"B\"): it was damaged")]
+    /// A log entry ends with the wrong byte.
+    #[error("the entry ends with {found:#04x} instead of 0x42 (\"B\"): damaged")]
     EntryEnd {
         /// The byte.
         found: u8,
     },
-    /// The length of an entry is wrong, and nothing else.
-    #[error("a wrong length of an entry that has {bytes} bytes: it was damaged")]
+    /// Only the length of a log entry is wrong.
+    #[error("wrong length of an entry of {bytes} bytes: damaged")]
     EntryLength {
-        /// Its real length.
+        /// The real length of the entry.
         bytes: usize,
     },
-    /// An entry that cannot be read stands before one that can.
-    #[error("unreadable entry, though the one at byte {at} can: it was damaged")]
+    /// A log entry is unreadable, but a later one is readable.
+    #[error("unreadable entry before a readable one at byte {at}: damaged")]
     EntryBeforeSound {
-        /// Where that starts, in bytes from the start of the file.
+        /// Where the readable entry starts, in bytes from the start of the file.
         at: u64,
     },
-    /// A log is named by another change than its first one.
-    #[error("the first change is {zxid}, unlike the name of the file")]
+    /// The name of a log differs from its first change.
+    #[error("the first change is {zxid}, which differs from the file name")]
     LogName {
         /// Its first change.
         zxid: Zxid,
     },
-    /// A snapshot is named by another change than its newest one.
-    #[error("the newest change is {zxid}, unlike the name of the file")]
+    /// The name of a snapshot differs from its newest change.
+    #[error("the newest change is {zxid}, which differs from the file name")]
     SnapshotName {
         /// Its newest change.
         zxid: Zxid,
     },
-    /// The mark behind a checksum is missing.
-    #[error("no \"/\" behind a checksum")]
+    /// The mark after a checksum is missing.
+    #[error("no \"/\" after a checksum")]
     NoMark,
-    /// There is more than a snapshot has.
-    #[error("more than a snapshot has")]
+    /// There is data after the end of the snapshot.
+    #[error("data after the end of the snapshot")]
     Surplus,
-    /// The records make no state.
+    /// The records make no valid state.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The system refused.
-    #[error("cannot read on: {0}")]
+    /// The system cannot read the file.
+    #[error("cannot read: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -233,89 +233,89 @@ pub enum SnapshotFault {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The system refused.
+    /// The system cannot write the file.
     #[error("cannot save the state to {path:?}; the previous save is untouched")]
     Io {
-        /// The file that was being written.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The directory is not where it was.
+    /// The directory was deleted or replaced.
     #[error(
         "cannot save the state to {path:?}, since the directory was deleted or replaced while the \
-         server ran; put it back, or export the state to another one"
+         server ran; restore it, or export the state to another directory"
     )]
     Gone {
         /// The directory.
         path: PathBuf,
     },
-    /// A change could not be written to the transaction log, and was not answered.
+    /// A change could not be written to the transaction log. It was not acknowledged.
     #[error(
-        "cannot write the transaction log {path:?}, so no change is answered any more; what was \
-         answered is saved"
+        "cannot write the transaction log {path:?}, so changes are no longer acknowledged; every \
+         acknowledged change is saved"
     )]
     Log {
-        /// The file that was being written.
+        /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The transaction log, or the directory that it is in, is not where it was.
+    /// The transaction log, or its directory, was deleted or replaced.
     #[error(
-        "the transaction log {path:?} was deleted or replaced while the server ran, so no change is \
-         answered any more"
+        "the transaction log {path:?} was deleted or replaced while the server ran, so changes are \
+         no longer acknowledged"
     )]
     LogGone {
         /// The log, or the directory.
         path: PathBuf,
     },
-    /// A bug has stopped the server, and half a change may have been made.
+    /// A bug has stopped the server and may have left half a change.
     #[error("the state is not saved after an internal error; the previous save is untouched")]
     Broken,
-    /// The runtime that the server runs on is being shut down.
+    /// The server's runtime is shutting down.
     #[error("the state is not saved, the runtime has ended; the previous save is untouched")]
     NoRuntime,
 }
 
-/// Why a server cannot start from a state that it was given, saved or told to import.
+/// Why a server cannot load the state that it is to start with: given, saved or imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The data directory cannot be used, or what is in it not be loaded.
+    /// The data directory cannot be used or loaded.
     #[error("cannot use data_dir {dir:?}")]
     DataDir {
         /// The directory.
         dir: PathBuf,
-        /// Why not.
+        /// The fault.
         source: DataDirError,
     },
-    /// What is there at the start could not be saved, for a log to go on from.
+    /// The initial state, from which a log would continue, could not be saved.
     #[error("cannot save the initial state")]
     Save(#[source] SaveError),
     /// The state to start with does not fit the settings.
     #[error("cannot start from the given state: {0}")]
     State(SnapshotFault),
-    /// The state to start with cannot be taken from where the settings say.
+    /// The directory to import cannot be read.
     #[error("cannot import {dir:?}")]
     Import {
         /// The directory.
         dir: PathBuf,
-        /// Why not.
+        /// The fault.
         source: DataDirError,
     },
-    /// Two states to start with.
+    /// There is a directory to import, and the data directory has a state.
     #[error(
-        "cannot import {import:?}, since data_dir {dir:?} has a state already; leave the import \
-         out to go on with that, or use an empty data_dir"
+        "cannot import {import:?}, since data_dir {dir:?} already has a state; omit the import to \
+         continue from that state, or use an empty data_dir"
     )]
     ImportToo {
-        /// What was to be imported.
+        /// The directory to import.
         import: PathBuf,
-        /// The directory that is in use.
+        /// The data directory.
         dir: PathBuf,
     },
-    /// A state to start with was given, and a directory to load one from.
+    /// There is both a state to start from and a directory to load one from.
     #[error("a state to start from and data_dir {dir:?} are both set; set one of them")]
     TwoStates {
         /// The directory.
@@ -323,7 +323,7 @@ pub enum LoadError {
     },
 }
 
-/// Why a server cannot go on in a data directory that it has loaded.
+/// Why a server cannot continue in a data directory that it has loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BeginError {
     #[error(transparent)]
@@ -336,23 +336,23 @@ pub(crate) enum BeginError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// There is something already.
+    /// The directory is not empty.
     #[error("{path:?} already exists; export to an empty directory")]
     NotEmpty {
-        /// What is there.
+        /// A file in it.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {what} {path:?}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// A bug has stopped the server, and half a change may have been made.
-    #[error("the state is not written after an internal error")]
+    /// A bug has stopped the server and may have left half a change.
+    #[error("the state is not exported after an internal error")]
     Broken,
 }

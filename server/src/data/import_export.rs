@@ -13,13 +13,12 @@ use crate::{
 impl Universe {
     /// Replaces the state by that of a ZooKeeper data directory, which is only read.
     ///
-    /// Closes every connection. Clients that reconnect find their sessions expired, unless these
-    /// are among those in the directory, which each have their whole timeout again. The zxid does
-    /// not go back. Reads on the calling thread; clients are served at the same time.
+    /// Closes every connection. A client that reconnects finds its session expired, unless the
+    /// directory has that session; each session in it starts with its full timeout. The zxid does
+    /// not go back. Reads on the calling thread, while clients are served.
     ///
     /// # Errors
-    /// When the directory cannot be read, or what is in it makes no sense; nothing has changed
-    /// then.
+    /// When the directory cannot be read or is damaged; the state is then unchanged.
     ///
     /// # Examples
     /// ```
@@ -51,11 +50,11 @@ impl Universe {
     /// Writes the state as a data directory that ZooKeeper 3.8 or 3.9 can start from: a snapshot
     /// with znodes, access lists and sessions. The directory must be empty or not exist.
     ///
-    /// While the state is copied, no client is served. While it is written, on the calling thread,
-    /// all are. Returns the zxid of the newest change in it.
+    /// No client is served while the state is copied. The copy is then written on the calling thread,
+    /// while clients are served. Returns the zxid of the newest change in it.
     ///
     /// # Errors
-    /// When there is something in the directory, or the system refuses.
+    /// When the directory is not empty, or cannot be written.
     pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
         let turns = &self.shared.turns;
         if turns.is_broken() {
@@ -65,7 +64,7 @@ impl Universe {
         data_source::export(dir.as_ref(), zxid, &copy)
     }
 
-    /// Copies the state, for another server to start with: [`crate::Builder::state`].
+    /// Copies the state, so that another server can start with it: [`crate::Builder::state`].
     #[must_use]
     pub fn state(&self) -> SavedState {
         self.shared.turns.inspect(SavedState::of)

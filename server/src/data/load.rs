@@ -1,8 +1,8 @@
-//! Finds what a data directory holds, and makes the newest state of it.
+//! Lists the files of a data directory and loads the newest state from them.
 //!
-//! Loads the newest sound snapshot, and replays the changes of the logs after it.
-//! A newer snapshot that is not sound is passed over only if the logs reach as far: ZooKeeper
-//! that is killed while it writes one leaves exactly that.
+//! Loads the newest sound snapshot and replays the changes that the logs have after it. Skips a
+//! damaged snapshot only if the logs reach as far, which is what a ZooKeeper leaves that is killed
+//! while it writes a snapshot.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog.restore`,
 //! `FileSnap.deserialize`.
@@ -38,30 +38,30 @@ pub(crate) struct Files {
     logs: Vec<(Zxid, PathBuf)>,
 }
 
-/// What may be done without when a directory is loaded.
+/// What may be missing when a directory is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Trust {
-    /// Logs without a snapshot mean that something is missing, unless they come from the first
-    /// versions, which wrote none at their start.
+    /// The snapshot: logs alone are incomplete, unless they come from versions before 3.5.3, which
+    /// wrote no snapshot when they first started.
     pub(crate) empty: bool,
-    /// What is damaged or missing, and every change behind it.
+    /// Damaged or missing changes, and every change after them.
     pub(crate) damaged: bool,
 }
 
-/// A state, and what it was made from.
+/// A loaded state and the files it came from.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) engine: Engine,
-    /// The snapshot.
+    /// The snapshot that was loaded.
     pub(crate) snapshot: Option<(Zxid, PathBuf)>,
-    /// Whether changes are missing, which was asked for.
+    /// Whether changes are missing, as `Trust` allows.
     pub(crate) is_short: bool,
-    /// What then was not read, or not to its end.
+    /// The files that were then not read, or not to their end.
     pub(crate) unread: Vec<PathBuf>,
 }
 
 impl Files {
-    /// Looks into the folder of the snapshots, and into that of the logs if it is another one.
+    /// Lists the folder of the snapshots and the folder of the logs, which may be the same.
     pub(crate) fn find(folder: &Path, log_folder: &Path) -> Result<Self, DataDirError> {
         let list = |folder: &Path| list(folder).map_err(DataDirError::io("list", folder));
         let mut all = list(folder)?;
@@ -87,20 +87,21 @@ impl Files {
         self.snapshots.is_empty() && self.logs.is_empty()
     }
 
-    /// The newest snapshot by its name.
+    /// Returns the snapshot with the highest zxid in its name.
     pub(crate) fn newest_snapshot(&self) -> Option<(Zxid, PathBuf)> {
         let (_, zxid, path) = self.snapshots.first()?;
         Some((*zxid, path.clone()))
     }
 
-    /// The highest zxid in the name of any file.
+    /// Returns the highest zxid in the name of any file.
     pub(crate) fn highest(&self) -> Zxid {
         let snapshots = self.snapshots.iter().map(|(_, zxid, _)| *zxid);
         let logs = self.logs.iter().map(|(zxid, _)| *zxid);
         snapshots.chain(logs).max().unwrap_or_default()
     }
 
-    /// The newest state; a fresh one if there is nothing. It must have every change up to `noted`.
+    /// Loads the newest state; a fresh one if there are no files. Refuses a state that does not reach
+    /// `noted`, unless `trust` allows it.
     pub(crate) fn load(
         &self,
         settings: Settings,
@@ -180,8 +181,8 @@ impl Files {
         }
     }
 
-    /// Does what the logs say behind a snapshot; `begun` is what that has, and what it says of its
-    /// newest change.
+    /// Replays the changes that the logs have after a snapshot. `begun` is the content of the snapshot
+    /// and its newest change; `begin` reads them again.
     fn replay(
         &self,
         snapshot: (Zxid, &PathBuf),
@@ -195,10 +196,10 @@ impl Files {
         let last = match log::replay(&self.logs, at, None, &mut restoration) {
             Ok(last) => last,
             Err(fault) if trust.damaged => {
-                tracing::warn!(err = %fault.error, "gone on without the changes from there on");
+                tracing::warn!(err = %fault.error, "omits the changes from there on");
                 let behind = self.logs[fault.from.log..].iter();
                 unread = behind.map(|(_, path)| path.clone()).collect();
-                // Once more, since half a change may have been made.
+                // Starts again, since half a change may have been made.
                 (restoration, newest) = begin()?;
                 let replayed = log::replay(&self.logs, at, Some(fault.from), &mut restoration);
                 replayed.map_err(|fault| fault.error)?
@@ -232,7 +233,7 @@ fn read(
         FileKind::Snapshot | FileKind::Log => Box::new(file),
     };
     snapshot_file::read(input, settings, Some(zxid)).map_err(|damage| match damage.fault {
-        // Compressed bytes that make no sense are damage, a disk that fails is not.
+        // Malformed compressed data is damage, a failing disk is not.
         SnapshotFault::Io(source) if !is_damage(&source) => DataDirError::Io {
             what: "read",
             path: path.to_owned(),
@@ -251,7 +252,7 @@ fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// ZooKeeper's files in a folder, newest first.
+/// Lists ZooKeeper's files in a folder, newest first.
 pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -264,18 +265,18 @@ pub(crate) fn list(folder: &Path) -> io::Result<Vec<(FileKind, Zxid, PathBuf)>> 
     Ok(files)
 }
 
-/// What a file of ZooKeeper's data directory is.
+/// The type of a file in ZooKeeper's data directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileKind {
     Snapshot,
-    /// A snapshot, compressed.
+    /// A snapshot compressed with gzip.
     Gzip,
-    /// A snapshot, compressed.
+    /// A snapshot compressed with snappy.
     Snappy,
     Log,
 }
 
-/// What a file is, and the zxid in its name; `None` if it is none of ZooKeeper's.
+/// Returns the type and zxid that a file name states; `None` if it is not one of ZooKeeper's names.
 pub(crate) fn parse_name(name: &str) -> Option<(FileKind, Zxid)> {
     let (kind, rest) = name.split_once('.')?;
     let (zxid, kind) = match (kind, rest.split_once('.')) {
@@ -293,12 +294,12 @@ pub(crate) fn parse_name(name: &str) -> Option<(FileKind, Zxid)> {
         .map(|zxid| (kind, Zxid(zxid)))
 }
 
-/// The name of a snapshot; its zxid is not below zero, or the name could not be read again.
+/// Returns the name of a snapshot. A name with a negative zxid could not be parsed again.
 pub(crate) fn snapshot_name(zxid: Zxid) -> String {
     format!("snapshot.{:x}", zxid.0)
 }
 
-/// The name of the log that begins with this change.
+/// Returns the name of the log that begins with this change.
 pub(crate) fn log_name(zxid: Zxid) -> String {
     format!("log.{:x}", zxid.0)
 }
@@ -308,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_original_are_known() {
+    fn zookeeper_file_names_are_recognized() {
         for (name, expected) in [
             ("snapshot.0", Some((FileKind::Snapshot, Zxid(0)))),
             ("snapshot.1a2B", Some((FileKind::Snapshot, Zxid(0x1a2b)))),

@@ -1,16 +1,16 @@
-//! One server a data directory, and a note of what its files must have.
+//! Allows one server per data directory, and notes how far its files must reach.
 //!
-//! The directory itself is locked while the server lives, so that deleting a file does not let a
-//! second server in. The lock file is locked too, for file systems that do not lock directories.
+//! Locks the directory itself while the server runs, so that deleting a file does not let a second
+//! server in. Also locks the lock file, for file systems that do not lock directories.
 //!
 //! The file has one line, the note:
 //!
-//! - How the last server ended. One that was killed may have answered clients with zxids above its
-//!   last save, and a client is turned away by a server that is behind what it has seen
-//!   (`docs/zookeeper-protocol.md` section 14.7); so the next server continues above anything the
-//!   killed one can have reached.
-//! - How far the snapshots and logs reach. A file that was removed, or cut off between two entries,
-//!   shows no damage by itself: only the zxid tells that changes are missing.
+//! - How the last server ended. A killed server may have answered clients with zxids above its last
+//!   save, and a server rejects a client that has seen a higher zxid than its own
+//!   (`docs/zookeeper-protocol.md` section 14.7). So the next server continues above every zxid that
+//!   the killed one can have reached.
+//! - How far the snapshots and logs reach. A file that was removed, or truncated between two entries,
+//!   leaves no damage: only the zxid shows that changes are missing.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -29,34 +29,35 @@ use crate::{
 /// The name of the file, beside ZooKeeper's `version-2`.
 const NAME: &str = "minikeeper.lock";
 
-/// How many servers in a row are believed to have been killed. Bounds what is skipped.
+/// The limit of the number of servers killed in a row that a note may claim. Bounds how far the zxid
+/// skips.
 const KILLED_MAX: u32 = 1 << 20;
 
 const SAVED: &str = "saved";
 const RUNNING: &str = "running";
 
-/// More than a note has. Unit: bytes.
+/// How much of the lock file is read: more than a note has. Unit: bytes.
 const NOTE_BYTES_MAX: u64 = 256;
 
-/// Where the two zxids start in a note, which is written over in place.
+/// The offset of the two zxids in a note, where they are overwritten in place. Unit: bytes.
 const ZXIDS_AT: u64 = 24;
 
-/// What the note says.
+/// The content of the note.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Note {
-    /// How many servers in a row did not get to save when they ended.
+    /// How many servers in a row ended without a final save.
     killed: u32,
     /// Every change up to this one is on the disk.
     durable: Zxid,
-    /// Every change up to this one was given to the system, and is there unless the machine has
-    /// lost its power since.
+    /// Every change up to this one was written to the system, which keeps it unless the machine loses
+    /// power or crashes.
     written: Zxid,
-    /// The machine's boot id then; empty if the system does not report it.
+    /// The machine's boot id at that time; empty if the system does not report it.
     boot: String,
 }
 
 impl Note {
-    /// The note in a data directory, or an empty one.
+    /// Reads the note in a data directory; an empty note if there is none.
     pub(crate) fn read(dir: &Path) -> Result<Self, DataDirError> {
         let path = dir.join(NAME);
         let file = match files::open_regular(&path) {
@@ -77,8 +78,8 @@ impl Note {
         Ok(Self::parse(&String::from_utf8_lossy(&text)))
     }
 
-    /// One more was killed if the last server was still running; something unknown, as half a note
-    /// would be, counts as that too.
+    /// Parses a note. Counts one more killed server if the note says that the last one was running, or
+    /// if it is unintelligible, as half a note is.
     fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace();
         let killed = match words.next() {
@@ -106,7 +107,7 @@ impl Note {
         }
     }
 
-    /// The zxid that the files must reach.
+    /// Returns the zxid that the files must reach.
     pub(crate) fn reach(&self) -> Zxid {
         let boot = boot();
         let has_lost_power = !self.boot.is_empty() && !boot.is_empty() && self.boot != boot;
@@ -128,7 +129,7 @@ impl Note {
     }
 }
 
-/// The machine's boot id; empty if the system does not report it.
+/// Returns the machine's boot id; empty if the system does not report it.
 fn boot() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -141,29 +142,30 @@ pub(crate) struct Lock {
     folder: PathBuf,
     /// The directory, locked.
     _dir: File,
-    /// What `folder` was when the lock was taken.
+    /// The identity of `folder` when the lock was taken.
     place: Option<private_files::Identity>,
-    /// Open, so that no other directory gets its number.
+    /// Kept open, so that no other directory gets its inode number.
     _folder: File,
-    /// What the last server has noted.
+    /// The note of the last server.
     found: Note,
     held: Mutex<NoteFile>,
 }
 
-/// The file and what stands in it.
+/// The lock file and its content.
 #[derive(Debug)]
 struct NoteFile {
-    /// `None` until there is something to note: looking at a directory changes nothing in it.
+    /// `None` until there is something to note: opening a directory changes nothing in it.
     file: Option<File>,
     note: Note,
     state: &'static str,
 }
 
 impl Lock {
-    /// Takes the directory; `folder` is the one in it that has the files.
+    /// Locks the directory; `folder` is its subdirectory with the files.
     pub(crate) fn take(dir: &Path, folder: &Path) -> Result<Self, DataDirError> {
         let opened = File::open(dir).map_err(DataDirError::io("open", dir))?;
-        // Not every file system locks directories: then the file alone is locked, at once.
+        // Not every file system locks directories. If this one does not, locks the lock file below
+        // at once, and not only when there is something to note.
         let locked = private_files::try_lock(&opened);
         if let Ok(false) = locked {
             let dir = dir.to_owned();
@@ -205,18 +207,18 @@ impl Lock {
         Ok(())
     }
 
-    /// How many servers in a row did not get to save when they ended.
+    /// Returns how many servers in a row ended without a final save.
     pub(crate) const fn killed(&self) -> u32 {
         self.found.killed
     }
 
-    /// What the last server has noted.
+    /// Returns the note of the last server.
     pub(crate) const fn found(&self) -> &Note {
         &self.found
     }
 
-    /// Notes that from here on clients may see more than is saved. The files have every change up
-    /// to `reached`, and a snapshot of `saved`.
+    /// Notes that from here on clients may see changes that are not saved. The files have every change
+    /// up to `reached`, and a snapshot of `saved`.
     pub(crate) fn note_running(&self, saved: Zxid, reached: Zxid) -> Result<(), DataDirError> {
         let mut held = self.held.lock();
         if held.file.is_none() {
@@ -244,7 +246,7 @@ impl Lock {
         Ok(())
     }
 
-    /// Notes that every change up to this one is in the log, and whether it is on the disk.
+    /// Notes that every change up to this one is in the log, and whether the log is on the disk.
     pub(crate) fn note_logged(&self, zxid: Zxid, is_durable: bool) -> io::Result<()> {
         let mut held = self.held.lock();
         held.note.written = zxid;
@@ -269,7 +271,8 @@ impl Lock {
         Ok(())
     }
 
-    /// Looks whether the folder is still where it was; makes the lock file again if that is gone.
+    /// Returns whether the folder is still the one that was locked. Creates the lock file again if it
+    /// was deleted.
     pub(crate) fn is_in_place(&self) -> bool {
         let is_same = match (private_files::Identity::of(&self.folder), &self.place) {
             (Ok(now), Some(before)) => now == *before,
@@ -286,17 +289,17 @@ impl Lock {
         if private_files::is_at(file, &self.path) {
             return true;
         }
-        tracing::warn!(path = %self.path.display(), "the lock file was deleted; made again");
+        tracing::warn!(path = %self.path.display(), "the lock file was deleted; creates it again");
         let made = self.hold(&mut held).is_ok() && held.write().is_ok();
         if !made {
-            tracing::warn!(path = %self.path.display(), "the lock file cannot be made again");
+            tracing::warn!(path = %self.path.display(), "cannot create the lock file again");
         }
         true
     }
 }
 
 impl NoteFile {
-    /// Writes the whole note over the one before it, which has the same length.
+    /// Overwrites the previous note, and truncates the file to the length of the new one.
     fn write(&self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -313,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_did_not_save_counts_as_killed() {
+    fn only_servers_without_a_final_save_count_as_killed() {
         for (text, expected) in [
             ("", 0),
             ("saved\n", 0),
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn note_is_read_as_it_was_written() {
+    fn note_survives_its_text() {
         let note = Note {
             killed: 3,
             durable: Zxid(0x1a2b),
@@ -344,7 +347,7 @@ mod tests {
             ..note.clone()
         };
         assert_eq!(Note::parse(&line), killed);
-        assert_eq!(note.reach(), Zxid(0x1a2b), "the machine was started since");
+        assert_eq!(note.reach(), Zxid(0x1a2b), "the machine has rebooted since");
         let same = Note {
             boot: boot(),
             ..note

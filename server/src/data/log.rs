@@ -1,14 +1,14 @@
 //! Reads transaction logs of ZooKeeper, version 3.4 to 3.9, and our own.
 //!
-//! ZooKeeper takes a log to end at the first entry that is empty or not whole, so that one flipped
-//! bit hides every change behind it. Here only what cannot have been answered may be missing:
+//! ZooKeeper takes a log to end at the first empty or incomplete entry, so one flipped bit hides every
+//! later change. Here only changes that no server can have acknowledged may be missing:
 //!
-//! - Every change has the zxid behind the one before it, across entries and files, and a file is
-//!   named by its first one.
-//! - What is not whole may stand at the end of the last log, where a server was killed, and nothing
-//!   sound may follow it. In an earlier log it may stand where the next log begins.
+//! - Every change has the zxid after that of the change before it, across entries and files, and a
+//!   file is named by its first change.
+//! - An incomplete entry may end the last log, where a server was killed, if no sound entry follows
+//!   it. It may also end an earlier log, if the next log continues with the same change.
 //!
-//! ZooKeeper fills its files with zeros ahead of what it writes; ours end with their last entry.
+//! ZooKeeper pads its files with zeros in advance; ours end with their last entry.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog`.
 
@@ -34,16 +34,16 @@ use crate::{
     files,
 };
 
-/// The checksum and the length in front of an entry. Unit: bytes.
+/// The checksum and the length before an entry. Unit: bytes.
 const FRONT_BYTES: usize = 8 + 4;
 
 /// The shortest entry: a header without a body. Unit: bytes.
 const ENTRY_BYTES_MIN: usize = 8 + 4 + 8 + 8 + 4;
 
-/// How much behind an entry that cannot be read is searched for sound ones. Unit: bytes.
+/// How much is searched for sound entries after an unreadable one. Unit: bytes.
 const SEARCH_BYTES_MAX: usize = 256 << 20;
 
-/// A place in the logs.
+/// A position in the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The index of the log among all of them.
@@ -52,15 +52,15 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// What is wrong with the logs, and from where on they cannot be used.
+/// A fault in the logs, and the position from which they cannot be used.
 #[derive(Debug)]
 pub(crate) struct LogFault {
     pub(crate) from: Place,
     pub(crate) error: DataDirError,
 }
 
-/// Replays every change after the snapshot at `snapshot`; `logs` are in the order of their
-/// names. Stops at `until` if that is given. Gives the newest change.
+/// Replays every change after the snapshot at `snapshot`; `logs` are sorted by zxid. Stops at `until`
+/// if it is given. Returns the newest change.
 pub(crate) fn replay(
     logs: &[(Zxid, PathBuf)],
     snapshot: (Zxid, &Path),
@@ -76,7 +76,7 @@ pub(crate) fn replay(
     };
     let before = logs.iter().filter(|(start, _)| *start < chain.first);
     let mut from = before.count();
-    // ZooKeeper's log before the snapshot may go on behind it; ours begin anew with each.
+    // ZooKeeper's log may span the snapshot; we begin a new log with each snapshot.
     if from > 0 && !is_ours(&logs[from - 1].1) {
         from -= 1;
     }
@@ -100,7 +100,7 @@ pub(crate) fn replay(
     Ok(chain.last)
 }
 
-/// Whether all of a log can be read: it is sound to its last byte.
+/// Returns whether a log is sound to its last byte.
 pub(crate) fn is_whole(path: &Path) -> bool {
     let read = || {
         let mut log = LogReader::open(path)?;
@@ -119,7 +119,7 @@ pub(crate) fn is_whole(path: &Path) -> bool {
     matches!(read(), Ok(true))
 }
 
-/// Whether a log is one of ours.
+/// Returns whether minikeeper wrote a log or snapshot.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let mut header = [0; 16];
     files::open_regular(path)
@@ -127,15 +127,15 @@ pub(crate) fn is_ours(path: &Path) -> bool {
         .is_ok_and(|()| header.ends_with(&DB_ID))
 }
 
-/// What has been read so far.
+/// The state of a replay across logs.
 struct Chain<'a> {
     /// The first change to replay.
     first: Zxid,
-    /// The newest change there is.
+    /// The newest change so far.
     last: Zxid,
-    /// The file that has it.
+    /// The file with that change.
     last_in: PathBuf,
-    /// What could not be read at the end of the logs so far.
+    /// The unreadable end of the logs read so far.
     unread: Option<Unread>,
     restoration: &'a mut Restoration,
 }
@@ -143,7 +143,7 @@ struct Chain<'a> {
 /// The end of a log that cannot be read.
 struct Unread {
     fault: LogFault,
-    /// Whether it looks as what a killed server leaves.
+    /// Whether it looks like what a killed server leaves.
     is_torn: bool,
 }
 
@@ -170,7 +170,7 @@ impl Chain<'_> {
         let is_ours = match log.header() {
             Ok(is_ours) => is_ours,
             Err(damage) => {
-                // The last log may not even have a header: it was made when the server was killed.
+                // The last log may lack even a header, if the server was killed as it created the file.
                 let is_torn = is_last && matches!(damage.fault, Fault::Ends { .. });
                 self.keep_unread(is_torn, fault(0, damaged(damage)));
                 return Ok(());
@@ -214,7 +214,7 @@ impl Chain<'_> {
                 continue;
             }
             if !follows(self.last, zxid, is_ours) {
-                // What could not be read is the reason why changes are missing.
+                // If an entry before was unreadable, it explains why changes are missing.
                 let unread = self.unread.take().map(|unread| unread.fault);
                 let gap = || DataDirError::LogGap {
                     path: path.to_owned(),
@@ -226,7 +226,7 @@ impl Chain<'_> {
                 return Err(unread.unwrap_or_else(|| fault(start, gap())));
             }
             if let Some(unread) = self.unread.take() {
-                tracing::warn!(err = %unread.fault.error, "the next log goes on from there");
+                tracing::warn!(err = %unread.fault.error, "the next log continues from there");
             }
             txn::replay(txn, &mut reader, self.restoration)
                 .map_err(|error| fault(start, wrong(error)))?;
@@ -238,15 +238,15 @@ impl Chain<'_> {
     }
 
     fn keep_unread(&mut self, is_torn: bool, fault: LogFault) {
-        // The first one is the reason for what follows.
+        // The first fault explains those that follow.
         if self.unread.as_ref().is_none_or(|unread| unread.is_torn) {
             self.unread = Some(Unread { fault, is_torn });
         }
     }
 }
 
-/// Whether this can be the change behind that one: its number is the next, or, in an ensemble's log,
-/// the first of a later epoch.
+/// Returns whether `next` can be the change after `last`: its zxid is the next, or, in an ensemble's
+/// log, the first of a later epoch.
 const fn follows(last: Zxid, next: Zxid, is_ours: bool) -> bool {
     if next.0 == last.0 + 1 {
         return true;
@@ -270,7 +270,7 @@ impl LogReader {
         Ok(Self { source })
     }
 
-    /// Whether the log is one of ours.
+    /// Reads the header. Returns whether minikeeper wrote the log.
     fn header(&mut self) -> Decoded<bool> {
         let source = &mut self.source;
         let magic = source.int()?.cast_unsigned();
@@ -284,7 +284,8 @@ impl LogReader {
         Ok(source.array::<8>()? == DB_ID)
     }
 
-    /// The next entry and where it starts, its checksum looked at; `None` where the file ends.
+    /// Reads the next entry and checks its checksum. Returns its offset and bytes; `None` at the end of
+    /// the file.
     fn next(&mut self) -> Decoded<Option<(u64, Bytes)>> {
         let source = &mut self.source;
         let start = source.offset;
@@ -317,10 +318,10 @@ impl LogReader {
     }
 }
 
-/// Whether an entry that cannot be read looks as one that a killed server was writing, and what is
-/// wrong with it; `None` if only zeros are left, as ZooKeeper leaves them.
+/// Returns whether an unreadable entry looks like one that a killed server was writing, and its fault;
+/// `None` if only ZooKeeper's padding of zeros follows.
 fn judge(path: &Path, start: u64, last: Zxid, damage: Damage) -> Option<(bool, Damage)> {
-    // A server writes an entry from its start to its end; zeros stand where it did not get to.
+    // A server writes an entry from start to end; what it did not write is zero or missing.
     let can_be_torn = matches!(
         damage.fault,
         Fault::Ends { .. } | Fault::EntryEmpty | Fault::EntryEnd { found: 0 }
@@ -363,8 +364,8 @@ fn judge(path: &Path, start: u64, last: Zxid, damage: Damage) -> Option<(bool, D
     ))
 }
 
-/// What there is from an entry on; `None` if that is more than is searched, and more than any entry
-/// has.
+/// Reads the file from an entry on; `None` if that exceeds `SEARCH_BYTES_MAX`, which is longer than any
+/// entry.
 fn rest(path: &Path, start: u64) -> io::Result<Option<Vec<u8>>> {
     let mut file = files::open_regular(path)?;
     file.seek(SeekFrom::Start(start))?;
@@ -375,8 +376,8 @@ fn rest(path: &Path, start: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(is_all.then_some(rest))
 }
 
-/// The length that makes the first entry sound, if there is one: then it was its length alone that
-/// was damaged.
+/// Returns the length that would make the first entry sound, if there is one: then only its length is
+/// damaged.
 fn sound_length(rest: &[u8]) -> Option<usize> {
     let (front, body) = rest.split_at_checked(FRONT_BYTES)?;
     let found = front.first_chunk().copied().map(i64::from_be_bytes)?;
@@ -390,14 +391,14 @@ fn sound_length(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where a sound entry of a later change starts.
+/// Returns the offset of a sound entry with a later change, if there is one.
 fn sound_entry(rest: &[u8], last: Zxid) -> Option<usize> {
-    // Bounds what entries that only look like some cost.
+    // Bounds the cost of byte sequences that only look like entries.
     let mut checked_bytes_left = SEARCH_BYTES_MAX;
     let shortest = FRONT_BYTES + ENTRY_BYTES_MIN + 1;
     for at in 1..rest.len().saturating_sub(shortest - 1) {
         let entry = &rest[at..];
-        // A checksum has 32 bits of the 64.
+        // A checksum uses the low 32 bits of 64.
         if entry[..4] != [0; 4] {
             continue;
         }

@@ -1,8 +1,7 @@
-//! Writes a transaction log, as ZooKeeper's of version 3.9 are: change for change, behind the
-//! newest snapshot.
+//! Writes transaction logs in the format of ZooKeeper 3.9: each change after the newest snapshot.
 //!
-//! A file is named by its first change and made with it; each save begins another one. Nothing is
-//! filled with zeros ahead: where an entry is not whole the file ends, for ZooKeeper too.
+//! A file is created with its first change and named by it; each save begins a new file. Files are not
+//! padded with zeros: ZooKeeper, too, takes a log to end at an incomplete entry.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog.append`.
 
@@ -30,20 +29,20 @@ use crate::{
     turn::change_log::ChangeLog,
 };
 
-/// The capacity of the buffer that is kept; more is freed. Unit: bytes.
+/// The capacity that the buffer keeps between writes; more is freed. Unit: bytes.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
 /// How often the writer checks that the directory still exists: after this number of milliseconds,
-/// or of writes if time stands still.
+/// or of writes if the clock is frozen.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 const LOOK_WRITES: u32 = 256;
 
-/// How changes are kept.
+/// How changes are logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogSettings {
-    /// Whether they are made durable, and not just given to the system.
+    /// Whether the file is synced after each write.
     pub(crate) syncs: bool,
-    /// After how many a save is due.
+    /// The number of changes after which a save is due.
     pub(crate) changes_max: u64,
 }
 
@@ -51,34 +50,36 @@ pub(crate) struct LogSettings {
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     folder: PathBuf,
-    /// The directory is ours as long as this is there.
+    /// The lock of the directory. Weak, so that the log does not keep the directory locked.
     lock: Weak<Lock>,
     settings: LogSettings,
-    /// The time, when the directory was last looked at, and how often has been written since.
+    /// The time of the newest turn.
     wall_ms: i64,
+    /// When the directory was last checked.
     looked_ms: i64,
+    /// The number of writes since then.
     written: u32,
-    /// Made with the first change.
+    /// Created with the first change.
     file: Option<(File, PathBuf)>,
-    /// The changes of the newest zxid, of which there may be more.
+    /// The changes of the newest zxid, which may get more.
     entry: TxnEntry,
-    /// The whole entries to be written.
+    /// The complete entries to write.
     out: Vec<u8>,
-    /// The first of them.
+    /// The zxid of the first of them.
     first: Option<Zxid>,
-    /// The newest number that has an entry, or that the state had from which the log continues.
+    /// The newest zxid with an entry, or that of the state from which the log continues.
     last: Zxid,
-    /// How many changes the file has.
+    /// The number of changes in the file.
     changes: u64,
-    /// Told when it has too many.
+    /// Notified when `changes` reaches the limit.
     is_long: Arc<Notify>,
     has_failed: bool,
-    /// The reason, until a caller takes it.
+    /// Why writing failed, until a caller takes it.
     failure: Option<SaveError>,
 }
 
 impl LogWriter {
-    /// Writes into this folder, behind the snapshot of this state.
+    /// Writes to this folder the changes after the snapshot at `last`.
     pub(crate) fn new(
         folder: PathBuf,
         lock: Weak<Lock>,
@@ -124,7 +125,7 @@ impl LogWriter {
         self.first.get_or_insert(zxid);
         self.last = zxid;
         let start = self.out.len();
-        // The checksum and the length, once they are known.
+        // Room for the checksum and the length.
         self.out.extend_from_slice(&[0; 8 + 4]);
         let body = self.out.len();
         self.entry.put(&mut self.out);
@@ -170,8 +171,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Now and then, whether what is written can still be found: files that were deleted can be
-    /// written to as well as others.
+    /// Checks now and then that the log was not deleted: writes to a deleted file succeed.
     fn look_after_place(&mut self) -> Result<(), SaveError> {
         self.written += 1;
         let is_due = self.wall_ms.abs_diff(self.looked_ms) >= LOOK_INTERVAL_MS;
@@ -239,7 +239,7 @@ impl ChangeLog for LogWriter {
     }
 }
 
-/// A log that is there is never written over: it may have what no snapshot has.
+/// Creates a log. Never overwrites one: it may have changes that no snapshot has.
 fn create(path: &PathBuf, sync: Option<&PathBuf>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

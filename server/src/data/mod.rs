@@ -1,16 +1,16 @@
 //! The data directory: loads the newest state, saves it, logs changes.
 //!
-//! Laid out as ZooKeeper's, so that either can continue where the other stopped: snapshots lie in
-//! `version-2`, named by the zxid of their newest change. A save is written to another file, made
-//! durable, renamed, and the rename made durable; until then the previous one counts.
+//! The layout is ZooKeeper's, so that either server can continue where the other stopped: `version-2`
+//! holds the snapshots, named by the zxid of their newest change. A save writes a temporary file,
+//! syncs it, renames it and syncs the folder; until then the previous snapshot remains the newest.
 //!
 //! [`DataDir`] is a directory in use: `lock` keeps other servers out and notes which zxids its files
-//! must have, `load` finds the newest state and refuses a damaged directory, [`saves`] decides when to
+//! must reach, `load` finds the newest state and refuses a damaged directory, [`saves`] decides when to
 //! save. File formats: `snapshot_file` (with `snappy` for compressed ones), `log` and `log_writer` for
 //! transaction logs, `txn` for one entry, `source` for checked reading. [`DataSource`] reads the
-//! directory of another server, [`SavedState`] passes a state on in memory, `error` says what can be
-//! wrong. `start` gives a server the state to start with. Builds without the feature `data` have
-//! `no_data.rs` in the place of this folder.
+//! directory of another server, [`SavedState`] holds a state in memory, `error` lists the faults.
+//! `start` loads the state that a server starts with. Builds without the feature `data` use
+//! `no_data.rs` instead of this folder.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `FileTxnSnapLog`.
 
@@ -56,22 +56,23 @@ use self::{
 };
 use crate::config::Config;
 
-/// The folder of the format's version, in the data directory.
+/// The folder in the data directory that holds the files, named after the version of the format.
 const FOLDER: &str = "version-2";
 
-/// What a save is written to before it has its name. No name ZooKeeper would look at.
+/// The temporary file that a save writes. ZooKeeper ignores this name.
 const UNFINISHED: &str = "minikeeper.unfinished";
 
-/// What the names of files begin with that were not read. No name ZooKeeper would look at.
+/// The prefix of files that could not be read. ZooKeeper ignores such names.
 const UNREAD: &str = "unread";
 
-/// How many saves of ours are kept.
+/// How many of our own snapshots are kept.
 const KEPT: usize = 3;
 
-/// The distance at which a server continues above a killed one: more than that one can have changed.
+/// A server continues 2^`SKIPPED_BITS` above the zxid of a killed one, which cannot have made as many
+/// changes.
 const SKIPPED_BITS: u32 = 32;
 
-/// How much is read or written at once. Unit: bytes.
+/// The size of the buffers that read and write files. Unit: bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// A data directory in use.
@@ -80,18 +81,18 @@ pub(crate) struct DataDir {
     folder: PathBuf,
     lock: Arc<Lock>,
     is_fresh: bool,
-    /// The newest snapshot and its zxid: once loaded, the one that was.
+    /// The newest snapshot and its zxid; after `load`, the snapshot that was loaded.
     newest: Option<(Zxid, PathBuf)>,
-    /// The newest change that the files have.
+    /// The newest change in the files.
     reached: Zxid,
-    /// Whether changes are missing, which was asked for.
+    /// Whether changes are missing, because the settings trust damaged data.
     is_short: bool,
-    /// What then was not read, or not to its end.
+    /// The files that were then not read, or not to their end.
     unread: Vec<PathBuf>,
 }
 
 impl DataDir {
-    /// Takes a directory, makes it if there is none, and finds what to load.
+    /// Locks a directory, creates it if necessary, and lists its files.
     pub(crate) fn open(dir: &Path) -> Result<Self, DataDirError> {
         let folder = dir.join(FOLDER);
         private_files::create_private_dir(&folder).map_err(DataDirError::io("create", &folder))?;
@@ -113,7 +114,7 @@ impl DataDir {
         self.is_fresh
     }
 
-    /// The zxid to go on from at least, before anything is loaded.
+    /// The lowest zxid that a server may continue from, estimated before anything is loaded.
     pub(crate) fn zxid(&self) -> Zxid {
         let saved = self.newest.as_ref().map_or(Zxid(0), |(zxid, _)| *zxid);
         self.above_killed(saved)
@@ -124,7 +125,8 @@ impl DataDir {
         Zxid(zxid.0.saturating_add(skipped))
     }
 
-    /// The state that was saved, or a fresh one; if `trusts_damaged`, without what cannot be read.
+    /// Loads the saved state, or a fresh one if nothing is saved. With `trusts_damaged`, omits the
+    /// changes that cannot be read.
     pub(crate) fn load(
         &mut self,
         settings: Settings,
@@ -152,10 +154,10 @@ impl DataDir {
                 "loaded"
             );
         }
-        // A zxid below zero has no name that could be found again.
+        // A file name with a negative zxid could not be parsed again.
         let mut zxid = engine.zxid().max(Zxid(0));
         if self.is_short {
-            // Clients have seen what is missing, and its files must not be behind what comes.
+            // Clients have seen the missing changes, and new files must sort after the old ones.
             let known = zxid.max(noted).max(files.highest());
             zxid = Zxid(known.0.saturating_add(1 << SKIPPED_BITS));
         }
@@ -163,10 +165,10 @@ impl DataDir {
         Ok(engine)
     }
 
-    /// From here on clients may see more than is saved.
+    /// Notes that a server is running: from here on clients may see changes that are not saved.
     ///
-    /// Where changes are missing, what is there is saved first, and what was not read gets another
-    /// name: it does not go with what comes now.
+    /// If changes are missing, first saves the loaded state and renames the files that were not read,
+    /// because new changes do not continue from theirs.
     pub(crate) fn begin(&mut self, engine: &Engine) -> Result<(), BeginError> {
         if self.is_short {
             let zxid = engine.zxid();
@@ -184,7 +186,7 @@ impl DataDir {
         Ok(self.lock.note_running(saved, self.reached)?)
     }
 
-    /// Everything is saved, and nothing will change any more.
+    /// Notes that everything is saved and that no more changes will come.
     pub(crate) fn note_saved(&self) -> Result<(), SaveError> {
         self.lock.note_saved().map_err(|source| SaveError::Io {
             path: self.folder.clone(),
@@ -197,7 +199,7 @@ impl DataDir {
         self.newest.as_ref().map(|(zxid, _)| *zxid)
     }
 
-    /// Saves what `write` writes as the state at this zxid. Says how many bytes that were.
+    /// Saves what `write` writes as the state at this zxid. Returns the size in bytes.
     pub(crate) fn save(
         &mut self,
         zxid: Zxid,
@@ -210,7 +212,7 @@ impl DataDir {
             source,
         };
         let bytes = self.write(&path, write).map_err(|source| {
-            // It may be in the way of what is short, and means nothing.
+            // Half a file is useless, and the disk may be full.
             let _ = fs::remove_file(self.folder.join(UNFINISHED));
             failed(source)
         })?;
@@ -238,13 +240,13 @@ impl DataDir {
         Ok(bytes)
     }
 
-    /// A log of what changes behind this state, which is saved.
+    /// Returns a log for the changes after this state, which is saved.
     pub(crate) fn log(&self, from: Zxid, settings: LogSettings, is_long: Arc<Notify>) -> LogWriter {
         let lock = Arc::downgrade(&self.lock);
         LogWriter::new(self.folder.clone(), lock, from, settings, is_long)
     }
 
-    /// Whether the directory is still where it was when the server started.
+    /// Checks that the directory was not deleted or replaced since the server started.
     pub(crate) fn check_place(&self) -> Result<(), SaveError> {
         if self.lock.is_in_place() {
             return Ok(());
@@ -253,9 +255,9 @@ impl DataDir {
         Err(SaveError::Gone { path })
     }
 
-    /// Deletes saves of ours beyond those that are kept, and logs of ours that hold nothing behind
-    /// the oldest of them. What ZooKeeper wrote stays, and so does a log that cannot be read to its
-    /// end: it may have what nothing else has.
+    /// Deletes all but our newest `KEPT` snapshots, and our logs that hold no change after the oldest
+    /// of those. Keeps ZooKeeper's files, and any log that cannot be read to its end: it may be the
+    /// only file with its changes.
     fn delete_old(&self) {
         let Ok(files) = list(&self.folder) else {
             return;
@@ -269,8 +271,8 @@ impl DataDir {
         let Some((_, oldest, _)) = snapshots.iter().take(KEPT).next_back().cloned() else {
             return;
         };
-        // Newest first: the first that begins no later than behind the oldest save is the last
-        // that is needed.
+        // Newest first: the first log that begins no later than right after the oldest snapshot is
+        // the last one needed.
         let needed = logs.iter().take_while(|(_, zxid, _)| zxid.0 > oldest.0 + 1);
         let needed = needed.count() + 1;
         let logs = logs.iter().skip(needed);
@@ -278,13 +280,13 @@ impl DataDir {
         let old = snapshots.iter().skip(KEPT).chain(logs);
         for (_, _, path) in old {
             if let Err(error) = fs::remove_file(path) {
-                tracing::warn!(path = %path.display(), %error, "an old save cannot be deleted");
+                tracing::warn!(path = %path.display(), %error, "cannot delete an old snapshot or log");
             }
         }
     }
 }
 
-/// Where the snapshots of a server are, in full, and how many bytes they and the logs take.
+/// Returns the absolute path of a server's snapshots, and the size of snapshots and logs in bytes.
 pub(crate) fn place(config: &Config) -> (String, u64) {
     let Some(dir) = &config.data_dir else {
         return (String::new(), 0);
@@ -299,20 +301,20 @@ pub(crate) fn place(config: &Config) -> (String, u64) {
     (folder.display().to_string(), bytes)
 }
 
-/// All of a state, ready to be saved without looking at it again.
+/// Encodes the whole state as a snapshot, which can be saved without the engine.
 pub(crate) fn copy(engine: &Engine) -> Vec<u8> {
-    // A znode is counted with more than its record takes.
+    // The count of a znode is larger than its record.
     let mut bytes = Vec::with_capacity(engine.counts().tree_bytes);
     write(engine.image(), &mut bytes).expect("writing to a vector cannot fail");
     bytes
 }
 
-/// Writes a state as it is looked at.
+/// Writes a view of the state as a snapshot.
 pub(crate) fn write(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
     snapshot_file::encode(image, out)
 }
 
-/// A rename is durable once its folder is.
+/// Syncs a folder: that makes the renames in it durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,4 +1,5 @@
-//! Files and directories that only their owner may read, their locks, and which file has a name.
+//! Creates files and directories that only their owner may read, locks files, and detects replaced
+//! ones.
 
 use std::{
     fs::{self, DirBuilder, File, Metadata, OpenOptions},
@@ -6,7 +7,8 @@ use std::{
     path::Path,
 };
 
-/// A file that is made is only for the server's user: it has data, and digests of passwords.
+/// Makes a file that these options create private to the server's user: our files have data, and
+/// digests of passwords.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
@@ -16,7 +18,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes a file for the server's user alone, or empties one that is there and makes it so.
+/// Creates a file private to the server's user; truncates an existing one and makes it private.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -29,8 +31,8 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a directory, and those above it that are missing, for the server's user alone; those that
-/// are there stay as they are.
+/// Creates a directory and its missing parents, private to the server's user. Existing directories
+/// keep their permissions.
 pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -74,7 +76,7 @@ impl Identity {
     }
 }
 
-/// Whether an open file still has this name. True if the system does not tell.
+/// Returns whether an open file still has this name; true if the system cannot say.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     let Ok(metadata) = file.metadata() else {
         return true;
@@ -85,7 +87,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Writes over what is there.
+/// Overwrites bytes of a file in place.
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -99,7 +101,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()>
     }
 }
 
-/// Locks a file or directory; false if another process has locked it.
+/// Locks a file or directory. Returns false if another process has locked it.
 #[cfg(unix)]
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     use rustix::{

@@ -1,5 +1,5 @@
-//! Decides when the state is saved: on shutdown, on request, at intervals, when the log is long, and
-//! after changes that no log can hold.
+//! Decides when to save the state: on shutdown, on request, at intervals, when the log is long, and
+//! after changes that a log cannot express.
 
 use std::{io::Write as _, sync::Arc};
 
@@ -16,10 +16,10 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// How often is looked whether the data directory is still there. Unit: milliseconds.
+/// How often the server checks that the data directory still exists. Unit: milliseconds.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 
-/// What saves a state of which no log can tell, between the turn that makes it and the next.
+/// Saves a state that a log cannot express, before the next turn.
 pub(crate) struct Anew<'a> {
     /// Held if there is a log.
     dir: Option<MutexGuard<'a, Option<DataDir>>>,
@@ -38,7 +38,7 @@ impl Anew<'_> {
 }
 
 impl UniverseState {
-    /// Saves to this directory from here on, and begins the log if one is wanted.
+    /// Starts to save to this directory, and begins the log if the settings ask for one.
     pub(crate) async fn begin_saving(
         self: &Arc<Self>,
         dir: Option<DataDir>,
@@ -55,16 +55,16 @@ impl UniverseState {
         Ok(())
     }
 
-    /// Starts what saves by itself, and what looks after the directory.
+    /// Starts the tasks that save automatically and check that the directory exists.
     pub(crate) fn saving_tasks(self: &Arc<Self>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let saves_by_itself = !self.config.save_interval.is_zero();
-        if saves_by_itself || self.config.txn_log != TxnLog::Off {
-            tasks.spawn(Arc::clone(self).save_by_itself());
+        let has_interval = !self.config.save_interval.is_zero();
+        if has_interval || self.config.txn_log != TxnLog::Off {
+            tasks.spawn(Arc::clone(self).save_automatically());
         }
-        // Saves from time to time look for themselves.
-        if self.config.data_dir.is_some() && !saves_by_itself {
-            tasks.spawn(Arc::clone(self).look_after_dir());
+        // Saves at intervals check the directory themselves.
+        if self.config.data_dir.is_some() && !has_interval {
+            tasks.spawn(Arc::clone(self).check_dir_at_intervals());
         }
         tasks
     }
@@ -86,7 +86,8 @@ impl UniverseState {
         .await
     }
 
-    /// Makes a change that no log can hold, and lets `change` save the result before any client sees it.
+    /// Makes a change that a log cannot express, and lets `change` save the result before any client
+    /// sees it. Stops the server if that fails.
     pub(crate) fn anew<T>(&self, change: impl FnOnce(&Turns, &mut Anew<'_>) -> T) -> T {
         let is_logged = self.turns.prefix().is_empty() && self.config.txn_log != TxnLog::Off;
         let mut anew = Anew {
@@ -100,9 +101,8 @@ impl UniverseState {
         result
     }
 
-    /// Saves from time to time, by the server's clock, and whenever the log is long, until
-    /// dropped.
-    async fn save_by_itself(self: Arc<Self>) {
+    /// Saves at intervals of the server's clock, and whenever the log is long, until dropped.
+    async fn save_automatically(self: Arc<Self>) {
         let mut has_failed = false;
         loop {
             let is_log_long = self.server.saving.is_log_long.notified();
@@ -110,8 +110,8 @@ impl UniverseState {
             match self.save().await {
                 Ok(()) => has_failed = false,
                 Err(error) => {
-                    tracing::error!(err = %error, "not saved; tried again with the next save that is due");
-                    // Said once, not every time it is tried again.
+                    tracing::error!(err = %error, "cannot save; tries again when the next save is due");
+                    // Reports the first failure only, not every retry.
                     if !std::mem::replace(&mut has_failed, true) {
                         *self.server.saving.failure.lock() = Some(error);
                         self.server.saving.failed.notify_one();
@@ -121,24 +121,24 @@ impl UniverseState {
         }
     }
 
-    /// Says when the directory is no longer where it was, once, so that the operator can act while the
-    /// state is still in memory. By the server's clock, until dropped.
-    async fn look_after_dir(self: Arc<Self>) {
-        let mut is_told = false;
+    /// Checks the directory at intervals of the server's clock, until dropped. Reports once that it was
+    /// deleted or replaced, so that the operator can act while the state is still in memory.
+    async fn check_dir_at_intervals(self: Arc<Self>) {
+        let mut is_reported = false;
         loop {
             let clock = self.turns.clock();
             let next_ms = clock.elapsed_ms().saturating_add(LOOK_INTERVAL_MS);
             clock.wait_until(next_ms).await;
-            // A save looks for itself.
-            let looked = match self.server.saving.dir.try_lock() {
+            // If a save is running, it checks the directory itself.
+            let checked = match self.server.saving.dir.try_lock() {
                 Some(dir) => dir.as_ref().map_or(Ok(()), DataDir::check_place),
                 None => continue,
             };
-            match looked {
-                Ok(()) => is_told = false,
+            match checked {
+                Ok(()) => is_reported = false,
                 Err(error) => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        tracing::error!(err = %error, "serving on");
+                    if !std::mem::replace(&mut is_reported, true) {
+                        tracing::error!(err = %error, "continues to serve");
                         *self.server.saving.failure.lock() = Some(error);
                         self.server.saving.failed.notify_one();
                     }
@@ -147,7 +147,7 @@ impl UniverseState {
         }
     }
 
-    /// Waits for the next save; for ever if there is none.
+    /// Waits until the next save at an interval is due; forever if there are none.
     async fn interval(&self) {
         let interval = self.config.save_interval;
         if interval.is_zero() {
@@ -159,7 +159,7 @@ impl UniverseState {
         clock.wait_until(next_ms).await;
     }
 
-    /// Writes on another thread, so that clients are served while the disk works.
+    /// Saves on another thread, so that clients are served while the disk writes.
     async fn save_on_a_thread(
         self: &Arc<Self>,
         save: impl FnOnce(&Self) -> Result<(), SaveError> + Send + 'static,
@@ -177,10 +177,10 @@ impl UniverseState {
         }
     }
 
-    /// Saves what has changed since the last save, if anything has.
+    /// Saves the state, unless it has not changed since the last save.
     ///
-    /// A serving engine is locked while its state is copied, no longer; a stopped one is written
-    /// straight to the file, which spares the copy.
+    /// Locks a serving engine only while it copies the state. Writes a stopped one directly to the
+    /// file, without a copy.
     pub(crate) fn save_now(&self) -> Result<(), SaveError> {
         let mut dir = self.server.saving.dir.lock();
         let Some(dir) = &mut *dir else {
@@ -190,7 +190,7 @@ impl UniverseState {
         if turns.is_broken() {
             return Err(SaveError::Broken);
         }
-        // Every change of what is saved has a zxid of its own.
+        // Every change of the saved state has its own zxid.
         if Some(turns.inspect(Engine::zxid)) == dir.saved() {
             return Ok(());
         }
@@ -217,17 +217,17 @@ impl UniverseState {
 /// The data directory of a server, if it has one.
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
-    /// `None` without one, and once the server has stopped.
+    /// `None` if there is none, and once the server has stopped.
     pub(crate) dir: Mutex<Option<DataDir>>,
-    /// What went wrong with the last save that was not requested, until it is taken.
+    /// Why the last automatic save failed, until a caller takes the error.
     pub(crate) failure: Mutex<Option<SaveError>>,
     pub(crate) failed: Notify,
-    /// Told when the log is long.
+    /// Notified when the log is long.
     pub(crate) is_log_long: Arc<Notify>,
 }
 
 impl Saving {
-    /// A log of what changes behind the state that has been saved; `None` if none is wanted.
+    /// Returns a log for the changes after the saved state; `None` if the settings ask for none.
     fn log(&self, from: Zxid, config: &Config) -> Option<LogWriter> {
         let settings = LogSettings {
             syncs: config.txn_log == TxnLog::Sync,
@@ -238,15 +238,15 @@ impl Saving {
         Some(dir.log(from, settings, Arc::clone(&self.is_log_long)))
     }
 
-    /// Lets go of the directory without saving, unless a save is being written right now: then
-    /// with the last who knows of it.
+    /// Releases the directory without saving. If a save is running, the directory is released when the
+    /// last reference to it is dropped.
     pub(crate) fn abandon(&self) {
         if let Some(mut dir) = self.dir.try_lock() {
             dir.take();
         }
     }
 
-    /// Waits until a save that was not requested has failed.
+    /// Waits until an automatic save fails.
     pub(crate) async fn failed(&self) -> SaveError {
         loop {
             self.failed.notified().await;

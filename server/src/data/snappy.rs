@@ -1,23 +1,23 @@
-//! The stream that ZooKeeper writes snapshots to with snappy: not the standard framing, but
-//! that of snappy-java's `SnappyOutputStream`.
+//! Decompresses ZooKeeper's snappy snapshots. They do not use the standard framing, but that of
+//! snappy-java's `SnappyOutputStream`.
 //!
-//! A header, then blocks, each behind its compressed length. Streams may follow each other.
+//! A stream is a header, then blocks, each after its compressed length. Streams may be concatenated.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.1, point 7; ZooKeeper's `SnapStream`;
-//! observed with files of a live server.
+//! observed in files of a live server.
 
 use std::io::{self, Read};
 
-/// What a stream starts with; two numbers of versions follow.
+/// The start of a stream, before two version numbers.
 const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 
-/// Versions of writer and of the oldest reader, after the magic. Unit: bytes.
+/// The size of the two version numbers, of the writer and of the oldest compatible reader. Unit: bytes.
 const VERSIONS: usize = 8;
 
-/// The most that one byte of a block can stand for: 64 bytes are copied by three.
+/// The most bytes that one compressed byte can expand to: three bytes can copy 64.
 const EXPANSION_MAX: usize = 22;
 
-/// How much of a claimed length is believed before the bytes are there.
+/// The most that is allocated for a claimed length before the data arrives. Unit: bytes.
 const BELIEVED: usize = 1 << 16;
 
 /// Decompresses a stream.
@@ -25,9 +25,9 @@ pub(crate) struct Snappy<R> {
     input: R,
     is_started: bool,
     compressed: Vec<u8>,
-    /// The block that is being read out.
+    /// The current block, decompressed.
     block: Vec<u8>,
-    /// How much of it has been.
+    /// How much of it the caller has read.
     at: usize,
 }
 
@@ -42,13 +42,13 @@ impl<R: Read> Snappy<R> {
         }
     }
 
-    /// The next block; false at the end.
+    /// Reads the next block. Returns false at the end of the input.
     fn next_block(&mut self) -> io::Result<bool> {
         if !self.is_started {
             let mut magic = [0; MAGIC.len()];
             self.input.read_exact(&mut magic).map_err(cut_off)?;
             if magic != MAGIC {
-                return Err(invalid("no header of a snappy stream"));
+                return Err(invalid("not the header of a snappy stream"));
             }
             self.pass_versions()?;
             self.is_started = true;
@@ -61,17 +61,17 @@ impl<R: Read> Snappy<R> {
                 Err(error) => return Err(error),
             }
             if MAGIC.starts_with(&length) {
-                // Another stream: the rest of its header.
+                // Another stream starts: reads the rest of its header.
                 let mut rest = [0; MAGIC.len() - 4];
                 self.input.read_exact(&mut rest).map_err(cut_off)?;
                 if !MAGIC.ends_with(&rest) {
-                    return Err(invalid("no header of a snappy stream"));
+                    return Err(invalid("not the header of a snappy stream"));
                 }
                 self.pass_versions()?;
                 continue;
             }
             let length = usize::try_from(i32::from_be_bytes(length))
-                .map_err(|_| invalid("a block of negative length"))?;
+                .map_err(|_| invalid("block of negative length"))?;
             self.read_block(length)?;
             return Ok(true);
         }
@@ -89,11 +89,11 @@ impl<R: Read> Snappy<R> {
             .take(length as u64)
             .read_to_end(&mut self.compressed)?;
         if self.compressed.len() < length {
-            return Err(invalid("the last block is cut off"));
+            return Err(invalid("the last block is truncated"));
         }
         let claimed = snap::raw::decompress_len(&self.compressed).map_err(damaged)?;
         if claimed / EXPANSION_MAX > length {
-            return Err(invalid("a block that claims to be longer than it can be"));
+            return Err(invalid("block claims an impossible uncompressed length"));
         }
         self.block.resize(claimed, 0);
         let read = snap::raw::Decoder::new()
@@ -132,7 +132,7 @@ fn damaged(error: snap::Error) -> io::Error {
 
 fn cut_off(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        return invalid("the header of a snappy stream is cut off");
+        return invalid("the header of a snappy stream is truncated");
     }
     error
 }
@@ -176,28 +176,28 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_streams_are_refused() {
         for (bytes, fault) in [
             (
                 b"\x82SNAPPX\0\0\0\0\x01\0\0\0\x01".to_vec(),
-                "no header of a snappy stream",
+                "not the header of a snappy stream",
             ),
             (
                 header()[..9].to_vec(),
-                "the header of a snappy stream is cut off",
+                "the header of a snappy stream is truncated",
             ),
             (
                 [header(), vec![0xff; 4]].concat(),
-                "a block of negative length",
+                "block of negative length",
             ),
             (
                 [header(), vec![0x7f, 0xff, 0xff, 0xff, 1]].concat(),
-                "the last block is cut off",
+                "the last block is truncated",
             ),
             (
                 // Six bytes that claim four gigabytes.
                 [header(), vec![0, 0, 0, 6, 0xff, 0xff, 0xff, 0xff, 0x0f, 0]].concat(),
-                "a block that claims to be longer than it can be",
+                "block claims an impossible uncompressed length",
             ),
         ] {
             assert_eq!(read(&bytes).unwrap_err(), fault);

@@ -1,7 +1,7 @@
-//! Reads and writes ZooKeeper's snapshot files: writes those of 3.9, reads 3.4 to 3.9.
+//! Reads ZooKeeper's snapshot files of versions 3.4 to 3.9, and writes those of 3.9.
 //!
-//! The reader trusts nothing in the file: it allocates at most as much as there are bytes, and
-//! every record goes through the engine's own checks.
+//! The reader trusts nothing in the file: it allocates at most as much as the file has, and every
+//! record passes the engine's own checks.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.1; ZooKeeper's `FileSnap.serialize`, whose files
 //! of version 3.9 have these sections in this order, `FileSnap.deserialize` and `FileHeader`.
@@ -17,7 +17,7 @@ use crate::data::{
     source::{Damage, Decoded, Fields, Source},
 };
 
-/// Writes all of it.
+/// Writes a state as a snapshot.
 pub(crate) fn encode(image: Image<'_>, out: &mut impl io::Write) -> io::Result<()> {
     let mut sealed = Sealed {
         out,
@@ -31,7 +31,7 @@ pub(crate) fn encode(image: Image<'_>, out: &mut impl io::Write) -> io::Result<(
 struct Sealed<'a, W> {
     out: &'a mut W,
     adler: Adler32,
-    /// The record being put together.
+    /// The record under construction.
     record: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl<W: io::Write> Sealed<'_, W> {
         }
         jute::put_buffer(&mut self.record, Some(END));
         self.seal()?;
-        // No digest, in the form ZooKeeper writes when it has none yet.
+        // An empty digest, as ZooKeeper writes it before it has one.
         jute::put_long(&mut self.record, 0);
         jute::put_int(&mut self.record, DIGEST_VERSION);
         jute::put_long(&mut self.record, 0);
@@ -76,7 +76,7 @@ impl<W: io::Write> Sealed<'_, W> {
         Ok(())
     }
 
-    /// The checksum of everything before it, and the mark behind.
+    /// Writes the checksum of everything before it, and the mark that follows.
     fn seal(&mut self) -> io::Result<()> {
         self.write()?;
         jute::put_long(&mut self.record, i64::from(self.adler.checksum()));
@@ -102,14 +102,14 @@ fn put_znode(out: &mut Vec<u8>, znode: &ZnodeImage<'_>) {
     jute::put_long(out, znode.pzxid.0);
 }
 
-/// A last zxid and its seal: what follows the tree where there is no digest.
+/// The length of the section with the last zxid, which follows the tree if there is no digest.
 const ZXID_SECTION: usize = 8 + 8 + 4 + 1;
 
-/// More than the sections behind the tree can be long, a digest of the old kind included.
+/// More than the sections after the tree can have, even with a digest of the old format. Unit: bytes.
 const TAIL_MAX: u64 = 256;
 
-/// Reads all of it; `name` is the zxid in the file's name. Returns the newest change in it, too: a
-/// snapshot that ZooKeeper took while changes were made is newer than its name. Ours is not.
+/// Reads a snapshot; `name` is the zxid in the file's name. Returns its newest change, too: a snapshot
+/// that ZooKeeper took while changes were made is newer than its name. Ours is not.
 pub(crate) fn read(
     input: impl io::Read,
     settings: Settings,
@@ -124,7 +124,7 @@ pub(crate) fn read(
     source.seal()?;
     let last = tail(&mut source)?;
     if let (Some(name), Some(zxid)) = (name, last) {
-        // A zxid below zero is in no name.
+        // No name has a negative zxid.
         let zxid = zxid.max(Zxid(0));
         if zxid < name || is_ours && zxid != name {
             return Err(source.damage(Fault::SnapshotName { zxid }));
@@ -133,7 +133,7 @@ pub(crate) fn read(
     Ok((restoration, name.max(last).unwrap_or_default()))
 }
 
-/// Reads all of it as the whole state.
+/// Reads a snapshot that is the whole state.
 pub(crate) fn decode(input: impl io::Read, settings: Settings, zxid: Zxid) -> Decoded<Engine> {
     let (restoration, newest) = read(input, settings, None)?;
     Engine::restore(restoration, newest.max(zxid)).map_err(|error| Damage {
@@ -142,7 +142,7 @@ pub(crate) fn decode(input: impl io::Read, settings: Settings, zxid: Zxid) -> De
     })
 }
 
-/// Whether we wrote it.
+/// Reads the header. Returns whether minikeeper wrote the file.
 fn header(source: &mut Source<impl io::Read>) -> Decoded<bool> {
     let magic = source.int()?.cast_unsigned();
     if magic != MAGIC {
@@ -236,8 +236,8 @@ fn znodes(source: &mut Source<impl io::Read>, restoration: &mut Restoration) -> 
     }
 }
 
-/// What newer versions put behind the tree: a digest, which is not compared, and the last zxid.
-/// Either may be missing, depending on version and settings of ZooKeeper.
+/// Reads what newer versions put after the tree: a digest, which is ignored, and the last zxid.
+/// Either may be missing, depending on ZooKeeper's version and settings.
 fn tail<R: io::Read>(source: &mut Source<R>) -> Decoded<Option<Zxid>> {
     let mut tail = Vec::new();
     (&mut source.input)
@@ -256,7 +256,7 @@ fn tail<R: io::Read>(source: &mut Source<R>) -> Decoded<Option<Zxid>> {
     if tail.input.len() != ZXID_SECTION {
         tail.long()?;
         if tail.int()? < DIGEST_VERSION {
-            // In those days a text.
+            // In the old format the digest was a string.
             tail.buffer(&mut Vec::new())?;
         } else {
             tail.long()?;
@@ -281,18 +281,18 @@ pub(crate) const MAGIC: u32 = 0x5a4b_534e;
 /// "ZKLG".
 pub(crate) const LOG_MAGIC: u32 = 0x5a4b_4c47;
 
-/// The only version there has ever been, of either.
+/// The only format version of snapshots and logs so far.
 pub(crate) const VERSION: i32 = 2;
 
-/// Who wrote the file. ZooKeeper writes -1 and does not look at it when it reads, so that we
-/// can tell our own files, which we delete when they are old, from those of ZooKeeper.
+/// The database id that marks our own files, which we delete when they are old. ZooKeeper writes -1
+/// to snapshots and 0 to logs, and ignores the field when it reads.
 pub(crate) const DB_ID: [u8; 8] = *b"minikeep";
 
-/// The version of ZooKeeper's tree digest that an absent digest is written with.
+/// The version of ZooKeeper's tree digest that is written with an empty digest.
 pub(crate) const DIGEST_VERSION: i32 = 2;
 
 /// Ends the list of znodes, and follows every checksum.
 pub(crate) const END: &[u8] = b"/";
 
-/// What stands behind every whole entry of a log.
+/// Ends every complete entry of a log.
 pub(crate) const ENTRY_END: u8 = b'B';

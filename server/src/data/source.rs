@@ -1,6 +1,6 @@
-//! Reads fields off a file, keeps their checksum, and says where what is wrong starts.
+//! Reads fields from a file, computes their checksum, and reports where a wrong field starts.
 //!
-//! Lengths are met only as far as there are bytes.
+//! Does not trust a claimed length: allocates memory only as the data arrives.
 
 use std::io::{self, Read as _};
 
@@ -8,10 +8,10 @@ use adler2::Adler32;
 
 use crate::data::{error::SnapshotFault as Fault, snapshot_file::END};
 
-/// How much of a claimed length is believed before the bytes are there.
+/// The most that is allocated for a claimed length before the data arrives. Unit: bytes.
 const BELIEVED: usize = 1 << 16;
 
-/// What is wrong, and where the field starts.
+/// A fault, and where the wrong field starts.
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) offset: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Source<R> {
     pub(crate) input: R,
     /// How much has been read.
     pub(crate) offset: u64,
-    /// Where the field that was read last starts.
+    /// Where the last field starts.
     pub(crate) start: u64,
     pub(crate) adler: Adler32,
 }
@@ -40,7 +40,7 @@ impl<R: io::Read> Source<R> {
         }
     }
 
-    /// What is wrong with the field that was read last.
+    /// Returns a fault at the last field.
     pub(crate) fn damage(&self, fault: impl Into<Fault>) -> Damage {
         Damage {
             offset: self.start,
@@ -83,13 +83,14 @@ impl<R: io::Read> Source<R> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// The number of elements that are claimed to follow.
+    /// Reads the claimed number of elements that follow.
     pub(crate) fn count(&mut self, what: &'static str) -> Decoded<u32> {
         let value = self.int()?;
         u32::try_from(value).map_err(|_| self.damage(Fault::Negative { what, value }))
     }
 
-    /// Replaces what is in `into` by a buffer; false, and empty, if it is null.
+    /// Reads a buffer and replaces the content of `into` with it. Returns false, and empties `into`, if
+    /// it is null.
     pub(crate) fn buffer(&mut self, into: &mut Vec<u8>) -> Decoded<bool> {
         into.clear();
         let value = self.int()?;
@@ -115,7 +116,7 @@ impl<R: io::Read> Source<R> {
         Ok(true)
     }
 
-    /// The checksum of everything before it, and the mark behind.
+    /// Reads and checks the checksum of everything before it, and the mark that follows.
     pub(crate) fn seal(&mut self) -> Decoded<()> {
         let computed = self.adler.checksum();
         let found = self.long()?;

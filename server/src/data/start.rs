@@ -1,4 +1,4 @@
-//! The state that a server starts with: given, saved or imported.
+//! Loads the state that a server starts with: given, saved or imported.
 
 use std::path::{Path, PathBuf};
 
@@ -13,21 +13,21 @@ use crate::{
     },
 };
 
-/// How many session ids earlier runs on a frozen clock are believed to have used.
+/// The mask of zxid bits that are added to the first session id, to skip the ids that earlier runs used.
 const SESSIONS_BEFORE: i64 = (1 << 40) - 1;
 
-/// Loads the state to start with: what was given, saved or is to be imported, or a fresh one; and
-/// the directory to save to, if there is one.
+/// Loads the state to start with: given, saved, imported or fresh. Also returns the directory to save
+/// to, if there is one.
 pub(crate) async fn load(
     config: &mut Config,
     mut settings: Settings,
 ) -> Result<(Engine, Option<DataDir>), LoadError> {
-    // Taken out, so that nothing that copies the settings copies it too.
+    // Takes the state out, so that copies of the settings do not copy it.
     if let Some(state) = config.state.take() {
         if let Some(dir) = config.data_dir.clone().or_else(|| import_dir(config)) {
             return Err(LoadError::TwoStates { dir });
         }
-        // The server before may have been started in the same millisecond.
+        // The server that made the state may have started in the same millisecond.
         settings.first_session_id.0 += state.zxid().0 & SESSIONS_BEFORE;
         let engine = state.load(settings).map_err(LoadError::State)?;
         return Ok((engine, None));
@@ -44,7 +44,7 @@ pub(crate) async fn load(
     };
     tokio::task::spawn_blocking(loading)
         .await
-        .expect("loading does not panic, and the runtime is there")
+        .expect("loading does not panic, and the runtime is alive")
 }
 
 fn import_dir(config: &Config) -> Option<PathBuf> {
@@ -57,7 +57,7 @@ fn import_from(source: &DataSource, settings: Settings) -> Result<Engine, LoadEr
     imported.map_err(|source| LoadError::Import { dir, source })
 }
 
-/// What was saved, or what is to be imported where nothing was ever saved.
+/// Loads the saved state, or the state to import if nothing was saved.
 fn load_dir(
     dir: &Path,
     import: Option<DataSource>,
@@ -71,8 +71,8 @@ fn load_dir(
     };
     let mut data_dir = DataDir::open(dir).map_err(unusable)?;
     if is_manual {
-        // A clock that starts at the same time again gives the same ids again; there were
-        // never more sessions than changes.
+        // A manual clock starts at the same time in every run, which would repeat the session ids.
+        // Earlier runs cannot have opened more sessions than there are changes.
         settings.first_session_id.0 += data_dir.zxid().0 & SESSIONS_BEFORE;
     }
     let engine = match import {

@@ -1,4 +1,4 @@
-//! A state that passes from one server to another in memory.
+//! Passes a state from one server to another in memory.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::data::{
     snapshot_file,
 };
 
-/// All that a server would save, in memory. Made by [`Universe::state`](crate::Universe::state) and
-/// [`DataSource::read`](crate::DataSource::read).
+/// A copy in memory of everything that a server saves. Made by
+/// [`Universe::state`](crate::Universe::state) and [`DataSource::read`](crate::DataSource::read).
 ///
 /// Cheap to clone.
 ///
@@ -23,7 +23,7 @@ use crate::data::{
 /// let server = Server::builder().start().await?;
 /// let state = server.state();
 /// server.shutdown().await?;
-/// // Clients see a server that was down for a while and knows their sessions.
+/// // To clients, the server was down for a while and still knows their sessions.
 /// let server = Server::builder().state(state).start().await?;
 /// # drop(server);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -44,17 +44,17 @@ impl SavedState {
         }
     }
 
-    /// The newest change in it.
+    /// Returns the zxid of the newest change in the state.
     #[must_use]
     pub const fn zxid(&self) -> Zxid {
         self.zxid
     }
 
-    /// Writes it as a data directory that a ZooKeeper server starts from, see
+    /// Writes the state as a data directory that ZooKeeper can start from, see
     /// [`Universe::export_data`](crate::Universe::export_data).
     ///
     /// # Errors
-    /// When there is something in the directory, or the system refuses.
+    /// When the directory is not empty, or cannot be written.
     pub fn export_data(&self, dir: impl AsRef<Path>) -> Result<Zxid, ExportError> {
         data_source::export(dir.as_ref(), self.zxid, &self.snapshot)
     }

@@ -1,4 +1,4 @@
-//! One entry of a transaction log, decoded and replayed.
+//! Encodes, decodes and replays one entry of a transaction log.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's
 //! `SerializeUtils.deserializeTxn`.
@@ -9,10 +9,10 @@ use minikeeper_protocol::{AclList, DecodeError, OpCode, Reader, SessionId, Ustri
 
 use crate::data::error::SnapshotFault as Fault;
 
-/// A refused request, in a log and in a multi.
+/// The code of a refused request, in a log and in a multi.
 pub(crate) const ERROR: i32 = -1;
 
-/// A digest behind an entry: its version, and the number.
+/// The size of the digest after an entry: its version, and the number.
 const DIGEST_BYTES: usize = 4 + 8;
 
 /// The header of an entry.
@@ -25,7 +25,7 @@ pub(crate) struct TxnHead {
 impl TxnHead {
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let session = SessionId(reader.long()?);
-        // The client's own number of the request.
+        // The xid of the request.
         reader.int()?;
         let zxid = Zxid(reader.long()?);
         let wall_ms = reader.long()?;
@@ -53,7 +53,7 @@ pub(crate) fn replay(
         let kind = reader.int()?;
         parts.push((kind, reader.buffer()?.unwrap_or_default()));
     }
-    // One that failed is there too, whole: nothing of it has happened.
+    // A failed multi is logged with all its parts, but none of them has happened.
     if parts.iter().any(|(kind, _)| *kind == ERROR) {
         parts.clear();
     }
@@ -107,10 +107,10 @@ fn change(
             if matches!(op, OpCode::Create | OpCode::Create2) && reader.bool()? {
                 life = Life::Session(txn.head.session);
             }
-            // Not told by version 3.3, and -1 where that was made into what follows.
+            // Version 3.3 does not write this field; an entry converted from that version has -1.
             let created_children = match reader.int() {
                 Err(_) if op == OpCode::Create => None,
-                told => Some(told?).filter(|told| *told != -1),
+                number => Some(number?).filter(|number| *number != -1),
             };
             match op {
                 OpCode::CreateContainer => life = Life::Container,
@@ -154,14 +154,14 @@ fn change(
             timeout_ms: reader.int()?,
         }),
         OpCode::CloseSession => {
-            // Where paths are not told, there is nothing, or the digest alone. What the session
-            // owns is known anyway.
-            let told = if reader.remaining() == DIGEST_BYTES {
+            // Versions that do not list the paths write nothing, or only the digest. The tree knows
+            // the session's ephemerals anyway.
+            let listed = if reader.remaining() == DIGEST_BYTES {
                 Vec::new()
             } else {
                 reader.ustrings().ok().flatten().unwrap_or_default()
             };
-            let paths: Vec<_> = told.iter().map(Ustring::as_bytes).collect();
+            let paths: Vec<_> = listed.iter().map(Ustring::as_bytes).collect();
             replay(&Change::CloseSession { paths: &paths })
         }
         _ => Err(Fault::TxnType { kind: txn.kind }),
@@ -172,23 +172,23 @@ fn path(reader: &mut Reader<'_>) -> Result<Ustring, Fault> {
     reader.ustring()?.ok_or(Fault::NullPath)
 }
 
-/// The xid of the request is not known where changes are logged, and is not needed.
+/// The xid in our entries: the log does not know that of the request, and no reader needs it.
 const NO_CXID: i32 = 0;
 
-/// The code and the length in front of each part.
+/// The size of the code and the length before each part.
 const PART_HEAD_BYTES: usize = 4 + 4;
 
-/// The changes of one zxid: an entry, or the parts of one.
+/// The changes of one zxid, which make one entry.
 #[derive(Debug, Default)]
 pub(crate) struct TxnEntry {
     head: Option<ChangeHead>,
-    /// The code of each change, its length and what it says: what a multi has.
+    /// The code, length and body of each change, as in a multi.
     parts: Vec<u8>,
     count: usize,
 }
 
 impl TxnEntry {
-    /// The number of its changes; `None` if there are none.
+    /// Returns the zxid of its changes; `None` if there are none.
     pub(crate) fn zxid(&self) -> Option<Zxid> {
         self.head.map(|head| head.zxid)
     }
@@ -212,7 +212,7 @@ impl TxnEntry {
         self.parts[start..start + PART_HEAD_BYTES].copy_from_slice(&part_head);
     }
 
-    /// Writes the entry without what stands around it.
+    /// Appends the entry without its checksum, length and end byte.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let Some(head) = self.head else { return };
         jute::put_long(out, head.session.0);
@@ -231,7 +231,7 @@ impl TxnEntry {
     }
 }
 
-/// Returns the code.
+/// Appends the body of a change. Returns its code.
 fn put_change(change: &Change<'_>, out: &mut Vec<u8>) -> i32 {
     let code = match *change {
         Change::OpenSession { timeout_ms } => {
@@ -297,7 +297,7 @@ fn put_change(change: &Change<'_>, out: &mut Vec<u8>) -> i32 {
             jute::put_int(out, aversion);
             OpCode::SetAcl
         }
-        // A refused request: what has a number, and changes nothing.
+        // A refused request, which has a zxid but changes nothing.
         _ => {
             jute::put_int(out, 0);
             return ERROR;

@@ -240,7 +240,7 @@ fn damaged_save_exits_with_1_and_is_left_alone() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     let expected =
-        format!("{snapshot:?} at byte 8: the file ends 8 bytes too early; put the file back");
+        format!("{snapshot:?} at byte 8: the file ends 8 bytes too early; restore the file");
     assert!(complaint.contains(&expected), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
     assert_eq!(fs::read(&snapshot).unwrap(), b"ZKSN\0\0\0\x02");

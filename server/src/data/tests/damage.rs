@@ -1,9 +1,8 @@
-//! Rule: whatever happens to the files of a data directory, the state is equal, or the directory is
-//! refused with an error that names a file, or the state is shorter by the torn end of what was never
-//! answered.
+//! Rule: however the files of a data directory are damaged, the server loads the acknowledged state,
+//! or that state with changes it was writing when killed, or refuses with an error that names a file.
 //!
-//! Method: histories of random changes, runs, saves and kills; random damage to what they leave.
-//! `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_DAMAGE_VARIANTS` sets how many are tried.
+//! Method: builds histories of random changes, runs, saves and kills, and damages their files at
+//! random. `MINIKEEPER_SEED` repeats a run, `MINIKEEPER_DAMAGE_VARIANTS` sets the number of variants.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,10 +30,10 @@ use crate::{
     turn::change_log::ChangeLog as _,
 };
 
-/// How many variants are tried without the environment variable.
+/// The number of variants without the environment variable.
 const VARIANTS_DEFAULT: u64 = 400;
 
-/// How many variants are made of one history.
+/// The number of variants of one history.
 const VARIANTS_PER_HISTORY: u64 = 40;
 
 /// Splitmix64.
@@ -49,7 +48,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
@@ -70,7 +69,7 @@ enum Durability {
     Sync,
 }
 
-/// Changes go to the log, as in a turn.
+/// Sends changes to the log, as a turn does.
 struct Logged<'a>(Option<&'a mut LogWriter>);
 
 impl Effects for Logged<'_> {
@@ -97,21 +96,21 @@ impl Effects for Logged<'_> {
     }
 }
 
-/// What was left behind, and what must come out of it.
+/// The files that servers left, and the states that may be loaded from them.
 struct History {
     /// Every file, by its name in the directory.
     files: BTreeMap<String, Vec<u8>>,
-    /// What was answered.
+    /// The state that was acknowledged.
     answered: String,
-    /// And what was being written when the server was killed.
+    /// The states that were being written when the server was killed.
     possible: BTreeSet<String>,
-    /// Every state there ever was.
+    /// Every state of the history.
     past: BTreeSet<String>,
-    /// Whether the end of the last log is torn.
+    /// Whether the last log ends inside an entry.
     is_torn: bool,
 }
 
-/// A state as it comes out of a snapshot: no zxid, which a kill moves.
+/// Dumps a state after a round trip through a snapshot, without the zxid, which a kill raises.
 fn shown(engine: &Engine) -> String {
     let loaded = SavedState::of(engine).load(Settings::default()).unwrap();
     without_zxid(&loaded)
@@ -132,7 +131,7 @@ fn path(random: &mut Random) -> String {
 
 fn data(random: &mut Random) -> Vec<u8> {
     let length = [0, 3, 40, 700][random.below(4)];
-    // Some of it looks as the end of an entry, and some as padding.
+    // Some bytes look like the end of an entry, others like padding.
     let byte = [b'B', 0, b'x'][random.below(3)];
     vec![byte; length]
 }
@@ -235,7 +234,7 @@ impl Run<'_> {
         });
     }
 
-    /// The end of a turn: what was done is in the log, and answered.
+    /// Ends a turn: logs and acknowledges its changes.
     fn answer(&mut self) {
         if let Some(log) = &mut self.log {
             log.keep_up(self.engine.zxid(), 1_000);
@@ -314,7 +313,7 @@ fn put(at: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Some runs of servers, the last of which may be killed.
+/// Makes a history of one to three servers, the last of which may be killed.
 fn history(random: &mut Random, durability: Durability) -> History {
     let scratch = Scratch::new(&format!("history-{:x}", random.next()));
     fs::create_dir_all(&scratch.0).unwrap();
@@ -345,7 +344,7 @@ fn history(random: &mut Random, durability: Durability) -> History {
                 answered = shown(&run_of.engine);
             }
             if run_of.random.one_in(30) {
-                // What no log can tell.
+                // A change that a log cannot express.
                 run_of.engine.restart(Keep::Data, Now::default());
                 run_of.save();
                 answered = shown(&run_of.engine);
@@ -376,7 +375,7 @@ fn history(random: &mut Random, durability: Durability) -> History {
         let mut left = files(&scratch.0);
         let is_torn = run_of.log.is_some() && run_of.random.one_in(2);
         if is_torn {
-            // One batch more is written, and the server killed in the middle of it.
+            // The server is killed while it writes one more batch.
             let before = left.clone();
             for _ in 0..=run_of.random.below(3) {
                 run_of.request();
@@ -406,10 +405,9 @@ fn history(random: &mut Random, durability: Durability) -> History {
     unreachable!("the last run returns")
 }
 
-/// Damages some file; says how.
+/// Damages a file. Returns the kind of damage and the file's name.
 fn damage(random: &mut Random, files: &mut BTreeMap<String, Vec<u8>>) -> (&'static str, String) {
     let names: Vec<_> = files.keys().cloned().collect();
-    // The newest files matter most, and the lock file is one of many.
     let name = names[random.below(names.len())].clone();
     let kinds = [
         "flip",
@@ -490,7 +488,7 @@ fn damage_is_refused_or_does_no_harm() {
             let mut files_now = history.files.clone();
             let mut done = vec![damage(random, &mut files_now)];
             if random.one_in(5) && done[0].1.starts_with("version-2") {
-                // The note is what shows that a file was cut off: both at once is too much.
+                // Only the note shows that a file was truncated, so the note stays undamaged.
                 let note = files_now.remove("minikeeper.lock");
                 if !files_now.is_empty() {
                     done.push(damage(random, &mut files_now));
@@ -516,7 +514,10 @@ fn damage_is_refused_or_does_no_harm() {
                         counts.equal += 1;
                         counts.without_torn += u64::from(history.is_torn);
                     } else {
-                        assert!(history.possible.contains(&state), "{place}: another state");
+                        assert!(
+                            history.possible.contains(&state),
+                            "{place}: a different state"
+                        );
                         counts.longer += 1;
                     }
                     nothing_unread_is_deleted(random, dir, engine, &scratch.0, &place);
@@ -527,19 +528,23 @@ fn damage_is_refused_or_does_no_harm() {
                     let is_named = text.contains("version-2") || text.contains("minikeeper.lock");
                     assert!(is_named, "{place}: {text}");
                     assert_eq!(files(&scratch.0), files_now, "{place}: changed");
-                    // And the remedy works, for good.
+                    // The advice in the error works, and the next start needs it no more.
                     let Ok((mut dir, engine)) = open_and_load(&scratch.0, true) else {
                         trusted.1 += 1;
                         continue;
                     };
                     trusted.0 += 1;
                     let state = without_zxid(&engine);
-                    assert!(history.past.contains(&state), "{place}: no state there was");
+                    assert!(history.past.contains(&state), "{place}: not a past state");
                     dir.begin(&engine).unwrap();
                     drop(dir);
                     let (_, again) = open_and_load(&scratch.0, false)
                         .unwrap_or_else(|text| panic!("{place}: refused again: {text}"));
-                    assert_eq!(without_zxid(&again), state, "{place}: another one later");
+                    assert_eq!(
+                        without_zxid(&again),
+                        state,
+                        "{place}: a different state later"
+                    );
                     assert!(again.zxid() >= engine.zxid(), "{place}: zxid goes back");
                 }
             }
@@ -547,7 +552,7 @@ fn damage_is_refused_or_does_no_harm() {
     }
     println!("outcomes by durability: {counts:#?}");
     println!("by kind of damage, accepted and refused: {kinds:?}");
-    println!("gone on with what can be read, and not even that: {trusted:?}");
+    println!("with trust_damaged_data, accepted and refused: {trusted:?}");
 }
 
 fn open_and_load(at: &Path, trusts_damaged: bool) -> Result<(DataDir, Engine), String> {
@@ -557,7 +562,8 @@ fn open_and_load(at: &Path, trusts_damaged: bool) -> Result<(DataDir, Engine), S
     Ok((dir, engine))
 }
 
-/// A server goes on, and saves until everything old would be deleted.
+/// Runs a server that saves until it would delete every old file, and checks that it keeps the logs
+/// that were not read to their end.
 fn nothing_unread_is_deleted(
     random: &mut Random,
     mut dir: DataDir,
@@ -588,8 +594,8 @@ fn nothing_unread_is_deleted(
     }
 }
 
-/// What ZooKeeper leaves has no note, and zeros behind the last entry: a log that was cut off between
-/// two entries cannot be told from a whole one. But no flipped bit may go unnoticed.
+/// ZooKeeper leaves no note, and pads its logs with zeros: a log that was truncated between two entries
+/// looks like a complete one. But no flipped bit may go unnoticed.
 #[test]
 fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
     let seed = number("MINIKEEPER_SEED", 1);
@@ -603,7 +609,7 @@ fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
         history.files.remove("minikeeper.lock");
         for (name, bytes) in &mut history.files {
             if name.contains("/log.") {
-                // Zeros come behind what was written, and the header is written first.
+                // ZooKeeper writes the header before it pads, so a log without one gets no zeros.
                 if bytes.len() >= 16 {
                     bytes[8..16].fill(0);
                     bytes.extend([0; 300]);
@@ -635,10 +641,10 @@ fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
                 Ok(engine) => {
                     engine.check().unwrap();
                     let state = without_zxid(&engine);
-                    // Snapshots of that version do not say of which change they are.
+                    // Snapshots of that version do not contain their zxid.
                     let is_past = history.past.contains(&state) || kind == "swapped";
-                    assert!(is_past, "{place}: no state there was");
-                    assert!(!["flip", "garbage"].contains(&kind), "{place}: not noticed");
+                    assert!(is_past, "{place}: not a past state");
+                    assert!(!["flip", "garbage"].contains(&kind), "{place}: unnoticed");
                     "shorter"
                 }
             };
@@ -649,7 +655,7 @@ fn damage_to_files_of_zookeeper_is_refused_or_does_no_harm() {
     println!("outcomes by kind of damage: {outcomes:#?}");
 }
 
-/// Turns a snapshot of ours into one of ZooKeeper 3.5, which ends with its znodes.
+/// Turns our snapshot into one of ZooKeeper 3.5, which ends with its znodes.
 fn theirs(bytes: &mut Vec<u8>) {
     let sections = (20 + 13) + (8 + 13);
     bytes.truncate(bytes.len() - sections - 13);

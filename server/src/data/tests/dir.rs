@@ -1,4 +1,4 @@
-//! The data directory: what is loaded, what is refused, what is kept.
+//! Loading, saving and locking a data directory.
 
 use std::{fs, io::Write as _, path::PathBuf};
 
@@ -8,7 +8,7 @@ use minikeeper_protocol::{Zxid, jute};
 use super::engine;
 use crate::data::{DataDir, DataDirError, SaveError, copy};
 
-/// A directory of its own for a test, gone afterwards.
+/// A temporary directory of a test, deleted on drop.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -29,7 +29,7 @@ impl Scratch {
         fs::write(folder.join(name), bytes).unwrap();
     }
 
-    /// The names in `version-2`.
+    /// Returns the sorted names in `version-2`.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.join("version-2")).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -38,7 +38,8 @@ impl Scratch {
         names
     }
 
-    /// Why the directory is refused, its own path left out.
+    /// Loads the directory, which must fail and change nothing. Returns the error text without the
+    /// directory's path.
     #[track_caller]
     pub(super) fn refusal(&self) -> String {
         let before = self.names();
@@ -46,7 +47,7 @@ impl Scratch {
             .open()
             .and_then(|mut dir| dir.load(Settings::default(), false));
         let text = outcome.unwrap_err().to_string();
-        assert_eq!(self.names(), before, "nothing is changed");
+        assert_eq!(self.names(), before, "no file is added or removed");
         text.replace(&format!("{}/version-2/", self.0.display()), "")
     }
 }
@@ -66,7 +67,8 @@ pub(super) fn load(dir: &mut DataDir) -> Engine {
     dir.load(Settings::default(), false).unwrap()
 }
 
-/// A snapshot as ZooKeeper writes it, without minikeeper's mark in the header.
+/// Encodes a snapshot as ZooKeeper 3.5 writes it: without minikeeper's mark in the header, and without
+/// the sections after the tree.
 pub(super) fn foreign(engine: &Engine) -> Vec<u8> {
     let mut bytes = copy(engine);
     let sections = (20 + 13) + (8 + 13);
@@ -79,7 +81,7 @@ pub(super) fn foreign(engine: &Engine) -> Vec<u8> {
 }
 
 #[test]
-fn saved_state_is_loaded_and_zxid_goes_on() {
+fn saved_state_is_loaded_with_its_zxid() {
     let scratch = Scratch::new("loaded");
     let mut dir = scratch.open().unwrap();
     assert_eq!(dir.saved(), None);
@@ -95,20 +97,20 @@ fn saved_state_is_loaded_and_zxid_goes_on() {
 }
 
 #[test]
-fn directory_is_for_one_server_at_a_time() {
+fn directory_in_use_is_refused_to_a_second_server() {
     let scratch = Scratch::new("locked");
     let first = scratch.open().unwrap();
     let text = scratch.refusal();
     assert!(
-        text.ends_with("is held by another server; stop that one, or use another directory"),
+        text.ends_with("is held by another server; stop that server, or use another directory"),
         "{text}"
     );
     drop(first);
     scratch.open().unwrap();
 }
 
-/// `docs/zookeeper-protocol.md` section 14.7: a client that has seen more than the server knows is
-/// turned away.
+/// `docs/zookeeper-protocol.md` section 14.7: a server rejects a client that has seen a higher zxid
+/// than its own.
 #[test]
 fn zxid_after_killed_servers_is_above_all_they_can_have_used() {
     let scratch = Scratch::new("killed");
@@ -117,7 +119,7 @@ fn zxid_after_killed_servers_is_above_all_they_can_have_used() {
     let mut dir = scratch.open().unwrap();
     dir.begin(&saved).unwrap();
     save(&mut dir, &saved);
-    // Not stopped politely, three times; the third gets to save.
+    // Three servers are killed; the fourth saves.
     drop(dir);
     for times in 1..3 {
         let mut dir = scratch.open().unwrap();
@@ -127,21 +129,21 @@ fn zxid_after_killed_servers_is_above_all_they_can_have_used() {
         dir.begin(&loaded).unwrap();
     }
     let mut dir = scratch.open().unwrap();
-    let third = load(&mut dir);
-    assert_eq!(third.zxid(), above(3));
-    dir.begin(&third).unwrap();
-    save(&mut dir, &third);
+    let fourth = load(&mut dir);
+    assert_eq!(fourth.zxid(), above(3));
+    dir.begin(&fourth).unwrap();
+    save(&mut dir, &fourth);
     dir.note_saved().unwrap();
     drop(dir);
     assert_eq!(load(&mut scratch.open().unwrap()).zxid(), above(3));
 }
 
 #[test]
-fn three_newest_saves_are_kept_and_all_of_an_original() {
+fn three_newest_snapshots_are_kept_and_all_of_zookeeper() {
     let scratch = Scratch::new("kept");
     scratch.put("snapshot.1", &foreign(&Engine::new(Settings::default())));
     scratch.put("snapshot.2", &foreign(&engine()));
-    scratch.put("notes.txt", b"mine");
+    scratch.put("notes.txt", b"not a snapshot");
     let mut dir = scratch.open().unwrap();
     let mut engine = load(&mut dir);
     assert_eq!(engine.counts().znodes, 8);
@@ -163,7 +165,7 @@ fn three_newest_saves_are_kept_and_all_of_an_original() {
 }
 
 #[test]
-fn failed_save_leaves_the_one_before_it() {
+fn failed_save_leaves_the_previous_snapshot() {
     let scratch = Scratch::new("failed");
     let mut dir = scratch.open().unwrap();
     let saved = engine();
@@ -185,7 +187,7 @@ fn failed_save_leaves_the_one_before_it() {
 }
 
 #[test]
-fn save_that_was_never_finished_is_not_looked_at() {
+fn unfinished_save_is_ignored() {
     let scratch = Scratch::new("unfinished");
     let mut dir = scratch.open().unwrap();
     let saved = engine();
@@ -197,7 +199,7 @@ fn save_that_was_never_finished_is_not_looked_at() {
 }
 
 #[test]
-fn damaged_snapshot_is_refused_and_named() {
+fn damaged_snapshot_is_refused_by_name_and_offset() {
     let scratch = Scratch::new("damaged");
     scratch.put("snapshot.5", &copy(&engine()));
     let mut bytes = copy(&engine());
@@ -205,16 +207,15 @@ fn damaged_snapshot_is_refused_and_named() {
     scratch.put("snapshot.10", &bytes);
     assert_eq!(
         scratch.refusal(),
-        "\"snapshot.10\" at byte 79: the file ends 47 bytes too early; put the file back as it was, \
-         or go on with what can be read, without the changes that cannot (--trust-damaged-data, \
-         trust_damaged_data)"
+        "\"snapshot.10\" at byte 79: the file ends 47 bytes too early; restore the file, or lose the \
+         changes that cannot be read (--trust-damaged-data, trust_damaged_data)"
     );
     fs::remove_file(scratch.0.join("version-2/snapshot.10")).unwrap();
     assert_eq!(load(&mut scratch.open().unwrap()).counts().znodes, 8);
 }
 
 #[test]
-fn directory_that_cannot_be_made_is_refused() {
+fn directory_that_cannot_be_created_is_refused() {
     let scratch = Scratch::new("file");
     fs::write(&scratch.0, b"a file").unwrap();
     let error = scratch.open().unwrap_err();

@@ -1,4 +1,4 @@
-//! The bytes of a snapshot.
+//! The bytes of a snapshot file.
 
 use minikeeper_engine::{Engine, Settings};
 use minikeeper_protocol::{SessionId, Stat, Zxid, jute};
@@ -16,7 +16,7 @@ fn fault(bytes: &[u8]) -> String {
     format!("{offset}: {fault}")
 }
 
-/// Appends the checksum of everything in front of it, and the mark.
+/// Appends the checksum of everything before it, and the mark.
 fn seal(bytes: &mut Vec<u8>) {
     let adler = adler2::adler32_slice(bytes);
     jute::put_long(bytes, adler.into());
@@ -24,7 +24,7 @@ fn seal(bytes: &mut Vec<u8>) {
 }
 
 #[test]
-fn state_survives_its_bytes() {
+fn decoded_state_equals_the_encoded_one() {
     let saved = engine();
     let bytes = copy(&saved);
     let loaded = read(&bytes).unwrap();
@@ -38,7 +38,7 @@ fn state_survives_its_bytes() {
 #[test]
 fn smallest_snapshot_has_the_documented_bytes() {
     let mut bytes = b"ZKSN\0\0\0\x02minikeep".to_vec();
-    // No session; one list, that of /zookeeper/config.
+    // No session; one access list, of /zookeeper/config.
     bytes.extend(b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01");
     bytes.extend(b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone");
     for (path, acl, aversion) in [
@@ -73,10 +73,10 @@ fn smallest_snapshot_has_the_documented_bytes() {
     assert_eq!(copy(&Engine::new(settings)), bytes);
 }
 
-/// The files are what a live 3.9.5 and a live 3.8.0 left behind; the numbers are what they told
-/// a client of the same state.
+/// A live 3.9.5 and a live 3.8.0 wrote these files; the expected numbers are those that a client read
+/// from them.
 #[test]
-fn snapshots_of_originals_are_read() {
+fn captured_zookeeper_snapshots_are_read() {
     let captured: [(&[u8], i64, [i64; 4]); 2] = [
         (
             include_bytes!("../captured/3.9.5.snapshot"),
@@ -140,12 +140,12 @@ fn snapshots_of_originals_are_read() {
     }
 }
 
-/// Sections that came with later versions may be missing, and the digest was a text once.
+/// Older versions lack the sections after the tree, or write the digest as a string.
 #[test]
-fn sections_behind_the_tree_may_be_missing() {
+fn sections_after_the_tree_may_be_missing() {
     let saved = engine();
     let whole = copy(&saved);
-    // Digest, zxid, and what seals them.
+    // The digest, the zxid, and their seals.
     let tree = &whole[..whole.len() - (20 + 13) - (8 + 13)];
     let mut with_zxid = tree.to_vec();
     jute::put_long(&mut with_zxid, 99);
@@ -168,7 +168,7 @@ fn sections_behind_the_tree_may_be_missing() {
 }
 
 #[test]
-fn fault_is_told_with_its_place() {
+fn fault_is_reported_with_its_offset() {
     let whole = copy(&engine());
     let changed = |at: usize, bytes: &[u8]| {
         let mut copy = whole.clone();
@@ -178,11 +178,11 @@ fn fault_is_told_with_its_place() {
     assert_eq!(fault(b""), "0: the file ends 4 bytes too early");
     assert_eq!(
         fault(b"SQLite format 3\0"),
-        "0: starts with 0x53514c69, a snapshot with 0x5a4b534e (\"ZKSN\")"
+        "0: starts with 0x53514c69, but a snapshot starts with 0x5a4b534e (\"ZKSN\")"
     );
     assert_eq!(
         fault(&changed(4, &[0, 0, 0, 3])),
-        "4: version 3 of the format, 2 is the only one known"
+        "4: unknown format version 3, expected 2"
     );
     assert_eq!(
         fault(&changed(16, &[0xff; 4])),
@@ -191,7 +191,7 @@ fn fault_is_told_with_its_place() {
     let surplus = [&whole[..], b"x"].concat();
     assert_eq!(
         fault(&surplus),
-        format!("{}: more than a snapshot has", whole.len())
+        format!("{}: data after the end of the snapshot", whole.len())
     );
     let data = whole.windows(4).position(|bytes| bytes == b"data").unwrap();
     let sealed = whole.len() - (8 + 13) - (20 + 13) - 13;
@@ -215,18 +215,18 @@ fn fault_is_told_with_its_place() {
     );
 }
 
-/// Goal: no damage goes unnoticed, and none does harm. Method: a small file cut off at every
-/// byte, and each of its bytes changed in three ways.
+/// Goal: every damage is noticed, and none causes a panic. Method: truncates a small file at every
+/// byte, and changes each of its bytes in three ways.
 #[test]
-fn every_cut_and_every_changed_byte_is_noticed() {
+fn every_truncation_and_every_changed_byte_is_noticed() {
     let whole = copy(&engine());
     let without_zxid = whole.len() - (8 + 13);
     let without_digest = without_zxid - (20 + 13);
     for length in 0..whole.len() {
         let outcome = read(&whole[..length]);
-        // Each of these would be a whole file of an older version.
+        // At these lengths it is a complete file of an older version.
         let is_whole = length == without_zxid || length == without_digest;
-        assert_eq!(outcome.is_ok(), is_whole, "cut off at {length}");
+        assert_eq!(outcome.is_ok(), is_whole, "truncated at {length}");
         if let Err(damage) = outcome {
             assert!(damage.offset <= length as u64, "{damage:?} of {length}");
         }

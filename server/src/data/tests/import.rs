@@ -1,4 +1,4 @@
-//! Which files of a directory are taken: compressed snapshots, older ones, two directories.
+//! Which files are loaded: compressed snapshots, older ones, files in two directories.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22; ZooKeeper's `SnapStream` and
 //! `FileSnap.deserialize`.
@@ -22,7 +22,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// As snappy-java's `SnappyOutputStream` writes.
+/// Compresses as snappy-java's `SnappyOutputStream` does.
 fn snappy(bytes: &[u8]) -> Vec<u8> {
     let mut out = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".to_vec();
     for block in bytes.chunks(100) {
@@ -57,9 +57,9 @@ fn compressed_snapshots_are_read() {
     }
 }
 
-/// An original that is killed while it writes a snapshot leaves half of one, and its logs.
+/// A ZooKeeper that is killed while it writes a snapshot leaves half of it, and complete logs.
 #[test]
-fn damaged_snapshot_is_passed_over_if_the_logs_reach_as_far() {
+fn damaged_snapshot_is_skipped_if_the_logs_reach_as_far() {
     let fresh = foreign(&Engine::new(Settings::default()));
     let entries = [
         txn(1, 1, &create("/a", false, 1)),
@@ -73,7 +73,7 @@ fn damaged_snapshot_is_passed_over_if_the_logs_reach_as_far() {
         if is_reached {
             let mut dir = scratch.open().unwrap();
             assert_eq!(load(&mut dir).zxid(), Zxid(2));
-            // What is there under that name is none, so it is written again.
+            // The damaged snapshot does not count as saved, so it is written again.
             assert_eq!(dir.saved(), Some(Zxid(0)));
         } else {
             let text = scratch.refusal();
@@ -110,7 +110,7 @@ fn directory_without_data_is_refused() {
     fs::create_dir_all(scratch.0.join("version-2")).unwrap();
     let text = load().unwrap_err().to_string();
     assert!(
-        text.ends_with("has no snapshot and no transaction log, and neither has its version-2"),
+        text.ends_with("nor its version-2 has a snapshot or a transaction log"),
         "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! Transaction logs: their bytes, where they end, what is refused.
+//! Transaction logs: replay, incomplete ends, and refused damage.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3; ZooKeeper's `FileTxnLog` and
 //! `SerializeUtils`.
@@ -11,7 +11,7 @@ use crate::data::{DataSource, copy};
 
 pub(super) const HEADER: &[u8] = b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
 
-/// An entry of session 5: its header, and a body.
+/// Encodes an entry of session 5 with this body.
 pub(super) fn txn(zxid: i64, kind: i32, body: &[u8]) -> Vec<u8> {
     let mut entry = Vec::new();
     jute::put_long(&mut entry, 5);
@@ -23,7 +23,7 @@ pub(super) fn txn(zxid: i64, kind: i32, body: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// A log of these entries, with zeros behind them as ZooKeeper leaves them.
+/// Encodes a log of these entries, padded with zeros as ZooKeeper does.
 pub(super) fn log(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = HEADER.to_vec();
     for entry in entries {
@@ -41,7 +41,7 @@ fn path(path: &str) -> Vec<u8> {
     body
 }
 
-/// Path, data, access list.
+/// Encodes the path, data and access list that start the body of a create.
 fn start_of_create(at: &str) -> Vec<u8> {
     let mut body = path(at);
     jute::put_buffer(&mut body, Some(b"data"));
@@ -77,14 +77,14 @@ fn multi(parts: &[(i32, Vec<u8>)]) -> Vec<u8> {
     body
 }
 
-/// A digest of the tree, as 3.6 and later put it behind an entry.
+/// Appends a digest of the tree, as 3.6 and later do to an entry.
 fn digested(mut body: Vec<u8>) -> Vec<u8> {
     jute::put_int(&mut body, 2);
     jute::put_long(&mut body, 0x1234_5678_9abc_def0);
     body
 }
 
-/// A directory with a snapshot of a fresh tree and these logs.
+/// Creates a directory with a snapshot of a fresh tree and these logs.
 fn with_logs(name: &str, logs: &[(&str, Vec<u8>)]) -> Scratch {
     let scratch = Scratch::new(name);
     scratch.put(
@@ -104,7 +104,7 @@ fn loaded(scratch: &Scratch) -> Engine {
 }
 
 #[test]
-fn every_kind_of_change_is_made_once_more() {
+fn every_kind_of_change_is_replayed() {
     let mut ttl = numbered(start_of_create("/t"), 5);
     jute::put_long(&mut ttl, 60_000);
     let mut list = path("/a");
@@ -138,7 +138,7 @@ fn every_kind_of_change_is_made_once_more() {
                 (2, path("/t")),
             ])),
         ),
-        // Failed: nothing of it happened.
+        // Failed: none of its parts has happened.
         txn(
             14,
             14,
@@ -198,7 +198,7 @@ fn bodies_of_older_versions_are_shorter() {
 }
 
 #[test]
-fn only_what_is_behind_the_snapshot_is_done() {
+fn only_changes_after_the_snapshot_are_replayed() {
     let logs = [
         (
             "log.1",
@@ -219,15 +219,16 @@ fn only_what_is_behind_the_snapshot_is_done() {
         ..super::Settings::default()
     };
     scratch.put("snapshot.3", &copy(&Engine::new(settings)));
-    // The first log, which makes no sense, is not even looked at.
+    // The first log, which has an unknown transaction type, is not read.
     let engine = loaded(&scratch);
     assert_eq!(engine.children("/").unwrap(), ["zookeeper", "c", "d"]);
     assert_eq!(engine.zxid(), Zxid(5));
 }
 
-/// Goal: a killed server's log is read as far as it is whole. Method: it is cut off everywhere.
+/// Goal: a killed server's log is read up to its last complete entry. Method: truncates a log at every
+/// byte.
 #[test]
-fn log_ends_where_its_last_entry_is_not_whole() {
+fn log_ends_at_its_first_incomplete_entry() {
     let whole = log(&[
         txn(1, 1, &create("/a", false, 1)),
         txn(2, 1, &create("/b", false, 2)),
@@ -240,9 +241,9 @@ fn log_ends_where_its_last_entry_is_not_whole() {
         assert_eq!(
             loaded(&scratch).zxid(),
             Zxid(expected),
-            "cut off at {length}"
+            "truncated at {length}"
         );
-        // Zeros may stand where the rest of it was to be.
+        // The padding of zeros may already be there.
         let mut zeroed = whole[..length].to_vec();
         zeroed.resize(whole.len(), 0);
         if length >= HEADER.len() && length != first - 1 && length != written - 1 {
@@ -260,7 +261,7 @@ fn log_ends_where_its_last_entry_is_not_whole() {
 }
 
 #[test]
-fn log_that_is_cut_off_is_followed_by_the_next() {
+fn truncated_log_is_continued_by_the_next() {
     let mut cut = log(&[
         txn(1, 1, &create("/a", false, 1)),
         txn(2, 1, &create("/b", false, 2)),
@@ -275,7 +276,7 @@ fn log_that_is_cut_off_is_followed_by_the_next() {
         loaded(&scratch).children("/").unwrap(),
         ["zookeeper", "a", "c"]
     );
-    // A log in between has a header at least.
+    // Any log but the last must have a complete header.
     scratch.put("log.2", b"ZKLG");
     let text = scratch.refusal();
     assert!(
@@ -285,7 +286,7 @@ fn log_that_is_cut_off_is_followed_by_the_next() {
 }
 
 #[test]
-fn damaged_log_is_refused_and_named() {
+fn damaged_log_is_refused_by_name_and_offset() {
     let good = [
         txn(1, 1, &create("/a", false, 1)),
         txn(2, 1, &create("/b", false, 2)),
@@ -300,11 +301,11 @@ fn damaged_log_is_refused_and_named() {
         (changed, format!("{second}: checksum 0x")),
         (
             b"ZKSN\0\0\0\x02".to_vec(),
-            "0: starts with 0x5a4b534e, a transaction log".to_owned(),
+            "0: starts with 0x5a4b534e, but a transaction log".to_owned(),
         ),
         (
             other_version,
-            "4: version 3 of the format, 2 is the only one known".to_owned(),
+            "4: unknown format version 3, expected 2".to_owned(),
         ),
         (
             failing(txn(2, 99, &[])),
@@ -336,14 +337,14 @@ fn damaged_log_is_refused_and_named() {
         let expected = format!("\"log.1\" at byte {fault}");
         assert!(text.starts_with(&expected), "{text}\n{expected}");
         assert!(
-            text.contains("; put the file back as it was, or go on with what can be read"),
+            text.contains("; restore the file, or lose the changes that cannot be read"),
             "{text}"
         );
     }
 }
 
-/// One flipped bit in a length or an end byte looked as the end of the log: the changes behind it
-/// were left out, and nothing was said.
+/// A flipped bit in a length or an end byte was taken for the end of the log: the server omitted the
+/// later changes without an error.
 #[test]
 fn flipped_bit_in_length_or_end_byte_is_refused() {
     let entries: Vec<_> = (1..=5)
@@ -365,9 +366,10 @@ fn flipped_bit_in_length_or_end_byte_is_refused() {
     }
 }
 
-/// A log in the middle that was removed, or filled with zeros, was left out with its changes.
+/// If a log in the middle was removed, or filled with zeros, the server omitted its changes without an
+/// error.
 #[test]
-fn log_that_is_missing_in_the_middle_is_refused() {
+fn missing_or_damaged_middle_log_is_refused() {
     let logs = |middle: Option<Vec<u8>>| {
         let name = |at: i64| create(&format!("/n{at}"), false, 1);
         let of = |from: i64| log(&[txn(from, 1, &name(from)), txn(from + 1, 1, &name(from + 1))]);
@@ -393,9 +395,9 @@ fn log_that_is_missing_in_the_middle_is_refused() {
     assert_eq!(loaded(&logs(Some(middle)).0).zxid(), Zxid(6));
 }
 
-/// Source: ZooKeeper's `Leader`: the first change of an epoch has the number 1 in it.
+/// Source: ZooKeeper's `Leader`: the first change of an epoch has 1 in the low half of its zxid.
 #[test]
-fn ensemble_goes_on_with_the_first_change_of_a_later_epoch() {
+fn first_change_of_a_later_epoch_follows() {
     let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid:x}"), false, 1));
     let later = 7 << 32;
     let both = log(&[entry(1), entry(later + 1), entry(later + 2)]);
@@ -408,9 +410,10 @@ fn ensemble_goes_on_with_the_first_change_of_a_later_epoch() {
     }
 }
 
-/// Goes on with what can be read if that is asked for, once: what was not read is set aside.
+/// With `trust_damaged_data` the server omits what it cannot read and renames those files, so that the
+/// next start does not need the setting.
 #[test]
-fn damaged_log_is_set_aside_if_that_is_trusted() {
+fn damaged_log_is_set_aside_if_damage_is_trusted() {
     let entries = |from: i64| {
         let entry = |zxid: i64| txn(zxid, 1, &create(&format!("/n{zxid}"), false, 1));
         log(&[entry(from), entry(from + 1), entry(from + 2)])
@@ -431,7 +434,7 @@ fn damaged_log_is_set_aside_if_that_is_trusted() {
     assert_eq!(engine.children("/").unwrap(), names);
     dir.begin(&engine).unwrap();
     drop(dir);
-    // Above all that clients can have seen.
+    // Above every zxid that clients can have seen.
     let saved = (1 << 32) + 7;
     assert_eq!(engine.zxid(), Zxid(saved));
     let snapshot = format!("snapshot.{saved:x}");

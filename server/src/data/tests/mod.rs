@@ -1,4 +1,4 @@
-//! The format and the directory. Source: `docs/zookeeper-protocol.md` section 22.
+//! Tests of file formats and directories. Source: `docs/zookeeper-protocol.md` section 22.
 
 mod damage;
 mod dir;
@@ -21,7 +21,7 @@ impl Effects for Ignored {
     fn limit_hit(&mut self, _: Limit, _: usize) {}
 }
 
-/// An engine with a session, whose connection is gone, and a few znodes.
+/// Returns an engine with a disconnected session and a few znodes.
 fn engine() -> Engine {
     let mut engine = Engine::new(Settings::default());
     let conn = ConnId(0);
