@@ -1,9 +1,13 @@
-//! The only file that reads time.
-#![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
+//! The only file that reads the clock.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "only this file may read the clock"
+)]
 
 use tokio::time::Instant;
 
-/// Tokio's instant rather than the system's, so that a paused or simulated runtime governs it.
+/// Returns tokio's time rather than the system's, so that a paused or simulated runtime controls
+/// it.
 pub(crate) fn now() -> Instant {
     Instant::now()
 }

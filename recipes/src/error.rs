@@ -1,14 +1,14 @@
-//! Why a lock was not acquired, a value not read or changed; and the result of a release.
+//! The errors of locks, shared values and counters, and the result of a release.
 
 use std::time::Duration;
 
 use minikeeper_client::Error;
 
-/// Why a lock was not acquired. Each variant says what to do.
+/// The reason why a lock was not acquired. Each variant says what to do.
 ///
 /// A failed call leaves no znode behind, although the deletion may take longer than the call. A
-/// lost connection is no error: the lock waits for the next connection, and keeps its place in the
-/// queue while the session lives. Use [`Acquire::within`](crate::Acquire::within) to limit the
+/// lost connection is not an error: the lock waits for the next connection, and keeps its place in
+/// the queue while the session lives. Use [`Acquire::within`](crate::Acquire::within) to limit the
 /// wait.
 ///
 /// # Examples
@@ -32,8 +32,8 @@ use minikeeper_client::Error;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The lock was not free within the time limit. The place in the queue is given up. Retry later
-    /// or with a longer limit.
+    /// The lock was not free within the time limit. The call has left the queue. Retry later or
+    /// with a longer limit.
     #[error("lock {path:?}: not free within {} ms", within.as_millis())]
     TimedOut {
         /// The lock.
@@ -44,7 +44,7 @@ pub enum LockError {
     /// The session ended, or the znode was deleted, during
     /// [`LockOptions::attempts_max`](crate::LockOptions::attempts_max) waits in a row. The network
     /// or the servers have a problem, or the session timeout is too short for the pauses of this
-    /// process. Retrying does no harm.
+    /// process. A retry does no harm.
     #[error("lock {path:?}: session or znode lost {attempts} times while waiting")]
     Lost {
         /// The lock.
@@ -59,8 +59,8 @@ pub enum LockError {
         /// The lock.
         path: String,
     },
-    /// An owner that reads wants to write. It would wait for itself for ever. Release the read lock
-    /// first, and read the data again under the write lock.
+    /// An owner that holds the lock to read wants to write, and would wait for itself forever.
+    /// Release the read lock first, and read the data again under the write lock.
     #[error("lock {path:?}: a reader cannot become a writer; release the read lock first")]
     UpgradeWouldDeadlock {
         /// The lock.
@@ -92,7 +92,7 @@ pub enum LockError {
         source: ValueError,
     },
     /// The sequence counter of the directory is close to its end, where contenders may get equal
-    /// numbers. Delete the directory while no contender uses it: the counter then starts again.
+    /// numbers. Delete the directory while no contender uses it, to restart the counter.
     #[error(
         "lock {path:?}: sequence number {sequence} exceeds the limit of {max}; delete the directory \
          while no contender uses it, to restart its counter"
@@ -102,14 +102,14 @@ pub enum LockError {
         path: String,
         /// The number that the server assigned.
         sequence: i64,
-        /// The largest number that is used.
+        /// The limit, [`naming::SEQUENCE_MAX`](crate::naming::SEQUENCE_MAX).
         max: u32,
     },
-    /// A request failed. Either a server refused it for a reason that a retry does not change, or
-    /// the client is closed and the caller needs another one.
+    /// A request failed: a server refused it for a reason that a retry does not change, or the
+    /// client is closed and the caller needs another one.
     #[error(transparent)]
     Client(#[from] Error),
-    /// The work of a leader selector has panicked, which ended its turn.
+    /// The work of a leader selector panicked, which ended its turn.
     /// [`SelectorOptions::is_requeued`](crate::SelectorOptions::is_requeued) decides whether it
     /// queues again.
     #[error("leader selector {path:?}: its work has panicked: {message}")]
@@ -150,25 +150,25 @@ impl LockError {
 /// client.delete(guard.path(), None).await?;
 /// match guard.release().await? {
 ///     Released::AlreadyGone => println!("the last part of the work was not protected"),
-///     other => panic!("the znode was gone, so not {other:?}"),
+///     other => panic!("the znode was deleted, but the release returned {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
-    /// The lock was released: the next contender can have it.
+    /// The lock was released: the next contender can acquire it.
     Done,
     /// The lock was passed on to another task of this process, with the same znode; see
     /// [`LockOptions::local_hand_over`](crate::LockOptions::local_hand_over).
     PassedOn,
     /// The lock is still held: the owner has another guard.
     StillHeld,
-    /// The lock had been lost before: its znode was gone. The last part of the work was not
-    /// protected; check its result if that matters.
+    /// The lock had been lost before: its znode no longer existed. The last part of the work was
+    /// not protected; check its result if that matters.
     AlreadyGone,
 }
 
-/// Why a shared value was not read or set.
+/// The reason why a shared value was not read or set.
 ///
 /// # Examples
 /// ```
@@ -182,14 +182,14 @@ pub enum Released {
 /// let tickets = SharedCount::start(client, "/tickets", 250).await?;
 /// match tickets.get().await {
 ///     Err(ValueError::NotACount { bytes, .. }) => assert_eq!(bytes, 3),
-///     other => panic!("it is a text, so not {other:?}"),
+///     other => panic!("the data is text, but the call returned {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// The znode holds fewer than 4 bytes, which is no count. Setting the count repairs it.
+    /// The znode holds fewer than 4 bytes, too few for a count. Setting the count repairs it.
     #[error(
         "shared count {path:?}: {bytes} bytes found, but a count has 4; set the count to repair it"
     )]
@@ -199,8 +199,8 @@ pub enum ValueError {
         /// The length found.
         bytes: usize,
     },
-    /// The version of the znode has run over to -1, which means "any version" to a server. Set the
-    /// value unconditionally once.
+    /// The version of the znode has wrapped around to -1, which means "any version" to a server.
+    /// Set the value unconditionally once.
     #[error("shared value {path:?}: version -1 cannot be compared; set the value unconditionally")]
     Unversioned {
         /// The value.
@@ -211,7 +211,7 @@ pub enum ValueError {
     Client(#[from] Error),
 }
 
-/// Why a counter was not read or changed.
+/// The reason why a counter was not read or changed.
 ///
 /// # Examples
 /// ```
@@ -225,14 +225,14 @@ pub enum ValueError {
 /// let orders = DistributedAtomicLong::new(client, "/orders")?;
 /// match orders.add(1).await {
 ///     Err(AtomicError::Corrupted { bytes, .. }) => assert_eq!(bytes, 3),
-///     other => panic!("it is a text, so not {other:?}"),
+///     other => panic!("the data is text, but the call returned {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicError {
-    /// Other clients changed the counter during every attempt. It was not changed by this call.
+    /// Other clients changed the counter during every attempt. This call did not change it.
     #[error("counter {path:?}: changed by others during each of {attempts} attempts; try later")]
     Contended {
         /// The counter.

@@ -4,9 +4,9 @@
 //! guard carries a [`FencingToken`], reports its [`Status`] and the moment when it is
 //! [`lost`](Guard::lost). Dropping a waiting future always deletes its znode from the queue.
 //!
-//! # Which recipe for what
+//! # Choosing a recipe
 //!
-//! | wanted | recipe |
+//! | need | recipe |
 //! | --- | --- |
 //! | one holder at a time | [`InterProcessMutex`] |
 //! | many readers or one writer | [`InterProcessReadWriteLock`] |
@@ -16,15 +16,15 @@
 //! | work that one process at a time does, in turn | [`LeaderSelector`] |
 //! | a number that many processes change | [`DistributedAtomicLong`] |
 //! | a setting that many processes read and watch | [`SharedValue`], [`SharedCount`] |
-//! | processes that wait until another one gives the signal | [`DistributedBarrier`] |
+//! | processes that wait for a signal from another one | [`DistributedBarrier`] |
 //! | N processes that begin and end together | [`DistributedDoubleBarrier`] |
 //! | a znode that announces a process and survives lost sessions | [`PersistentNode`] |
 //! | a path that Java processes lock with `InterProcessSemaphoreMutex` | [`InterProcessSemaphoreMutex`] |
 //!
-//! # How to start
+//! # Getting started
 //!
-//! In `Cargo.toml`: `minikeeper-recipes` and `minikeeper-client`, a tokio runtime, and for tests
-//! `minikeeper`, which is a server.
+//! Add `minikeeper-recipes`, `minikeeper-client` and a tokio runtime to `Cargo.toml`, and for tests
+//! `minikeeper`, the server.
 //!
 //! ```
 //! use std::time::Duration;
@@ -48,11 +48,11 @@
 //!
 //! # When a lock is lost
 //!
-//! A lock is held as long as the client's session lives. When no server receives anything from the
+//! A client holds a lock as long as its session lives. If no server receives anything from the
 //! client for the session timeout (60 s unless
 //! [set](minikeeper_client::ClientBuilder::session_timeout)), the session ends and the next
-//! contender gets the lock, even if the holder is only paused or disconnected. Four protections,
-//! from weak to strong:
+//! contender gets the lock, even if the holder is only paused or disconnected. There are four
+//! protections, from weak to strong:
 //!
 //! - [`Guard::status`] says, without a request, whether the lock is held, suspended (no connection,
 //!   and until when no other contender can hold the lock) or lost.
@@ -85,10 +85,10 @@
 //! A waiting `acquire` survives lost connections and keeps its place in the queue. After a lost
 //! session it queues again, at the end. [`LockError`] covers the rest.
 //!
-//! # How to test
+//! # Testing
 //!
-//! Run a server of the crate `minikeeper` inside the test. It ends sessions and closes connections
-//! on command:
+//! Run a `minikeeper` server inside the test. It expires sessions and closes connections on
+//! command:
 //!
 //! ```
 //! use minikeeper_client::Client;
@@ -100,14 +100,14 @@
 //! let lock = InterProcessMutex::new(client.clone(), "/locks/printer")?;
 //! let guard = lock.acquire().await?;
 //! server.expire(client.session_id().ok_or("it is connected")?)?;
-//! // The session ends, and its znodes with it. The client may hear of either first.
+//! // The server ends the session and deletes its znodes. The client may learn of either first.
 //! let loss = guard.lost().await;
 //! assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
 //! # Ok(()) }
 //! ```
 //!
-//! All time is tokio's. On a paused runtime, with connections that are not sockets, an hour passes
-//! at once:
+//! All timers are tokio's. On a paused runtime, with in-process connections instead of sockets, an
+//! hour passes at once:
 //!
 //! ```
 //! use std::time::Duration;
@@ -133,41 +133,42 @@
 //!
 //! # Moving to production
 //!
-//! Name the servers of an Apache ZooKeeper ensemble, and a root if it is shared:
-//! `Client::connect("zk1:2181,zk2:2181,zk3:2181/app")`. Nothing else changes. Before that:
+//! Name the servers of an Apache ZooKeeper ensemble, and a root path if other applications share
+//! it: `Client::connect("zk1:2181,zk2:2181,zk3:2181/app")`. Nothing else changes. Before you do:
 //!
 //! - Choose the session timeout: longer than the pauses of your processes and networks, but no
 //!   longer than contenders may wait for the lock of a process that died.
 //! - Set a limit ([`within`](Acquire::within)) where a user waits for the lock.
-//! - Send the token with every change that must not be made twice.
+//! - Send the token with every change that only the holder may make.
 //! - Use one recipe per path, the same in all processes, and put nothing else into its directory:
 //!   every child takes part in the queue, as it does in Java.
-//! - Znodes are created open to all clients. Restrict access by network or by chroot.
+//! - The recipes create znodes that are open to all clients. Restrict access by network or by
+//!   chroot.
 //!
-//! # What is not as in Curator
+//! # Differences from Curator
 //!
 //! - **No thread holds a lock.** A task that acquires twice waits for itself. To acquire again,
 //!   name an [`Owner`] with [`as_owner`](Acquire::as_owner).
-//! - **Guards.** `acquire` returns a [`Guard`], and the guard is released, not the lock. It may
-//!   move to other tasks. Dropping it releases the lock.
+//! - **Guards.** `acquire` returns a [`Guard`], which releases the lock when it is dropped. It may
+//!   move to other tasks.
 //! - **Time.** `acquire(time, unit)` is [`within`](Acquire::within) with
 //!   [`LockError::TimedOut`], or [`try_acquire`](InterProcessMutex::try_acquire) with `None`.
-//! - **Interrupting** is dropping the future, at any point. Each method documents what that does.
-//! - **Loss** is reported by the guard. There is no listener to register, and no retry policy.
-//! - **Revoking**: a holder waits for [`Guard::revocation_requested`].
+//! - **Interrupting** means dropping the future, at any point. Each method documents the effect.
+//! - **Loss**: the guard reports it. There is no listener to register, and no retry policy.
+//! - **Revocation**: a holder waits for [`Guard::revocation_requested`].
 //! - **Several leases** are acquired at once, a [multi-lock](InterProcessMultiLock) has one
-//!   deadline, and a reader that wants to write is refused. [`LockOptions`] switches these, and
-//!   savings of requests; [`LockOptions::curator_exact`] is Curator, request by request.
+//!   deadline, and a reader that wants to write is refused. [`LockOptions`] switches these off, and
+//!   the savings of requests; [`LockOptions::curator_exact`] is Curator, request by request.
 //! - **Not here**: Curator's caches, queues, group membership and service discovery.
 //!
 //! Java processes on the same paths notice none of these differences.
 //!
 //! # The source
 //!
-//! | module | what is there |
+//! | module | contents |
 //! | --- | --- |
 //! | [`naming`], [`order`] | names of znodes, and which contender holds the lock: pure functions |
-//! | [`client`] | what the recipes need of a client, as a trait |
+//! | [`client`] | the trait that a ZooKeeper client implements to run the recipes |
 //! | `queue/` | entering a queue, waiting in it, leaving it |
 //! | `locks/` | mutex, read/write lock, semaphore, multi-lock, and their guards |
 //! | `leaders/` | latch, selector |

@@ -2,8 +2,8 @@
 
 use crate::locks::local::LocalHandOver;
 
-/// The options of a lock, most of which switch savings of requests. Other contenders in the queue
-/// notice none of them.
+/// The options of a lock. Most of them save requests. Other contenders in the queue notice no
+/// difference.
 ///
 /// Source: `docs/curator-recipes.md` section 14.5, which proves the savings S1 to S11.
 ///
@@ -17,22 +17,22 @@ use crate::locks::local::LocalHandOver;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// The data of the lock's znode, which tells operators whose it is. The next contender
-    /// downloads it, so keep it short.
+    /// The data of the lock's znode, which shows operators who holds the lock. The next contender
+    /// reads it, so keep it short.
     ///
     /// Default: empty. Curator: the IP address of the host.
     pub data: Vec<u8>,
     /// S1: sends the creation and the listing together. The server serves requests of a session in
-    /// order, so the list shows the own znode.
+    /// order, so the list includes the new znode.
     ///
     /// Default: true.
     pub create_and_list_together: bool,
     /// S4 and S5: the number of contenders ahead that are watched. The lock is granted without
-    /// another list when the watch of the last contender ahead fires and the own znode is watched:
-    /// new contenders never queue ahead, so those ahead only become fewer. With 0 it watches the
-    /// contender that Curator watches, and lists after each event.
+    /// another list when the watch of the last contender ahead fires and the contender's own znode
+    /// is watched: new contenders never queue ahead, so those ahead only become fewer. With 0 a
+    /// contender watches the one that Curator watches, and lists after each event.
     ///
-    /// Default: 2. When the second contender ahead is gone, a list is read while the nearest one
+    /// Default: 2. When the second contender ahead leaves, the list is read while the nearest one
     /// holds the lock, and shows that it is the last.
     pub look_ahead: usize,
     /// S6: a reader watches the nearest writer ahead instead of the first, so that it wakes only
@@ -40,35 +40,37 @@ pub struct LockOptions {
     ///
     /// Default: true.
     pub nearest_writer: bool,
-    /// S2: creates missing directories starting with the lowest one, and goes up only as far as
-    /// needed. Curator first checks whether each of them exists.
+    /// S2: creates missing directories from the lowest one upwards, only as far as needed. Curator
+    /// first checks whether each of them exists.
     ///
     /// Default: true.
     pub parents_from_below: bool,
     /// S3: a call whose time limit has passed returns at once, and its znode is deleted in the
-    /// background; until then other contenders only wait. Curator lists once more, and waits until
-    /// the znode is deleted.
+    /// background, for which other contenders wait. Curator lists once more, and waits until the
+    /// znode is deleted.
     ///
     /// Default: true.
     pub leave_at_once: bool,
-    /// S8: reads lists without the directory's stat, which is not used: 68 bytes less.
+    /// S8: reads lists without the directory's stat, which the recipes do not use, and so saves 68
+    /// bytes.
     ///
     /// Default: true.
     pub names_only: bool,
-    /// S9: tasks that want the same lock object share one place in the queue, and pass the lock on
-    /// to each other for a while, without requests. The queue has one entry per process instead of
-    /// one per task. Other processes wait longer, within these bounds. Mutexes only.
+    /// S9: tasks that acquire the same lock object share one place in the queue, and pass the lock
+    /// on to each other for a while, without requests. The queue has one entry per process instead
+    /// of one per task. Other processes wait longer, within these bounds. Mutexes only.
     ///
     /// Default: `None`: each task has its own place in the queue.
     pub local_hand_over: Option<LocalHandOver>,
     /// S11: an acquire whose limit is zero, such as `try_acquire`, reads before it writes. It may
-    /// fail although the last holder has just released; it never acquires wrongly.
+    /// fail although the last holder has just released the lock; it never acquires a lock that
+    /// another contender holds.
     ///
     /// Default: false.
     pub peek: bool,
-    /// Whether the own znode is watched from the start, so that [`status`](crate::Guard::status)
-    /// notices if another client deletes it. After a wait in the queue it is watched anyway, and
-    /// [`lost`](crate::Guard::lost) watches it in any case.
+    /// Whether the contender's own znode is watched from the start, so that
+    /// [`status`](crate::Guard::status) notices if another client deletes it. After a wait in the
+    /// queue it is always watched, and [`lost`](crate::Guard::lost) watches it in any case.
     ///
     /// Default: false.
     pub watch_own: bool,
@@ -80,12 +82,12 @@ pub struct LockOptions {
     pub refuse_upgrade: bool,
     /// Whether several leases of a semaphore are acquired at once, under one hold of its inner
     /// lock. Otherwise they are acquired one after the other, and two contenders that each want
-    /// several can end with a part each and wait for each other (hazard H16).
+    /// several can each hold a part and wait for each other (hazard H16).
     ///
     /// Default: true. Curator: false.
     pub leases_together: bool,
     /// How often a call queues, at least once. After a lost session or znode it queues again, at
-    /// the end; after this many times it fails with [`LockError::Lost`](crate::LockError::Lost).
+    /// the end; after N times it fails with [`LockError::Lost`](crate::LockError::Lost).
     ///
     /// Default: 10.
     pub attempts_max: u32,
@@ -112,8 +114,9 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// Returns options that make every request as Curator does, one after the other. Only unused
-    /// watches are removed by an additional request; Curator leaves them behind (hazard H45).
+    /// Returns options that make every request as Curator does, one after the other. The one
+    /// exception: additional requests remove unused watches, which Curator leaves behind (hazard
+    /// H45).
     #[must_use]
     pub fn curator_exact() -> Self {
         Self {

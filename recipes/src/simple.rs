@@ -2,8 +2,8 @@
 //!
 //! They exclude other holders, but each has the weaknesses of its algorithm, which its
 //! documentation names. Use [`InterProcessMutex`](crate::InterProcessMutex) for anything else. They
-//! avoid the defects that the algorithm does not force on them: no wake-up is lost between looking
-//! and waiting, and a dropped future leaves no znode behind.
+//! avoid other defects: no wake-up is lost between a check and the wait, and a dropped future
+//! leaves no znode behind.
 //!
 //! Source: `docs/curator-recipes.md` sections 13.1 to 13.3.
 
@@ -33,7 +33,7 @@ use crate::{
     status::FencingToken,
 };
 
-/// What a contender does that finds the lock taken.
+/// The next step of a contender that finds the lock taken.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Sleep(Duration),
@@ -71,12 +71,12 @@ enum Then {
 #[derive(Clone)]
 pub struct PollingLock<C: ZooKeeper>(OneNode<C>);
 
-/// As [`PollingLock`], but waiting contenders watch the znode instead of polling.
+/// Like [`PollingLock`], but waiting contenders watch the znode instead of polling.
 ///
 /// Strength: with few contenders the next one gets the lock soon.
 ///
 /// Weaknesses: every release wakes all waiting contenders, and all but one try in vain and watch
-/// again. Otherwise those of [`PollingLock`].
+/// again. The last three weaknesses of [`PollingLock`] remain.
 ///
 /// # Examples
 /// ```
@@ -272,8 +272,8 @@ impl<C: ZooKeeper> OneNode<C> {
                             let _ = wait.event(watch).await;
                             pace.reset();
                         }
-                        // Gone in between, which may happen again and again; or refused for a
-                        // passing reason.
+                        // The znode was deleted in between, which may happen repeatedly, or the
+                        // server refused temporarily.
                         Err(error) if error.is(ErrorCode::NoNode) || error.is_retryable() => {
                             queue.pause(wait, &mut pace).await?;
                         }
@@ -288,7 +288,7 @@ impl<C: ZooKeeper> OneNode<C> {
 /// Alive while the caller waits.
 type Caller = Weak<()>;
 
-/// Creates a znode in a task of its own, which finishes even if the caller stops waiting: then the
+/// Creates a znode in its own task. If the caller stops waiting, the task still finishes, and the
 /// znode is deleted.
 async fn detached<C, F>(work: impl FnOnce(Caller) -> F) -> Result<Option<QueueNode<C>>, LockError>
 where
@@ -302,8 +302,8 @@ where
     created.unwrap_or(Ok(None))
 }
 
-/// Creates an ephemeral znode; `None` if another contender has created it, or the caller waits no
-/// more.
+/// Creates an ephemeral znode; `None` if another contender has created it, or if the caller no
+/// longer waits.
 async fn create<C: ZooKeeper>(
     queue: Queue<C>,
     path: String,
@@ -332,7 +332,7 @@ async fn create<C: ZooKeeper>(
                 )));
             }
             Err(error) if error.is(ErrorCode::NodeExists) && is_unanswered => {
-                // It may be the own znode.
+                // It may be this contender's znode.
                 match client.exists(&path).await {
                     Ok(Stamped {
                         value: Some(stat),

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 /// A number that grows with every grant of a lock.
 ///
-/// Send it with everything that is done under the lock. A resource that refuses tokens smaller than
-/// the largest it has seen is safe from a holder that was paused, lost the lock, and woke up too
-/// late. Equal tokens belong to the same grant and must be accepted.
+/// Send it with every action under the lock. A resource that refuses tokens smaller than the
+/// largest it has seen is safe from a holder that was paused, lost the lock, and woke up too late.
+/// Equal tokens belong to the same grant and must be accepted.
 ///
-/// It is the czxid of the lock's znode. The czxid grows over all changes of the ensemble, and a
-/// Java contender finds it in the stat of its lock path.
+/// It is the czxid of the lock's znode. The ensemble assigns czxids in increasing order, and a Java
+/// contender finds its own in the stat of its lock path.
 ///
 /// # Examples
 /// ```
@@ -79,7 +79,7 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// Why a lock was lost.
+/// The reason why a lock was lost.
 ///
 /// # Examples
 /// ```
@@ -92,7 +92,7 @@ impl fmt::Display for FencingToken {
 /// let guard = lock.acquire().await?;
 /// let session = client.session_id().ok_or("it is connected")?;
 /// server.expire(session);
-/// // The client may hear of either first.
+/// // The client may learn of the session's end or the deletion first.
 /// let loss = guard.lost().await;
 /// assert!(matches!(loss, Loss::SessionOver | Loss::NodeDeleted));
 /// # Ok(()) }
@@ -102,16 +102,16 @@ impl fmt::Display for FencingToken {
 pub enum Loss {
     /// The session is over.
     SessionOver,
-    /// No server has replied for so long that one may have ended the session.
+    /// No server has replied for so long that the session may have ended.
     Presumed,
-    /// The lock's znode was deleted: by another client, or with the session, whose end the client
-    /// has not heard of yet.
+    /// The lock's znode was deleted: by another client, or because the session ended, which the
+    /// client does not know yet.
     NodeDeleted,
     /// The client is closed.
     Closed,
 }
 
-/// Whether a lock is still held.
+/// The state of a lock: held, suspended or lost.
 ///
 /// # Examples
 /// ```
@@ -124,7 +124,7 @@ pub enum Loss {
 /// let guard = lock.acquire().await?;
 /// match guard.status() {
 ///     Status::Held => println!("go on"),
-///     Status::Suspended { until } => println!("begin nothing new; lost at {until:?}"),
+///     Status::Suspended { until } => println!("start nothing new; lost at {until:?}"),
 ///     Status::Lost(loss) => println!("stop: {loss:?}"),
 /// }
 /// # Ok(()) }
@@ -133,11 +133,11 @@ pub enum Loss {
 pub enum Status {
     /// The lock is held, as far as the client can know.
     Held,
-    /// The lock is held, but the connection is down. Begin nothing new under the lock.
+    /// The lock is held, but the connection is down. Start nothing new under the lock.
     Suspended {
         /// When the lock will be presumed lost.
         until: Instant,
     },
-    /// The lock is lost, for good.
+    /// The lock is lost and does not come back.
     Lost(Loss),
 }

@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// A barrier between processes, compatible with Curator's class of the same name in Java. While it
-/// is set, [`wait`](Self::wait) waits.
+/// A barrier between processes, compatible with Curator's class of the same name in Java.
+/// [`wait`](Self::wait) waits while the barrier is set.
 ///
 /// The barrier is a persistent znode: it outlives the process that set it.
 ///
@@ -70,15 +70,15 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         })
     }
 
-    /// Sets the barrier and returns whether it was not set before. It waits for a connection, and
+    /// Sets the barrier and returns true if it was not set before. It waits for a connection, and
     /// retries when the reply is lost. After a retry it may return false although this call set it.
     ///
     /// # Cancel safety
     /// Dropping the future does not recall the request: the barrier may be set.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub async fn set(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
@@ -112,14 +112,14 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
     /// Dropping the future does not recall the request: the barrier may be removed.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let mut pace = Pace::of(client);
         loop {
             self.queue.connected(Wait::FOR_EVER).await?;
-            // Not `delete`, which retries in the background: it could remove a barrier that was set
+            // Not `delete`: it retries in the background and could remove a barrier that was set
             // since.
             match client.multi(Multi::new().delete(&**path, None)).await {
                 Ok(_) => return Ok(true),
@@ -130,16 +130,15 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
         }
     }
 
-    /// Waits until the barrier is not set, without a time limit unless [`Acquire::within`] sets
-    /// one.
+    /// Waits while the barrier is set, without a time limit unless [`Acquire::within`] sets one.
     ///
     /// # Cancel safety
     /// Dropping the future removes its watch and has no other effect.
     ///
     /// # Errors
     /// [`LockError::TimedOut`] when the barrier is still set at the time limit.
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub fn wait(&self) -> Acquire<'_, &Self, ()> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.pass(how.wait())))
     }
@@ -153,7 +152,7 @@ impl<C: ZooKeeper> DistributedBarrier<C> {
             match self.queue.limited(wait, read).await? {
                 Ok((_, watch)) => match wait.event(watch).await {
                     Some(fired) if fired.is_deleted() => return Ok(()),
-                    // Its data has changed, or the session is over: look again.
+                    // Its data has changed, or the session is over: read it again.
                     Some(_) => {}
                     None => return Err(self.queue.timed_out(wait)),
                 },

@@ -22,17 +22,18 @@ use crate::{
     },
 };
 
-/// The znode that is created once all members are there.
+/// The znode that a member creates once all members have entered.
 const READY: &str = "ready";
 
 /// A barrier at which N members wait for each other twice: before they begin, and before they end.
 /// It is compatible with Curator's class of the same name in Java.
 ///
 /// It can be used in rounds: a member that has left may enter again, and waits until N members have
-/// entered again. A member that enters while N others are there is late, and enters at once.
+/// entered again. A member that comes while N others are in the barrier is late, and enters at
+/// once.
 ///
 /// Two things differ from Curator:
-/// - Members that leave do not wait for members of the next round. Curator's do if one enters
+/// - Members that leave do not wait for members of the next round. Curator's do, if a member enters
 ///   before they have seen all others leave.
 /// - The last member that leaves deletes the znode `ready`. If all members die instead, `ready`
 ///   remains, and the next member that enters deletes it. Curator's member would enter at once.
@@ -83,17 +84,18 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         })
     }
 
-    /// Enters the barrier and waits until all members are there, without a time limit unless
-    /// [`Acquire::within`] sets one. Every call enters as another member.
+    /// Enters the barrier and waits until all members have entered, without a time limit unless
+    /// [`Acquire::within`] sets one. Every call enters as a new member.
     ///
     /// # Cancel safety
-    /// Dropping the future removes the member, in the background. Other members may have entered
-    /// already because of it.
+    /// Dropping the future removes the member, in the background. Because of it, other members may
+    /// already have entered.
     ///
     /// # Errors
     /// [`LockError::TimedOut`] when members are missing at the time limit, [`LockError::Lost`] when
     /// the session is lost too often during the wait, [`LockError::Client`] when a server refuses
-    /// or the client is closed. A lost connection is no error: it waits for the next connection.
+    /// or the client is closed. A lost connection is not an error: it waits for the next
+    /// connection.
     pub fn enter(&self) -> Acquire<'_, &Self, Member<C>> {
         Acquire::new(self, |barrier, how| Box::pin(barrier.begin(how.wait())))
     }
@@ -115,10 +117,10 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         })
     }
 
-    /// Creates the own znode. `None` if it was created in a session that is over.
+    /// Creates the member's znode. `None` if it was created in a session that is over.
     ///
-    /// The session is the one of the reply: the session known before may be over by the time the
-    /// request is sent.
+    /// The epoch comes from the reply: the session that was known before may be over by the time
+    /// the request is sent.
     async fn announce(
         &self,
         wait: Wait,
@@ -157,8 +159,8 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                             ..
                         }) => {
                             unanswered.is_due = false;
-                            // Dropping it deletes it: a znode of an earlier session may count as a
-                            // member until it is gone.
+                            // Dropping this deletes the znode: one of an earlier session may count
+                            // as a member until it is gone.
                             let place = QueueNode::new(client.clone(), path, stat.czxid, epoch);
                             let is_own = Some(stat.ephemeral_owner) == client.session();
                             return Ok(is_own.then_some(place));
@@ -194,7 +196,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
         retry(&self.queue, wait, pace, error).await
     }
 
-    /// Waits until all members are there. `None` if the own znode or its session is gone.
+    /// Waits until all members have entered. `None` if the member's znode or its session is gone.
     async fn gather(
         &self,
         mut place: QueueNode<C>,
@@ -246,9 +248,9 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
                 if ready.czxid > place.czxid {
                     return member(place, there);
                 }
-                // `ready` is older than this member. If an older member is still there, this one is
-                // late and joins them, as in Curator. Otherwise an earlier round has left it
-                // behind.
+                // `ready` is older than this member. If an older member is still in the barrier,
+                // this one is late and joins it, as in Curator. Otherwise `ready` is left over from
+                // an earlier round.
                 if self.has_older(&there, ready.czxid, wait, pace).await? {
                     return member(place, there);
                 }
@@ -274,7 +276,7 @@ impl<C: ZooKeeper> DistributedDoubleBarrier<C> {
             }
             pace.reset();
             match wait.event(watch).await {
-                // All members were there, this one too, even if its session has ended since.
+                // All members had entered, including this one, even if its session has ended since.
                 Some(Fired::Event {
                     kind: EventKind::Created,
                     ..
@@ -333,7 +335,7 @@ async fn retry<C: ZooKeeper>(
     queue.in_time(wait, pace.after(&error)).await
 }
 
-/// Returns the members in a list, in order. Their names have the same form and length.
+/// Returns the members in a list, sorted. Their names have the same form and length.
 fn members(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| name != READY);
     names.sort_unstable();
@@ -359,7 +361,7 @@ fn members(mut names: Vec<String>) -> Vec<String> {
 pub struct Member<C: ZooKeeper> {
     queue: Queue<C>,
     place: QueueNode<C>,
-    /// The members of this round as far as known, this one included.
+    /// The known members of this round, including this one.
     round: Vec<String>,
 }
 
@@ -379,14 +381,14 @@ impl<C: ZooKeeper> Member<C> {
     }
 
     /// Leaves the barrier and waits until every member of this round has left, without a time limit
-    /// unless [`Acquire::within`] sets one. A member whose session is over counts as gone, and
-    /// waits for the others all the same.
+    /// unless [`Acquire::within`] sets one. A member whose session is over counts as gone, but
+    /// still waits for the others.
     ///
     /// # Cancel safety
-    /// Dropping the future removes the member without waiting, even if it was never polled.
+    /// Dropping the future removes the member without waiting, even if the future was never polled.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] when other members are still there, [`LockError::Client`] when a
+    /// [`LockError::TimedOut`] when other members have not left, [`LockError::Client`] when a
     /// server refuses or the client is closed. The member is removed in each case.
     pub fn leave(self) -> Acquire<'static, Self, ()> {
         Acquire::new(self, |member, how| Box::pin(member.end(how.wait())))
@@ -433,7 +435,8 @@ impl<C: ZooKeeper> Member<C> {
                 return Ok(());
             };
             // The lowest waits for all others, the highest first. The others wait for the lowest,
-            // so it is the last, and no member finishes before the lowest has seen all others go.
+            // so it leaves last, and no member finishes before the lowest has seen all others
+            // leave.
             let awaited = if is_own(lowest) { highest } else { lowest };
             if is_own(awaited) {
                 if let Some(place) = place.take() {
@@ -464,7 +467,7 @@ impl<C: ZooKeeper> Member<C> {
     }
 }
 
-/// Deletes the own znode and waits for the confirmation.
+/// Deletes the member's znode and waits for the confirmation.
 async fn leave_by<C: ZooKeeper>(
     queue: &Queue<C>,
     place: QueueNode<C>,
@@ -472,7 +475,7 @@ async fn leave_by<C: ZooKeeper>(
     pace: &mut Pace,
 ) -> Result<(), LockError> {
     let path = place.path().to_owned();
-    // Dropping it deletes it for certain. The second deletion shows when it is gone.
+    // Dropping this is certain to delete the znode. The second deletion shows when it is gone.
     drop(place);
     delete(queue, &path, wait, pace).await
 }

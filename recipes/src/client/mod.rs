@@ -1,11 +1,11 @@
-//! What the recipes need from a ZooKeeper client, as a trait.
+//! The trait that a ZooKeeper client implements to run the recipes.
 //!
-//! The trait is small, so that an adapter for another client is an afternoon's work.
-//! [`minikeeper_client::Client`], for which the recipes are made, implements it.
+//! The trait is small, so that an adapter for another client is an afternoon's work. The recipes'
+//! own [`minikeeper_client::Client`] implements it.
 //!
-//! A request is made when its method is called, not when its future is first polled. The recipes
-//! rely on that order. They also expect that requests made one after the other leave together; an
-//! adapter that cannot do that is slower, but correct.
+//! A method makes its request when it is called, not when its future is first polled. The recipes
+//! rely on that order. They also expect that consecutive requests leave together; an adapter that
+//! cannot do that is slower, but correct.
 //!
 //! Source: `docs/curator-recipes.md` section 2.9.
 
@@ -28,14 +28,14 @@ use uuid::Uuid;
 /// # Cancel safety
 /// Recipes drop the futures of these methods at any time. That must not recall the request.
 /// Dropping a future of [`create`](Self::create) with `is_withdrawn` deletes the znode, and
-/// dropping one of [`delete`](Self::delete) does not stop the deletion. A watch is removed with the
-/// future or the [`Watch`](Self::Watch) that owns it.
+/// dropping one of [`delete`](Self::delete) does not stop the deletion. Dropping the future or the
+/// [`Watch`](Self::Watch) that owns a watch removes it.
 ///
 /// # Errors
-/// Recipes rely on what an [`Error`] says, so an adapter must not guess: [`Error::Refused`] is a
-/// server's reply, [`Error::NotSent`] a request that was certainly not carried out,
-/// [`Error::OutcomeUnknown`] one that may have been. The methods name the refusals that recipes
-/// expect; others end the recipe's call.
+/// Recipes rely on what an [`Error`] says, so an adapter must not guess: [`Error::Refused`] means
+/// that a server replied, [`Error::NotSent`] that the request was certainly not carried out,
+/// [`Error::OutcomeUnknown`] that it may have been. The methods name the refusals that recipes
+/// expect; any other ends the recipe's call.
 ///
 /// # Examples
 /// ```
@@ -57,7 +57,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// A watch that fires once. Dropping it removes the watch.
     type Watch: Future<Output = Fired> + Send + Unpin + 'static;
 
-    /// A stream of the changes of [`ZooKeeper::standing`].
+    /// A stream of changes of [`ZooKeeper::standing`].
     type States: StateStream;
 
     /// Returns how certain the client is of its session.
@@ -66,12 +66,12 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// Returns a stream of the later changes of [`ZooKeeper::standing`].
     fn states(&self) -> Self::States;
 
-    /// Returns how many connections there were, in all sessions; see
+    /// Returns the number of connections so far, in all sessions; see
     /// [`minikeeper_client::Client::connections`].
     fn connections(&self) -> u64;
 
-    /// Creates a znode that is open to all clients. If `is_withdrawn`, dropping the future deletes
-    /// the znode for certain; the caller then gives it a unique name.
+    /// Creates a znode that is open to all clients. If `is_withdrawn`, dropping the future is
+    /// certain to delete the znode; the caller must give it a unique name.
     ///
     /// # Errors
     /// [`ErrorCode::NodeExists`], and [`ErrorCode::NoNode`] if the parent is missing.
@@ -83,7 +83,8 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         is_withdrawn: bool,
     ) -> impl Future<Output = Result<Stamped<Created>, Error>> + Send + 'static;
 
-    /// Deletes a znode, and retries in this session if the reply is lost or the future is dropped.
+    /// Deletes a znode, and retries in the same session if the reply is lost or the future is
+    /// dropped.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`] if it is already gone.
@@ -92,16 +93,16 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// Reads the stat of a znode; `None` if it is missing.
     ///
     /// # Errors
-    /// None that recipes expect: a missing znode is `None`.
+    /// Recipes expect none: a missing znode is `None`.
     fn exists(
         &self,
         path: &str,
     ) -> impl Future<Output = Result<Stamped<Option<Stat>>, Error>> + Send + 'static;
 
-    /// As [`ZooKeeper::exists`], with a watch, also for the creation of a missing znode.
+    /// Like [`ZooKeeper::exists`], with a watch, which also fires when a missing znode is created.
     ///
     /// # Errors
-    /// None that recipes expect.
+    /// Recipes expect none.
     fn watch_exists(
         &self,
         path: &str,
@@ -113,7 +114,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// [`ErrorCode::NoNode`].
     fn data(&self, path: &str) -> impl Future<Output = Result<Data, Error>> + Send + 'static;
 
-    /// As [`ZooKeeper::data`], with a watch. A missing znode leaves no watch (hazard H10).
+    /// Like [`ZooKeeper::data`], with a watch. A missing znode leaves no watch (hazard H10).
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -122,7 +123,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<(Data, Self::Watch), Error>> + Send + 'static;
 
-    /// Sets the data of a znode, if it has this version; `None` is any version.
+    /// Sets the data of a znode if it has this version; `None` matches any version.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`], [`ErrorCode::BadVersion`].
@@ -142,8 +143,8 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         path: &str,
     ) -> impl Future<Output = Result<Stamped<Vec<String>>, Error>> + Send + 'static;
 
-    /// As [`ZooKeeper::children`], as cheap as possible: every contender in a queue reads it twice,
-    /// and it is as long as the queue.
+    /// Like [`ZooKeeper::children`], as cheaply as possible: every contender in a queue reads the
+    /// list twice, and it is as long as the queue.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -159,7 +160,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         }
     }
 
-    /// As [`ZooKeeper::children`], with a watch.
+    /// Like [`ZooKeeper::children`], with a watch.
     ///
     /// # Errors
     /// [`ErrorCode::NoNode`].
@@ -171,7 +172,7 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
     /// Waits until the server has applied every earlier change.
     ///
     /// # Errors
-    /// None that recipes expect.
+    /// Recipes expect none.
     fn sync(&self, path: &str) -> impl Future<Output = Result<(), Error>> + Send + 'static;
 
     /// Makes several changes, all or none.
@@ -183,21 +184,21 @@ pub trait ZooKeeper: Clone + Send + Sync + 'static {
         multi: minikeeper_client::Multi,
     ) -> impl Future<Output = Result<Vec<MultiResult>, Error>> + Send + 'static;
 
-    /// Deletes a znode that was created in this epoch, in the background until it is gone.
+    /// Deletes a znode that was created in this epoch, retrying in the background until it is gone.
     fn clean_up(&self, epoch: Epoch, path: &str);
 
-    /// As [`ZooKeeper::clean_up`], for a child of `parent` whose name begins with `prefix` and
-    /// whose creation was not answered.
+    /// Like [`ZooKeeper::clean_up`], for a child of `parent` whose name begins with `prefix` and
+    /// whose creation got no reply.
     fn clean_up_unanswered(&self, epoch: Epoch, parent: &str, prefix: &str);
 
-    /// Returns the id of the session, which is the owner of its ephemeral znodes.
+    /// Returns the id of the session, which servers record as the owner of its ephemeral znodes.
     fn session(&self) -> Option<minikeeper_client::SessionId>;
 
-    /// Returns an id that no other contender has.
+    /// Returns a new id, unique among all contenders.
     fn new_id(&self) -> Uuid;
 }
 
-/// A stream of the changes of a client's standing, in order.
+/// A stream of changes of a client's standing, in order.
 ///
 /// # Examples
 /// ```
@@ -265,7 +266,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Returns the number of the session that the standing is about.
+    /// Returns the number of the session that the standing describes.
     #[must_use]
     pub const fn epoch(&self) -> Option<Epoch> {
         match self {

@@ -143,7 +143,7 @@ impl ZooKeeper for Client {
     }
 }
 
-/// A stream of the changes of a client's standing, see [`StateStream`].
+/// A stream of changes of a client's standing, see [`StateStream`].
 ///
 /// # Examples
 /// ```
@@ -183,7 +183,8 @@ fn standing(state: ConnectionState, safe_until: Option<Instant>) -> Standing {
                 None => Standing::Lost { epoch },
             }
         }
-        // A read-only server keeps no session alive: for a lock it is no connection.
+        // A read-only server keeps no session alive, so for a lock it does not count as a
+        // connection.
         ConnectionState::ReadOnly { epoch, .. } => match safe_until {
             Some(safe_until) => Standing::Suspended { epoch, safe_until },
             None => Standing::Lost { epoch },

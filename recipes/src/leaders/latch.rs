@@ -39,17 +39,17 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct LatchOptions {
-    /// What a leader does when the connection is down.
+    /// Whether a leader keeps leading while the connection is down.
     ///
     /// Default: [`ErrorPolicy::Standard`].
     pub error_policy: ErrorPolicy,
     /// The options of the queue. [`LockOptions::data`] is replaced by the id.
     ///
-    /// Default: that of [`LockOptions`].
+    /// Default: [`LockOptions::default`].
     pub lock: LockOptions,
 }
 
-/// Why a latch no longer contends.
+/// The reason why a latch no longer contends.
 ///
 /// # Examples
 /// ```
@@ -61,7 +61,7 @@ pub struct LatchOptions {
 /// latch.close().await?;
 /// match latch.wait().await {
 ///     Err(LatchError::Closed { path }) => assert_eq!(path, "/leaders/billing"),
-///     other => panic!("it was closed, so not {other:?}"),
+///     other => panic!("the latch was closed, but the wait returned {other:?}"),
 /// }
 /// # Ok(()) }
 /// ```
@@ -74,16 +74,16 @@ pub enum LatchError {
         /// The path of the latch.
         path: String,
     },
-    /// The latch failed for good: start another one when the cause is removed.
+    /// The latch has failed and does not retry: remove the cause, then start another one.
     #[error(transparent)]
     Failed(#[from] LockError),
 }
 
-/// A contender for leadership, compatible with Curator's class of the same name in Java. The
-/// contender that came first leads until it is closed or its session ends.
+/// A contender for leadership, compatible with Curator's class of the same name in Java. The first
+/// contender in the queue leads until it is closed or its session ends.
 ///
-/// A task of its own contends from the start on, and queues again in every new session. Dropping
-/// the latch gives up the leadership or the place in the queue, in the background.
+/// A background task contends from the start, and queues again in every new session. Dropping the
+/// latch gives up the leadership or the place in the queue, in the background.
 ///
 /// # Examples
 /// ```
@@ -127,7 +127,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         Self::start_with(client, path, id, LatchOptions::default())
     }
 
-    /// As [`LeaderLatch::start`], with these options.
+    /// Like [`LeaderLatch::start`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a
@@ -156,13 +156,13 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     }
 
     /// Returns whether the latch leads, without a request. It compares what the client knows with
-    /// the current time, so that a process that was paused sees the loss in its first call.
+    /// the current time, so a process that was paused sees the loss in its first call.
     #[must_use]
     pub fn has_leadership(&self) -> bool {
         matches!(self.leadership(), Leadership::Leader { .. })
     }
 
-    /// As [`LeaderLatch::has_leadership`], with the fencing token.
+    /// Like [`LeaderLatch::has_leadership`], with the fencing token.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.contender.leadership()
@@ -175,9 +175,9 @@ impl<C: ZooKeeper> LeaderLatch<C> {
     ///
     /// # Errors
     /// [`LatchError::Closed`] when the latch was closed, [`LatchError::Failed`] when the client is
-    /// closed or a server refuses for good, for example with `NOAUTH`. The latch no longer contends
-    /// then: start another one. Lost connections, lost sessions and refusals for which
-    /// [`Error::is_retryable`] is true are no errors: the latch retries, more slowly after
+    /// closed or a server refuses permanently, for example with `NOAUTH`. The latch no longer
+    /// contends then: start another one. Lost connections, lost sessions and refusals for which
+    /// [`Error::is_retryable`] is true are not errors: the latch retries, more slowly after
     /// refusals.
     pub async fn wait(&self) -> Result<FencingToken, LatchError> {
         let contender = &self.contender;
@@ -202,8 +202,7 @@ impl<C: ZooKeeper> LeaderLatch<C> {
         }
     }
 
-    /// Returns a stream of the changes of leadership. If the latch leads now, that is the first
-    /// change.
+    /// Returns a stream of changes of leadership. If the latch leads now, that is the first change.
     ///
     /// # Examples
     /// ```

@@ -31,7 +31,8 @@ use crate::{
     status::FencingToken,
 };
 
-/// What a leader does when the connection is down, and it cannot know whether its session lives.
+/// Decides whether a leader keeps leading while the connection is down, when it cannot know whether
+/// its session lives.
 ///
 /// Source: Curator's `ConnectionStateErrorPolicy`.
 ///
@@ -46,11 +47,11 @@ pub enum ErrorPolicy {
     /// It stops leading at once. After the reconnect it leads again if it is still the first.
     #[default]
     Standard,
-    /// It continues to lead until a server may have ended the session.
+    /// It keeps leading until a server may have ended the session.
     Session,
 }
 
-/// Whether a latch leads, and its fencing token.
+/// The role of a latch: leader, with the fencing token, or follower.
 ///
 /// # Examples
 /// ```
@@ -71,15 +72,15 @@ pub enum ErrorPolicy {
 pub enum Leadership {
     /// The latch leads.
     Leader {
-        /// The fencing token, to be sent with everything that is done as the leader. It grows with
-        /// every new leader. A leader that still leads after a reconnect keeps its token.
+        /// The fencing token. Send it with every action of the leader. It grows with every new
+        /// leader. A leader that still leads after a reconnect keeps its token.
         token: FencingToken,
     },
     /// The latch does not lead.
     Follower,
 }
 
-/// A stream of the changes of a latch's leadership. Returned by
+/// A stream of changes of a latch's leadership. Returned by
 /// [`LeaderLatch::changes`](crate::LeaderLatch::changes).
 ///
 /// # Examples
@@ -106,7 +107,7 @@ pub enum Leadership {
 pub struct LeadershipChanges {
     state: watch::Receiver<LeadershipState>,
     /// The term whose beginning was returned, but not its end.
-    told: Option<u64>,
+    reported: Option<u64>,
 }
 
 impl LeadershipChanges {
@@ -121,21 +122,21 @@ impl LeadershipChanges {
     pub async fn next(&mut self) -> Option<Leadership> {
         loop {
             let state = self.state.borrow_and_update().clone();
-            match (self.told, state) {
+            match (self.reported, state) {
                 (None, LeadershipState::Leader { term, token, .. }) => {
-                    self.told = Some(term);
+                    self.reported = Some(term);
                     return Some(Leadership::Leader { token });
                 }
-                (Some(told), LeadershipState::Leader { term, .. }) if told == term => {}
+                (Some(reported), LeadershipState::Leader { term, .. }) if reported == term => {}
                 (Some(_), _) => {
-                    self.told = None;
+                    self.reported = None;
                     return Some(Leadership::Follower);
                 }
                 (None, LeadershipState::Follower) => {}
                 (None, LeadershipState::Closed(_) | LeadershipState::Failed(_)) => return None,
             }
             if self.state.changed().await.is_err() {
-                return self.told.take().map(|_| Leadership::Follower);
+                return self.reported.take().map(|_| Leadership::Follower);
             }
         }
     }
@@ -164,18 +165,18 @@ pub(crate) struct Contender<C: ZooKeeper> {
     pub(crate) own_path: Mutex<Option<String>>,
 }
 
-/// What ends a term, or interrupts it.
+/// The event that ends or interrupts a term.
 enum End {
-    /// The own znode is gone.
+    /// The latch's znode is gone.
     Deleted,
-    /// The own znode must be read again.
+    /// The latch's znode must be read again.
     Changed,
     /// The leadership is no longer certain.
     Unsure,
 }
 
-/// How often closing retries a deletion that a server refuses for a passing reason, before the
-/// caller gets the error and the retries continue in the background.
+/// How often closing attempts a deletion that a server refuses temporarily before the caller gets
+/// the error. Retries then continue in the background.
 const CLOSES_MAX: u32 = 5;
 
 impl<C: ZooKeeper> Contender<C> {
@@ -192,7 +193,7 @@ impl<C: ZooKeeper> Contender<C> {
     pub(crate) fn changes(&self) -> LeadershipChanges {
         LeadershipChanges {
             state: self.state.subscribe(),
-            told: None,
+            reported: None,
         }
     }
 
@@ -237,7 +238,7 @@ impl<C: ZooKeeper> Contender<C> {
         self.state.send_replace(end);
     }
 
-    /// Waits for the deletion that began when the place was dropped.
+    /// Waits for the deletion that dropping the place began.
     async fn leave(&self) -> Result<(), Error> {
         let Some(path) = self.own_path.lock().clone() else {
             return Ok(());
@@ -250,7 +251,7 @@ impl<C: ZooKeeper> Contender<C> {
             match deleted.unwrap_or_else(|| Err(no_session("delete", &path))) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(()),
-                // The znode is deleted all the same, only later.
+                // The znode is still deleted, only later.
                 Err(error)
                     if error.code().is_none()
                         || !error.is_retryable()
@@ -264,8 +265,8 @@ impl<C: ZooKeeper> Contender<C> {
         }
     }
 
-    /// Contends, again in every session and after every refusal that passes. Returns the first
-    /// error that does not pass.
+    /// Contends, again in every session and after every temporary refusal. Returns the first error
+    /// that a retry cannot help.
     async fn contend(&self) -> LockError {
         let mut pace = Pace::of(&self.queue.client);
         loop {
@@ -320,7 +321,8 @@ impl<C: ZooKeeper> Contender<C> {
             let mut again = None;
             match client.watch_data(place.path()).await {
                 Ok((data, watch)) => {
-                    // The first in the list may be the own znode of an ended session (hazard H5).
+                    // The first in the list may be this latch's znode of an ended session (hazard
+                    // H5).
                     if Some(data.stat.ephemeral_owner) != client.session() {
                         return Ok(None);
                     }

@@ -1,8 +1,8 @@
 //! Leader election: of several processes, one leads.
 //!
-//! The latch and the selector wait in the [queue](crate::queue) of a lock, in a task of their own.
-//! `leadership` is the task of the latch. This file has what both share: the list of contenders,
-//! and tasks that end with their owner.
+//! The latch and the selector each wait in the [queue](crate::queue) of a lock, in a background
+//! task. `leadership` is the task of the latch. This file has what both share: the list of
+//! contenders, and tasks that end with their owner.
 
 pub(crate) mod latch;
 pub(crate) mod leadership;
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A contender for leadership, as every client can read it.
+/// A contender for leadership, as any client can read it.
 ///
 /// # Examples
 /// ```
@@ -41,17 +41,17 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// The id that it was started with.
+    /// The id with which it was started.
     pub id: String,
     /// The path of its znode.
     pub path: String,
-    /// Whether it is first in the queue. Its own process may not have noticed yet that it became or
-    /// stopped being the leader.
+    /// Whether it is first in the queue. Its process may not have noticed yet that it has become
+    /// the leader or is no longer the leader.
     pub is_leader: bool,
 }
 
 /// Reads the contenders in a directory and their ids, in order of the queue. Omits contenders that
-/// leave in between.
+/// leave during the call.
 pub(crate) async fn participants<C: ZooKeeper>(
     queue: &Queue<C>,
     claim: Claim,
@@ -101,7 +101,7 @@ impl Task {
 
 /// Spawns a task on the caller's runtime; fails without one.
 ///
-/// A boxed future, so that the code which runs a task is compiled here, once, and not in every
+/// The future is boxed, so that the code which runs a task is compiled here, once, and not in every
 /// program for each recipe.
 pub(crate) fn spawn(
     what: &'static str,

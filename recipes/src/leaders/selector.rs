@@ -71,8 +71,8 @@ pub struct SelectorOptions {
     ///
     /// Default: false.
     pub is_requeued: bool,
-    /// Whether the work is dropped as soon as the connection is lost, or only when the session may
-    /// be.
+    /// When the work is dropped: as soon as the connection is lost, or only when the session may be
+    /// lost.
     ///
     /// Default: [`ErrorPolicy::Standard`].
     pub error_policy: ErrorPolicy,
@@ -80,15 +80,15 @@ pub struct SelectorOptions {
     /// [`LockOptions::attempts_max`] is ignored: the selector queues again after every lost
     /// session.
     ///
-    /// Default: that of [`LockOptions`].
+    /// Default: [`LockOptions::default`].
     pub lock: LockOptions,
 }
 
-/// A contender for leadership, compatible with Curator's class of the same name in Java. Each
-/// contender in turn leads while its work runs.
+/// A contender for leadership, compatible with Curator's class of the same name in Java. The
+/// contenders lead in turn, each while its work runs.
 ///
-/// The selector drops the work when it is no longer certain that it leads. It runs in a task of its
-/// own. Dropping the selector drops the work and gives up the lock, in the background.
+/// The selector runs in a background task, and drops the work when it is no longer certain that it
+/// leads. Dropping the selector drops the work and gives up the lock, in the background.
 ///
 /// # Examples
 /// ```
@@ -129,11 +129,11 @@ struct SelectorShared<C: ZooKeeper> {
     options: SelectorOptions,
     /// The lock, while the work runs.
     held: Mutex<Option<Arc<Held<C>>>>,
-    /// The error of the newest attempt that failed, or of the newest work that panicked.
+    /// The error of the latest attempt that failed, or of the latest work that panicked.
     last_error: Mutex<Option<LockError>>,
 }
 
-/// What the caller has ordered. The counts never decrease.
+/// The orders of the caller. The counts never decrease.
 #[derive(Clone, Copy, Default, Debug)]
 struct SelectorOrders {
     is_closing: bool,
@@ -145,15 +145,15 @@ struct SelectorOrders {
 enum SelectorStage {
     Queued,
     Leading,
-    /// Its turn is over; or the error because of which it had none.
+    /// Its turn is over, or the error that prevented it.
     Idle(Result<(), LockError>),
     /// With the result of releasing the lock.
     Closed(Result<(), Error>),
 }
 
 impl<C: ZooKeeper> LeaderSelector<C> {
-    /// Starts to queue for leadership at this path, and runs the work once per turn. Other clients
-    /// can read the id ([`LeaderSelector::participants`]), which may be empty.
+    /// Starts to contend for leadership at this path, and runs the work once per turn. Other
+    /// clients can read the id ([`LeaderSelector::participants`]), which may be empty.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid. [`Error::NoRuntime`] outside a tokio runtime.
@@ -202,8 +202,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         })
     }
 
-    /// Queues again when the turn is over. Returns false if the selector queues already or is
-    /// closed.
+    /// Queues again when the turn is over. Returns false if the selector is already in the queue or
+    /// is closed.
     ///
     /// # Examples
     /// ```
@@ -262,10 +262,11 @@ impl<C: ZooKeeper> LeaderSelector<C> {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`LockError::WorkPanicked`] when the work panicked and the selector does not queue again by
-    /// itself; [`LockError::Client`] when it had no turn because the client is closed or a server
-    /// refuses for good, for example with `NOAUTH`. Lost connections, lost sessions and refusals
-    /// for which [`Error::is_retryable`] is true are no errors: the selector stays in the queue.
+    /// [`LockError::WorkPanicked`] when the work panicked and the selector does not queue again
+    /// automatically; [`LockError::Client`] when it had no turn because the client is closed or a
+    /// server refuses permanently, for example with `NOAUTH`. Lost connections, lost sessions and
+    /// refusals for which [`Error::is_retryable`] is true are not errors: the selector stays in the
+    /// queue.
     pub async fn done(&self) -> Result<(), LockError> {
         let mut stage = self.stage.clone();
         let end = stage
@@ -277,7 +278,7 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         }
     }
 
-    /// Returns the error of the newest failed attempt to get a turn, or of the newest work that
+    /// Returns the error of the latest failed attempt to get a turn, or of the latest work that
     /// panicked. Later turns may have succeeded.
     #[must_use]
     pub fn last_error(&self) -> Option<LockError> {
@@ -308,8 +309,8 @@ impl<C: ZooKeeper> LeaderSelector<C> {
         Ok(self.participants().await?.into_iter().next())
     }
 
-    /// Drops the work if it runs, and waits until the lock is released. A place in the queue is
-    /// given up too, in the background.
+    /// Drops the work if it runs, and waits until the lock is released. If the selector is in the
+    /// queue, it leaves, in the background.
     ///
     /// # Cancel safety
     /// Once polled, closing continues when the future is dropped.
@@ -402,8 +403,8 @@ impl<C: ZooKeeper> SelectorShared<C> {
         stage.send_replace(SelectorStage::Closed(released));
     }
 
-    /// Runs the work until it is done, or until it is interrupted more often than `before`, the
-    /// lock is doubtful or the selector closes.
+    /// Runs the work until it is done, the interruptions exceed `before`, the lock is in doubt or
+    /// the selector closes.
     async fn lead(
         &self,
         guard: &Guard<C>,
@@ -431,7 +432,7 @@ impl<C: ZooKeeper> SelectorShared<C> {
     }
 }
 
-/// Runs work to its end. If it panics, returns the message as the error.
+/// Runs the work to its end. If it panics, returns the message as the error.
 async fn caught<'a>(begin: impl FnOnce() -> Work<'a>) -> Result<(), String> {
     let message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(message) => *message,

@@ -1,4 +1,5 @@
-//! The builder that every `acquire` returns: time limit, owner, and the future that acquires.
+//! The builder that every `acquire` returns, with its time limit and owner; it is also the future
+//! that acquires the lock.
 
 use std::{
     fmt,
@@ -15,9 +16,9 @@ use crate::{error::LockError, locks::owner::Owner, queue::contending::Wait};
 /// It waits without a time limit unless [`Acquire::within`] sets one.
 ///
 /// # Cancel safety
-/// Dropping the future before it is ready deletes its znode, and so gives up its place in the queue
-/// or at the barrier. That happens in the background and is retried until a server confirms it or
-/// the session is over.
+/// Dropping the future before it is ready deletes its znode, so that it leaves the queue or the
+/// barrier. The deletion runs in the background and is retried until a server confirms it or the
+/// session is over.
 ///
 /// # Examples
 /// ```
@@ -34,17 +35,17 @@ use crate::{error::LockError, locks::owner::Owner, queue::contending::Wait};
 /// // Without the owner this would wait until `outer` is released.
 /// let inner = lock.acquire().within(Duration::from_secs(5)).as_owner(&owner).await?;
 /// assert_eq!(outer.token(), inner.token());
-/// // Without an owner it is another contender, which waits in vain.
+/// // A call without an owner is another contender, which waits in vain.
 /// let late = lock.acquire().within(Duration::from_millis(10)).await;
 /// assert!(matches!(late, Err(LockError::TimedOut { .. })));
 /// # Ok(()) }
 /// ```
-#[must_use = "nothing is acquired before this is awaited"]
+#[must_use = "the lock is not acquired until this is awaited"]
 pub struct Acquire<'a, L, G> {
-    /// Until the first poll.
+    /// `None` after the first poll.
     lock: Option<(L, Begin<'a, L, G>)>,
     how: How<'a>,
-    /// From the first poll on.
+    /// `None` before the first poll.
     acquiring: Option<Acquiring<'a, G>>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct How<'a> {
 }
 
 impl How<'_> {
-    /// Returns the time limit, which starts now.
+    /// Returns the time limit, which starts to run now.
     pub(crate) fn wait(self) -> Wait {
         self.within.map_or(Wait::FOR_EVER, Wait::within)
     }
@@ -86,10 +87,10 @@ impl<'a, L, G> Acquire<'a, L, G> {
         }
     }
 
-    /// Waits at most this long, then fails with [`LockError::TimedOut`]. With zero it acquires only
-    /// what is free.
+    /// Waits at most this long, then fails with [`LockError::TimedOut`]. With zero it succeeds only
+    /// if the lock is free.
     ///
-    /// The time starts at the first poll.
+    /// The time limit starts at the first poll.
     pub const fn within(mut self, within: Duration) -> Self {
         self.how.within = Some(within);
         self
@@ -108,7 +109,7 @@ impl<'a, L, G> Acquire<'a, L, G> {
 }
 
 impl<L, G> Acquire<'_, L, G> {
-    /// Acquires what is free, without waiting for other contenders. `None` if it is not free.
+    /// Acquires the lock if it is free, without waiting for other contenders; `None` if it is not.
     pub(crate) async fn at_once(self) -> Result<Option<G>, LockError> {
         match self.within(Duration::ZERO).await {
             Err(LockError::TimedOut { .. }) => Ok(None),
@@ -124,14 +125,14 @@ impl<'a, L: Reentrant, G> Acquire<'a, L, G> {
     /// Fails with [`LockError::HoldLost`] if the owner has guards of a lock that is lost.
     ///
     /// Tasks that acquire as the same owner share one place in the queue. Dropping the future of
-    /// one of them keeps that place as long as another one waits.
+    /// one task keeps that place as long as another task waits.
     pub const fn as_owner(mut self, owner: &'a Owner) -> Self {
         self.how.owner = Some(owner);
         self
     }
 }
 
-// Nothing in it is pinned: the acquisition is in a box of its own.
+// Nothing in it is pinned: the acquisition is boxed.
 impl<L, G> Unpin for Acquire<'_, L, G> {}
 
 impl<L, G> Future for Acquire<'_, L, G> {

@@ -17,7 +17,7 @@ use crate::{
 
 /// A lock that is held. Dropping the guard releases the lock, in the background.
 ///
-/// The `acquire` methods of locks return it. It may move to other tasks.
+/// Returned by the `acquire` methods of locks. It may move to other tasks.
 ///
 /// # Examples
 /// ```
@@ -35,7 +35,7 @@ use crate::{
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct Guard<C: ZooKeeper> {
     pub(crate) held: Arc<Held<C>>,
-    /// Whether it still counts among the guards of the hold.
+    /// Whether the hold still counts it.
     counts: bool,
 }
 
@@ -47,12 +47,12 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Returns another guard of the same hold; `None` if the last one is gone.
+    /// Returns another guard of the same hold; `None` if the last one has been dropped.
     pub(crate) fn another(held: Arc<Held<C>>) -> Option<Self> {
         held.enter().then_some(Self { held, counts: true })
     }
 
-    /// Returns the fencing token, to be sent with everything that is done under the lock.
+    /// Returns the fencing token. Send it with every action under the lock.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
@@ -71,7 +71,7 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// Returns whether the lock is still held, without a request. It compares what the client knows
-    /// with the current time, so that a process that was paused sees the loss in its first call.
+    /// with the current time, so a process that was paused sees the loss in its first call.
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -118,8 +118,8 @@ impl<C: ZooKeeper> Guard<C> {
     /// Dropping the future drops the work. The lock stays held.
     ///
     /// # Errors
-    /// The [`Loss`] if the lock was lost. The work is dropped, and its last actions may have
-    /// happened without the lock.
+    /// The [`Loss`] if the lock was lost. The work is dropped; its last actions may have happened
+    /// without the lock.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -128,17 +128,17 @@ impl<C: ZooKeeper> Guard<C> {
         }
     }
 
-    /// Changes znodes of the same ZooKeeper if and only if the lock is still held: a multi that
-    /// begins with a check of the lock's znode. It needs no token.
+    /// Changes znodes of the same ZooKeeper if and only if the lock is still held: sends a multi
+    /// that begins with a check of the lock's znode. No fencing token is needed.
     ///
     /// # Cancel safety
-    /// Dropping the future does not recall the multi: read the znodes to see whether it was carried
-    /// out.
+    /// Dropping the future does not recall the multi: read the znodes to find out whether it was
+    /// carried out.
     ///
     /// # Errors
     /// [`Error::MultiRefused`] with index 0 if the lock is lost; the caller's operations have the
     /// indices from 1 on. [`Error::OutcomeUnknown`] when the connection is lost or there is no
-    /// session: read the znodes to see whether the multi was carried out.
+    /// session: read the znodes to find out whether the multi was carried out.
     ///
     /// # Examples
     /// ```
@@ -168,16 +168,16 @@ impl<C: ZooKeeper> Guard<C> {
     }
 
     /// Releases the lock and waits until a server confirms it. Without a connection it waits until
-    /// the session is presumed lost. A lock that is known to be lost returns
+    /// the session is presumed lost. If the lock is known to be lost, it returns
     /// [`Released::AlreadyGone`] at once, even without a server.
     ///
     /// # Cancel safety
-    /// Dropping the future releases the lock all the same, in the background.
+    /// Dropping the future still releases the lock, in the background.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the release was not confirmed,
     /// [`Error::Refused`] when a server refuses. The caller need not do anything: the client
-    /// retries in the background, and the end of the session releases the lock at the latest.
+    /// retries in the background, and the lock is released at the end of the session at the latest.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.counts = false;
         if self.held.leave() {

@@ -21,8 +21,8 @@ use crate::{
     status::{FencingToken, Loss, Status},
 };
 
-/// The hold of a lock, shared by its guards. The znode is deleted when the last guard is dropped.
-/// The count is of guards, not of references: others hold references to look at the status.
+/// The hold of a lock, shared by its guards. Dropping the last guard deletes the znode. The hold
+/// counts guards, not references: other code keeps references to read the status.
 pub(crate) struct Held<C: ZooKeeper> {
     pub(crate) client: C,
     pub(crate) path: String,
@@ -56,13 +56,13 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// As [`Held::new`], for a lock that is passed on within the process.
+    /// Like [`Held::new`], for a lock that is passed on within the process.
     pub(crate) fn with_turn(self, turn: Turn<C>) -> Self {
         self.state.lock().turn = Some(turn);
         self
     }
 
-    /// Adds a guard; false if the last one is gone.
+    /// Adds a guard; returns false if the last one has been dropped.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.lock();
         let is_kept = state.guards > 0;
@@ -82,9 +82,9 @@ impl<C: ZooKeeper> Held<C> {
         self.state.lock().guards > 0
     }
 
-    /// Notes that the znode is gone, according to the server.
-    pub(crate) fn is_deleted(&self) {
-        // A loss that is known already is more exact.
+    /// Records that a server reported the znode missing.
+    pub(crate) fn set_deleted(&self) {
+        // If the loss is already known, its reason is more precise.
         self.status();
         self.state.lock().loss.get_or_insert(Loss::NodeDeleted);
     }
@@ -151,7 +151,7 @@ impl<C: ZooKeeper> Held<C> {
         Status::Held
     }
 
-    /// Returns the time at which the status may change without any message from a server.
+    /// Returns the time at which the status may change without a message from a server.
     pub(crate) fn safe_until(&self) -> Option<Instant> {
         match self.client.standing() {
             Standing::Connected { safe_until, .. } | Standing::Suspended { safe_until, .. } => {
@@ -161,7 +161,7 @@ impl<C: ZooKeeper> Held<C> {
         }
     }
 
-    /// Waits until the status fits.
+    /// Waits until `fits` returns a value for the status.
     pub(crate) async fn until<T>(&self, fits: impl Fn(Status) -> Option<T>) -> T {
         let mut states = self.client.states();
         let mut own = OwnWatch::<C>::None;
@@ -230,7 +230,7 @@ impl<C: ZooKeeper> Held<C> {
                 Ok(()) => return Ok(Released::Done),
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(Released::AlreadyGone),
                 Err(error) => {
-                    // The znode must be deleted, also if it outlives this session.
+                    // The znode must be deleted even if it outlives this session.
                     place.remember();
                     let is_refused = error.code().is_some() && error.is_retryable();
                     if !is_refused || attempts == RELEASES_MAX {
@@ -262,24 +262,24 @@ impl<C: ZooKeeper> Held<C> {
     }
 }
 
-/// How often a release is retried that a server refuses for a passing reason, before the caller
-/// gets the error and the retries continue in the background.
+/// How often a release that a server refuses temporarily is attempted before the caller gets the
+/// error. Retries then continue in the background.
 const RELEASES_MAX: u32 = 5;
 
 /// The read that registers the watch.
 type Asking<W> = Pin<Box<dyn Future<Output = Result<(Data, W), Error>> + Send>>;
 
-/// The watch on the own znode while a caller waits for the loss.
+/// The watch on the holder's znode while a caller waits for the loss.
 enum OwnWatch<C: ZooKeeper> {
     None,
     Asking(Asking<C::Watch>),
-    /// The server has refused it for a passing reason.
+    /// The server has refused the read temporarily.
     Pausing(Pin<Box<Sleep>>),
     Watching(C::Watch),
 }
 
 impl<C: ZooKeeper> OwnWatch<C> {
-    /// Ready when the status is to be looked at again; true if the znode is gone.
+    /// Ready when the status must be checked again; true if the znode is gone.
     fn poll(&mut self, pace: &mut Pace, cx: &mut Context<'_>) -> Poll<bool> {
         if let Self::Asking(asking) = self {
             match asking.as_mut().poll(cx) {
@@ -291,7 +291,7 @@ impl<C: ZooKeeper> OwnWatch<C> {
                         return Poll::Ready(true);
                     }
                     if error.code().is_none() {
-                        // The connection is down: a change of state follows, or is there already.
+                        // The connection is down: a change of state follows or has arrived.
                         *self = Self::None;
                         return Poll::Pending;
                     }

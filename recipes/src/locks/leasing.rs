@@ -55,7 +55,7 @@ impl<T> Drop for Together<T> {
     }
 }
 
-/// What ends a wait for other leases to be released.
+/// The event that ends a wait for other leases.
 enum LeasingEvent {
     /// Leases were created or deleted.
     Leases,
@@ -139,7 +139,8 @@ impl<C: ZooKeeper> Leasing<C> {
             // that are about to be deleted.
             let mut inner = self.locks.acquire(Claim::Mutex, wait).await?;
             let entered = self.enter(wanted, &mut inner, changes, wait).await?;
-            // Nothing waits for its release, so it cannot cost the leases (hazard H15).
+            // Nothing waits for its release, so a failed release cannot cost the leases (hazard
+            // H15).
             drop(inner);
             if let Some(places) = entered {
                 let leases = places.into_inner().into_iter();
@@ -193,9 +194,9 @@ impl<C: ZooKeeper> Leasing<C> {
                 return Ok(None);
             }
             loop {
-                // The number of leases counts, not the own position: a holder keeps its lease.
-                // The maximum may have changed during the wait for the inner lock. Reading it
-                // sends nothing unless its watch has fired.
+                // The number of leases counts, not the position of this one: a holder keeps its
+                // lease. The maximum may have changed during the wait for the inner lock. Reading
+                // it sends nothing unless its watch has fired.
                 let max = self.fresh_max(wait).await? as usize;
                 if names.len() <= max {
                     return Ok(Some(places));
@@ -258,7 +259,7 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    /// Requests the list; returns how many connections there were, too.
+    /// Requests the list; also returns the number of connections so far.
     fn ask(&self) -> (u64, Listing<C>) {
         let connections = self.leases.client.connections();
         let list = self.leases.client.watch_children(&self.leases.path);
@@ -266,7 +267,7 @@ impl<C: ZooKeeper> Leasing<C> {
     }
 
     /// Waits for the list, or requests it. `None` if it is from another session, or the directory
-    /// is gone. Returns how many connections there were at the time of the request, too.
+    /// is gone. Also returns the number of connections at the time of the request.
     async fn look(
         &self,
         mut asked: Option<(u64, Listing<C>)>,
@@ -294,7 +295,7 @@ impl<C: ZooKeeper> Leasing<C> {
         }
     }
 
-    /// Watches own znodes; false if one of them is gone.
+    /// Watches these znodes; false if one of them is gone.
     async fn watch_own(&self, places: &mut [QueueNode<C>], wait: Wait) -> Result<bool, LockError> {
         let client = &self.leases.client;
         let reads: Vec<_> = places

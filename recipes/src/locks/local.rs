@@ -1,9 +1,9 @@
-//! Passes a lock on within a process, without a request to the server (saving S9).
+//! Passes a lock on within a process, without requests (saving S9).
 //!
-//! Tasks that want one lock object wait for their turn here, in order. Only the task whose turn it
-//! is has a znode in the queue, or takes over the znode of the last holder. There is one holder
-//! under one live znode, so to other processes it looks like a contender that holds the lock for
-//! long.
+//! Tasks that acquire one lock object wait for their turn here, in order. Only the task whose turn
+//! it is has a znode in the queue, or takes over the znode of the last holder. One live znode has
+//! one holder, so to other processes the tasks look like one contender that holds the lock for a
+//! long time.
 
 use std::{
     sync::{
@@ -76,7 +76,7 @@ impl LocalHold {
     }
 }
 
-/// The tasks of a process that want one lock object.
+/// The tasks of a process that acquire one lock object.
 pub(crate) struct Local<C: ZooKeeper> {
     limit: LocalHandOver,
     turns: Arc<Mutex<Option<Kept<C>>>>,
@@ -140,7 +140,7 @@ pub(crate) struct Turn<C: ZooKeeper> {
 }
 
 impl<C: ZooKeeper> Turn<C> {
-    /// Returns the znode that the last holder has left, if it certainly still holds the lock.
+    /// Returns the znode that the last holder has passed on, if it certainly still holds the lock.
     pub(crate) fn take_over(&mut self, client: &C) -> Option<QueueNode<C>> {
         let Kept { mut place, hold } = self.turn.take()?;
         self.hold = hold;

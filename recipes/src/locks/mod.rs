@@ -3,10 +3,10 @@
 //! A lock enters the [queue](crate::queue), waits there, and returns a guard. `held` is the state
 //! that all guards of one acquisition share: the znode, the loss, the release.
 //!
-//! | file | what is there |
+//! | file | contents |
 //! | --- | --- |
-//! | `mutex`, `semaphore_mutex`, `read_write`, `multi_lock`, `semaphore` | the locks, with guards of their own |
-//! | `acquire` | the future that acquires: limit, owner |
+//! | `mutex`, `semaphore_mutex`, `read_write`, `multi_lock`, `semaphore` | the locks, and the guards that only one lock has |
+//! | `acquire` | the future that acquires, with its time limit and owner |
 //! | `guard`, `held` | the guard of a mutex, and the state that guards share |
 //! | `leasing` | how a semaphore acquires leases |
 //! | `owner` | owners, which may acquire again |

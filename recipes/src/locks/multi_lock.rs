@@ -106,8 +106,8 @@ fn plain<C: ZooKeeper>(guard: WriteGuard<C>) -> Guard<C> {
 /// Several locks acquired as one: either all are held, or none.
 ///
 /// It acquires them one after the other, in the given order. Contenders for overlapping sets must
-/// use the same order, or they can wait for each other for ever.
-/// [`from_paths_sorted`](Self::from_paths_sorted) gives all its callers the same order.
+/// use the same order, or they can deadlock. [`from_paths_sorted`](Self::from_paths_sorted) gives
+/// all its callers the same order.
 ///
 /// Unlike Curator's, it has one deadline for all members, and stops at the first that fails
 /// (hazard H18).
@@ -214,7 +214,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// # Errors
     /// The error of the first member that fails, see [`InterProcessMutex::acquire`]. The members
     /// before it are released. [`LockError::TimedOut`] names the member that was not free.
-    /// [`LockError::Lost`] also if a member was lost while a later one was acquired.
+    /// [`LockError::Lost`] is also returned if a member was lost while a later one was acquired.
     pub fn acquire(&self) -> Acquire<'_, &Self, MultiGuard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.owner, how.wait())))
     }
@@ -222,7 +222,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     /// Acquires all members if all are free; `None` if one is not.
     ///
     /// # Cancel safety
-    /// As [`InterProcessMultiLock::acquire`].
+    /// Same as [`InterProcessMultiLock::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessMultiLock::acquire`].
@@ -246,7 +246,7 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
                 other => other,
             })?);
         }
-        // The first ones may be lost by the time the last one is acquired.
+        // The first members may have been lost by the time the last one is acquired.
         let is_lost = |guard: &&Guard<C>| matches!(guard.status(), Status::Lost(_));
         match got.guards.iter().find(is_lost) {
             Some(lost) => Err(LockError::Lost {
@@ -258,8 +258,8 @@ impl<C: ZooKeeper> InterProcessMultiLock<C> {
     }
 }
 
-/// The locks of a multi-lock that is held. Dropping the guard releases them in the background, the
-/// last one first.
+/// A multi-lock that is held. Dropping the guard releases them in the background, the last one
+/// first.
 ///
 /// # Examples
 /// ```
@@ -292,8 +292,8 @@ impl<C: ZooKeeper> MultiGuard<C> {
         &self.guards
     }
 
-    /// Returns whether all members are still held, without a request. Otherwise a lost member
-    /// counts before a suspended one, and the earliest time of all suspended ones.
+    /// Returns whether all members are still held, without a request. A lost member takes
+    /// precedence over suspended ones; of several suspended ones the earliest time counts.
     #[must_use]
     pub fn status(&self) -> Status {
         let mut all = Status::Held;
@@ -337,8 +337,8 @@ impl<C: ZooKeeper> MultiGuard<C> {
     /// Dropping the future drops the work. The locks stay held.
     ///
     /// # Errors
-    /// The [`Loss`] if a member was lost. The work is dropped, and its last actions may have
-    /// happened without the lock.
+    /// The [`Loss`] if a member was lost. The work is dropped; its last actions may have happened
+    /// without the lock.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         tokio::select! {
             biased;
@@ -347,16 +347,16 @@ impl<C: ZooKeeper> MultiGuard<C> {
         }
     }
 
-    /// Releases all members, the last one first, and waits until that is confirmed.
+    /// Releases all members, the last one first, and waits for the confirmations.
     ///
     /// Returns [`Released::AlreadyGone`] if a member had been lost before, otherwise
     /// [`Released::StillHeld`] if the owner still has another guard of a member.
     ///
     /// # Cancel safety
-    /// Dropping the future releases all members all the same, in the background.
+    /// Dropping the future still releases all members, in the background.
     ///
     /// # Errors
-    /// The first error, see [`Guard::release`]. The other members are released all the same.
+    /// The first error, see [`Guard::release`]. The other members are still released.
     pub async fn release(mut self) -> Result<Released, Error> {
         let mut releases = Vec::new();
         while let Some(guard) = self.guards.pop() {

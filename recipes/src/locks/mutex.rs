@@ -25,8 +25,8 @@ use crate::{
 
 /// A mutex between processes, compatible with Curator's class of the same name in Java.
 ///
-/// It serves contenders in the order of their arrival. The holder keeps the lock while its session
-/// lives; see [`Guard::status`] for what that means when the connection is lost.
+/// It serves contenders in order of arrival. The holder keeps the lock while its session lives;
+/// [`Guard::status`] says what that means when the connection is lost.
 ///
 /// Cheap to clone. Clones are the same lock object: an owner that holds one holds all.
 ///
@@ -80,7 +80,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// As [`Self::new`], with these options.
+    /// Like [`Self::new`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -106,8 +106,8 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often during the wait,
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
@@ -122,7 +122,7 @@ impl<C: ZooKeeper> InterProcessMutex<C> {
     /// Acquires the lock if it is free; `None` if it is not.
     ///
     /// # Cancel safety
-    /// As [`InterProcessMutex::acquire`].
+    /// Same as [`InterProcessMutex::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessMutex::acquire`].

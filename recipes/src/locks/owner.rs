@@ -1,4 +1,4 @@
-//! Owners: who may acquire a lock again.
+//! Owners, which may acquire a lock again.
 //!
 //! Source: `docs/curator-recipes.md` section 3.
 
@@ -43,7 +43,7 @@ use crate::{
 /// let outer = lock.acquire().as_owner(&owner).await?;
 /// let inner = lock.acquire().as_owner(&owner).await?;
 /// drop(outer);
-/// // The lock is held until the last of the owner's guards is gone.
+/// // The lock is held until the last of the owner's guards is dropped.
 /// assert!(lock.is_held_by(&owner));
 /// # Ok(()) }
 /// ```
@@ -51,17 +51,20 @@ use crate::{
 pub struct Owner(u64);
 
 impl Owner {
-    /// Creates an owner that differs from every other one in this process.
+    /// Creates an owner that differs from every other owner in this process.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "every owner is another one")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "each call returns a different owner"
+    )]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// An acquisition that has begun. Any task that waits for it polls it: it outlives the caller that
-/// began it, and keeps the place in the queue, as long as another task waits.
+/// An acquisition that has begun. Any task that waits for it polls it: as long as another task
+/// waits, it outlives the caller that began it and keeps the place in the queue.
 pub(crate) type Acquiring<C> = Pin<Box<dyn Future<Output = Result<Guard<C>, LockError>> + Send>>;
 
 /// The one acquisition of an owner that is under way, and its claim.
@@ -69,7 +72,8 @@ type Flight<C> = tokio::sync::Mutex<Option<(Claim, Acquiring<C>)>>;
 
 /// The hold and the acquisition of one owner at one lock object.
 struct OwnedHold<C: ZooKeeper> {
-    /// As a reader, and as anything else. Readable without waiting for an acquisition.
+    /// The hold as a reader, and the hold as anything else. Reading them does not wait for an
+    /// acquisition.
     held: [Weak<Held<C>>; 2],
     /// Kept alive by the tasks that wait for it.
     flight: Weak<Flight<C>>,
@@ -107,9 +111,9 @@ impl<C: ZooKeeper> Holds<C> {
     /// Acquires the lock for an owner: at once if the owner holds it, otherwise through the
     /// acquisition that is under way, or a new one.
     ///
-    /// An owner has one acquisition at a time. So a reader finds the owner's writer that it may
-    /// read beside, and a writer finds the owner's reader that forbids it to write, even if another
-    /// task of the owner is just acquiring it.
+    /// An owner has one acquisition at a time. So a reader finds the owner's write lock, under
+    /// which it may read, and a writer finds the owner's read lock, which forbids it to write, even
+    /// if another task of the owner is still acquiring that lock.
     pub(crate) async fn take(
         &self,
         queue: &Queue<C>,
@@ -127,7 +131,7 @@ impl<C: ZooKeeper> Holds<C> {
             if let Some(guard) = self.again(queue, owner, claim)? {
                 return Ok(guard);
             }
-            // An acquisition with another claim that no task waits for any more: give it up.
+            // No task waits any longer for this acquisition with another claim: give it up.
             if flight.as_ref().is_some_and(|(other, _)| *other != claim) {
                 *flight = None;
             }
@@ -195,8 +199,8 @@ impl<C: ZooKeeper> Holds<C> {
         Guard::another(held)
     }
 
-    /// Returns whether the owner holds the lock. Unlike [`Holds::held_by`] it makes no guard, so a
-    /// concurrent release can still be the last one.
+    /// Returns whether the owner holds the lock. Unlike [`Holds::held_by`] it creates no guard,
+    /// which would keep a concurrent release from being the last one.
     pub(crate) fn is_held_by(&self, owner: &Owner, claim: Claim) -> bool {
         let by_owner = self.by_owner.lock();
         let held = by_owner

@@ -29,11 +29,11 @@ use crate::{
 /// A lock for many readers or one writer, compatible with Curator's class of the same name in Java.
 ///
 /// It serves readers and writers in the order of their arrival: a reader that comes after a waiting
-/// writer waits for it. A writer may also read, and may become a reader
+/// writer waits for it. A writer may also read, and may turn into a reader
 /// ([`WriteGuard::downgrade`]). A reader cannot become a writer.
 ///
-/// In Curator 5.4 and older, a waiting writer can overtake a writer that becomes a reader (hazard
-/// H9). Two such Java processes are not safe from each other; this lock is not affected.
+/// In Curator 5.4 and older, a waiting writer can overtake a writer that turns into a reader
+/// (hazard H9). Two such Java processes do not exclude each other; this lock is not affected.
 ///
 /// Cheap to clone. Clones are the same lock object: an owner that holds one holds all.
 ///
@@ -49,7 +49,7 @@ use crate::{
 /// let another = catalogue.acquire_read().await?;
 /// drop((reader, another));
 /// let writer = catalogue.acquire_write().await?;
-/// // No other contender writes in between.
+/// // No other writer gets the lock in between.
 /// let reader = writer.downgrade().await?;
 /// # drop(reader);
 /// # Ok(()) }
@@ -87,7 +87,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// As [`Self::new`], with these options.
+    /// Like [`Self::new`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -103,7 +103,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// Acquires the lock to read, waiting until no writer is ahead. An owner
+    /// Acquires the lock to read, waiting until no writer is ahead in the queue. An owner
     /// ([`Acquire::as_owner`]) that already reads or writes gets it at once.
     ///
     /// # Cancel safety
@@ -111,8 +111,8 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often during the wait,
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub fn acquire_read(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| {
             Box::pin(async move {
@@ -124,7 +124,7 @@ impl<C: ZooKeeper> InterProcessReadWriteLock<C> {
         })
     }
 
-    /// Acquires the lock to write, waiting until no contender is ahead. An owner
+    /// Acquires the lock to write, waiting until no contender is ahead in the queue. An owner
     /// ([`Acquire::as_owner`]) that already writes gets it at once.
     ///
     /// # Cancel safety
@@ -249,8 +249,8 @@ pub struct WriteGuard<C: ZooKeeper> {
 }
 
 impl<C: ZooKeeper> WriteGuard<C> {
-    /// Turns the writer into a reader. No writer comes in between, and other readers may now read.
-    /// The fencing token stays the same.
+    /// Turns the writer into a reader. No other writer gets the lock in between, and other readers
+    /// may now read. The fencing token stays the same.
     ///
     /// # Cancel safety
     /// Dropping the future releases the lock.
@@ -283,7 +283,7 @@ impl<C: ZooKeeper> WriteGuard<C> {
     /// Releases the lock, see [`Guard::release`].
     ///
     /// # Cancel safety
-    /// As [`Guard::release`].
+    /// Same as [`Guard::release`].
     ///
     /// # Errors
     /// Those of [`Guard::release`].
@@ -316,12 +316,12 @@ pub(crate) fn check<C: ZooKeeper>(queue: &Queue<C>, held: &Held<C>) -> Result<()
 }
 
 /// Acquires the lock to read under a write lock. The reader's znode gets the writer's digits, so it
-/// stands directly beside it, ahead of every contender that waits for the writer.
+/// sorts directly beside the writer's, ahead of every contender that waits for the writer.
 ///
 /// Only a writer that still holds the lock may do so: in a later session the digits would jump the
 /// queue (hazard H34), and if the writer's znode was deleted, another contender may hold the lock
 /// already. So this checks that the writer's znode still exists after the reader's was created:
-/// then both have existed side by side, and no contender came in between.
+/// then both existed at the same time, and no contender got the lock in between.
 pub(crate) async fn behind<C: ZooKeeper>(
     queue: &Queue<C>,
     writer: &Held<C>,
@@ -356,7 +356,7 @@ pub(crate) async fn behind<C: ZooKeeper>(
         }
     };
     if !is_there {
-        writer.is_deleted();
+        writer.set_deleted();
     }
     if queue.options.look_ahead == 0 {
         // Curator requests the list and ignores it.

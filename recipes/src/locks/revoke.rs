@@ -17,7 +17,7 @@ use crate::{
 /// The data of a lock's znode after its holder was asked to release it.
 pub const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Asks the holders of locks to release them, Java's too if they listen.
+/// Asks the holders of locks to release them, including Java holders that listen for it.
 ///
 /// # Examples
 /// ```
@@ -28,7 +28,7 @@ pub const REVOKE: &[u8] = b"__REVOKE__";
 ///
 /// let lock = InterProcessMutex::new(client.clone(), "/locks/a")?;
 /// let guard = lock.acquire().await?;
-/// // The holder, in a task of its own:
+/// // The holder, in its own task:
 /// let holder = tokio::spawn(async move {
 ///     if guard.revocation_requested().await.is_ok() {
 ///         guard.release().await?;
@@ -64,8 +64,9 @@ impl Revoker {
 }
 
 impl<C: ZooKeeper> Guard<C> {
-    /// Waits until a contender asks the holder to release the lock, also if it asked before this
-    /// call. If a server refuses to read the znode, it retries, at most once a second.
+    /// Waits until a contender asks the holder to release the lock. A request made before this call
+    /// counts. If a server refuses to read the znode, this retries at growing intervals of up to a
+    /// second.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

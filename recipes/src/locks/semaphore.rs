@@ -29,9 +29,9 @@ use crate::{
 
 /// A semaphore between processes, compatible with Curator's class of the same name in Java.
 ///
-/// It serves contenders in the order of their arrival: a contender that wants many leases holds up
-/// those behind it that want few. A holder keeps its leases while its session lives. Leases have no
-/// owner: acquiring twice takes two.
+/// It serves contenders in order of arrival: a contender that wants many leases delays those behind
+/// it that want few. A holder keeps its leases while its session lives. Leases have no owner:
+/// acquiring twice takes two.
 ///
 /// Cheap to clone.
 ///
@@ -74,7 +74,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Self::with_options(client, path, max, LockOptions::default())
     }
 
-    /// As [`Self::new`], with these options. [`LockOptions::data`] is the data of the leases.
+    /// Like [`Self::new`], with these options. [`LockOptions::data`] is the data of the leases.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -114,18 +114,18 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
     /// [`LockError::TooMany`] if the maximum is fixed at 0, [`LockError::Lost`] when the session is
     /// lost too often during the wait, [`LockError::NoMaximum`] when a shared maximum cannot be
     /// read, [`LockError::Client`] when a server refuses or the client is closed. A lost connection
-    /// is no error: it waits for the next connection.
+    /// is not an error: it waits for the next connection.
     pub fn acquire(&self) -> Acquire<'_, &Self, Lease<C>> {
         Acquire::new(self, |semaphore, how| {
             Box::pin(async move { one(semaphore.take(1, how.wait()).await) })
         })
     }
 
-    /// Acquires a lease if one is free and no other contender is just acquiring one; `None`
-    /// otherwise.
+    /// Acquires a lease if one is free and no other contender is acquiring one at the same time;
+    /// `None` otherwise.
     ///
     /// # Cancel safety
-    /// As [`InterProcessSemaphoreV2::acquire`].
+    /// Same as [`InterProcessSemaphoreV2::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreV2::acquire`].
@@ -135,8 +135,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
 
     /// Acquires this number of leases, all of them or none.
     ///
-    /// It never holds a part of them while it waits for the rest. Java processes do (hazard H16),
-    /// and so does this if [`leases_together`](LockOptions::leases_together) is off.
+    /// It never holds some of them while it waits for the rest. Java processes do (hazard H16), and
+    /// so does this method if [`leases_together`](LockOptions::leases_together) is off.
     ///
     /// If a shared maximum is below `wanted`, it waits until the maximum is raised before it
     /// queues.
@@ -168,7 +168,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         .leases(wanted)
     }
 
-    /// Reads how many leases are free. A lease that a contender is just acquiring is not.
+    /// Reads how many leases are free. A lease that a contender is acquiring counts as taken.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
@@ -185,8 +185,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreV2<C> {
         Ok(max.saturating_sub(taken))
     }
 
-    /// Reads the paths of all leases' znodes, the oldest first. They include those that a contender
-    /// is just acquiring.
+    /// Reads the paths of all leases' znodes, the oldest first. They include leases that a
+    /// contender is still acquiring.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] or [`Error::NotSent`] when the connection is lost or the client is
@@ -218,12 +218,12 @@ fn key(path: &str) -> &str {
 }
 
 fn one<C: ZooKeeper>(leases: Result<Vec<Lease<C>>, LockError>) -> Result<Lease<C>, LockError> {
-    leases.map(|mut leases| leases.pop().expect("one was asked for and got"))
+    leases.map(|mut leases| leases.pop().expect("one lease was requested"))
 }
 
 /// A lease of a semaphore. Dropping it releases it, in the background.
 ///
-/// The `acquire` methods of [`InterProcessSemaphoreV2`] return it. It may move to other tasks.
+/// Returned by the `acquire` methods of [`InterProcessSemaphoreV2`]. It may move to other tasks.
 ///
 /// # Examples
 /// ```
@@ -246,7 +246,7 @@ pub struct Lease<C: ZooKeeper> {
 impl<C: ZooKeeper> Lease<C> {
     /// Returns the czxid of the lease's znode, which differs from that of every other lease.
     ///
-    /// It is no fencing token: several leases are valid at once, so a resource must not refuse a
+    /// It is not a fencing token: several leases are valid at once, so a resource must not refuse a
     /// smaller one.
     #[must_use]
     pub fn czxid(&self) -> Zxid {
@@ -302,8 +302,8 @@ impl<C: ZooKeeper> Lease<C> {
     /// Dropping the future drops the work. The lease stays held.
     ///
     /// # Errors
-    /// The [`Loss`] if the lease was lost. The work is dropped, and its last actions may have
-    /// happened without the lease.
+    /// The [`Loss`] if the lease was lost. The work is dropped; its last actions may have happened
+    /// without the lease.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         self.guard.run(work).await
     }
@@ -316,7 +316,7 @@ impl<C: ZooKeeper> Lease<C> {
     /// Releases the lease and waits until a server confirms it, see [`Guard::release`].
     ///
     /// # Cancel safety
-    /// As [`Guard::release`].
+    /// Same as [`Guard::release`].
     ///
     /// # Errors
     /// Those of [`Guard::release`].
@@ -334,8 +334,8 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
     }
 }
 
-/// The number of leases of a semaphore. All its contenders must use the same number; no one checks
-/// it.
+/// The number of leases of a semaphore. All its contenders must use the same number; nothing checks
+/// this.
 ///
 /// # Examples
 /// ```
@@ -353,7 +353,7 @@ impl<C: ZooKeeper> fmt::Debug for Lease<C> {
 /// ```
 #[non_exhaustive]
 pub enum MaxLeases<C: ZooKeeper> {
-    /// This number, for ever.
+    /// A number that never changes.
     Fixed(u32),
     /// The value of this count; a negative value counts as 0. It may change at any time: contenders
     /// that wait see the new value, and no holder loses a lease.
@@ -419,8 +419,7 @@ fn leases(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }
 
-/// The changes of a maximum, for a waiting contender. It watches only until it is dropped (hazard
-/// H17).
+/// The changes of a maximum, for a waiting contender. Dropping this removes its watch (hazard H17).
 pub(crate) struct MaxChanges<C: ZooKeeper>(Option<CountChanges<C>>);
 
 impl<C: ZooKeeper> MaxChanges<C> {

@@ -16,9 +16,9 @@ use crate::{
 
 /// A lock that is not reentrant, compatible with Curator's class of the same name in Java.
 ///
-/// It costs three writes where [`InterProcessMutex`](crate::InterProcessMutex) costs one, which is
-/// not reentrant either unless an owner is named. So use it only for paths that Java processes lock
-/// with this class.
+/// It costs three writes where [`InterProcessMutex`](crate::InterProcessMutex) costs one, and that
+/// is not reentrant either unless the caller names an owner. So use this lock only for paths that
+/// Java processes lock with this class.
 ///
 /// Cheap to clone.
 ///
@@ -64,7 +64,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
         Self::with_options(client, path, LockOptions::default())
     }
 
-    /// As [`Self::new`], with these options.
+    /// Like [`Self::new`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -81,8 +81,8 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     ///
     /// # Errors
     /// [`LockError::Lost`] when the session is lost too often during the wait,
-    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is no
-    /// error: it waits for the next connection.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A lost connection is
+    /// not an error: it waits for the next connection.
     pub fn acquire(&self) -> Acquire<'_, &Self, Guard<C>> {
         Acquire::new(self, |lock, how| Box::pin(lock.take(how.wait())))
     }
@@ -90,7 +90,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     /// Acquires the lock if it is free; `None` if it is not.
     ///
     /// # Cancel safety
-    /// As [`InterProcessSemaphoreMutex::acquire`].
+    /// Same as [`InterProcessSemaphoreMutex::acquire`].
     ///
     /// # Errors
     /// Those of [`InterProcessSemaphoreMutex::acquire`].
@@ -102,7 +102,7 @@ impl<C: ZooKeeper> InterProcessSemaphoreMutex<C> {
     // a fencing token.
     async fn take(&self, wait: Wait) -> Result<Guard<C>, LockError> {
         let mut leases = self.semaphore.take(1, wait).await?;
-        let lease = leases.pop().expect("one was asked for and got");
+        let lease = leases.pop().expect("one lease was requested");
         Ok(lease.guard)
     }
 }

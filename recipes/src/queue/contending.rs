@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How long a request may take beyond the deadline of the lock while there is a connection: if the
-/// deadline falls into a round trip, the reply still counts.
+/// deadline passes during a round trip, the reply still counts.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How often the directory may be deleted between its creation and its use.
@@ -36,7 +36,7 @@ pub(crate) const PARENTS_MAX: u32 = 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) until: Option<Instant>,
-    /// The limit that the caller has set, for the error.
+    /// The limit that the caller has set, for the error message.
     pub(crate) within: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Wait {
         }
     }
 
-    /// Waits for an event; `None` if none came in time.
+    /// Waits for an event; `None` if none came before the deadline.
     pub(crate) async fn event(self, watch: impl Future<Output = Fired>) -> Option<Fired> {
         match self.until {
             None => Some(watch.await),
@@ -80,7 +80,8 @@ pub(crate) struct Queue<C> {
     pub(crate) options: Arc<LockOptions>,
 }
 
-/// The request for the list of contenders, made together with the creation of the own znode.
+/// The request for the list of contenders, made together with the creation of the contender's
+/// znode.
 pub(crate) type Listing =
     std::pin::Pin<Box<dyn Future<Output = Result<Stamped<Names>, Error>> + Send>>;
 
@@ -117,7 +118,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// A3 to A5: creates the own znode. `None` if the session ended in between.
+    /// A3 to A5: creates the contender's znode. `None` if the session ended in between.
     pub(crate) async fn enter(
         &self,
         name: &str,
@@ -130,11 +131,11 @@ impl<C: ZooKeeper> Queue<C> {
         Ok(entered.and_then(|(mut places, listing)| Some((places.pop()?, listing))))
     }
 
-    /// As [`Queue::enter`], for several own znodes of one session. `list` is requested together
-    /// with them, behind them.
+    /// Like [`Queue::enter`], for several znodes of one session. The request of `list` is sent with
+    /// them, after them.
     ///
-    /// The session is the one of the replies: the session known before may be over by the time a
-    /// request is sent.
+    /// The epoch comes from the replies: the session that was known before may be over by the time
+    /// a request is sent.
     pub(crate) async fn enter_many<L>(
         &self,
         name: &str,
@@ -292,7 +293,8 @@ impl<C: ZooKeeper> Queue<C> {
                     ..
                 }) => {
                     unanswered.is_due = false;
-                    // Dropping it deletes it: a znode of an earlier session would block this one.
+                    // Dropping this deletes the znode: one of an earlier session would block this
+                    // contender.
                     let place = QueueNode::new(self.client.clone(), path, stat.czxid, seen_in);
                     if seen_in != epoch {
                         return Ok(Recovered::SessionLost);
@@ -315,13 +317,13 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// Waits before a retry after a passing error, and for a connection; returns its session.
+    /// Waits before a retry after a temporary error, then for a connection; returns its session.
     pub(crate) async fn again(&self, wait: Wait, pace: &mut Pace) -> Result<Epoch, LockError> {
         self.pause(wait, pace).await?;
         self.connected(wait).await
     }
 
-    /// Waits before a retry, but not longer than a reply to it could still count.
+    /// Waits before a retry. Fails instead if the reply to the retry would come too late to count.
     pub(crate) async fn pause(&self, wait: Wait, pace: &mut Pace) -> Result<(), LockError> {
         let pause = pace.next();
         let end = wait.until.and_then(|until| until.checked_add(GRACE));
@@ -358,7 +360,7 @@ impl<C: ZooKeeper> Queue<C> {
         }
     }
 
-    /// Waits for something within this process, at most until the deadline of the lock.
+    /// Waits for an event within this process, at most until the deadline of the lock.
     pub(crate) async fn in_time<T>(
         &self,
         wait: Wait,
@@ -373,7 +375,8 @@ impl<C: ZooKeeper> Queue<C> {
     }
 
     /// Asks whether the lock is free, before an attempt that does not wait (saving S11). `None` if
-    /// this is not such an attempt, or if the server refuses for now: then the attempt shows it.
+    /// this is not such an attempt, or if the server refuses temporarily: then the attempt itself
+    /// finds out.
     pub(crate) async fn peek<T>(
         &self,
         wait: Wait,
@@ -405,7 +408,7 @@ impl<C: ZooKeeper> Queue<C> {
 
 enum Recovered<C: ZooKeeper> {
     Found(QueueNode<C>),
-    /// It was not created, and will not be.
+    /// It was not created, and never will be.
     NotCreated,
     SessionLost,
 }
@@ -447,7 +450,7 @@ pub(crate) async fn in_session<C: ZooKeeper, T>(
     }
 }
 
-/// The error of a request without a reply because there was no session.
+/// Returns the error of a request that got no reply because there was no session.
 pub(crate) fn no_session(op: &'static str, path: &str) -> Error {
     Error::OutcomeUnknown {
         op,

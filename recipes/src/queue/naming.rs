@@ -1,4 +1,4 @@
-//! Names of lock znodes: how they are formed, and the order that they define.
+//! Names of lock znodes, and the order that they define.
 //!
 //! Pure functions. They must agree with Curator's, which Java contenders on the same path use.
 //!
@@ -10,11 +10,11 @@ use uuid::Uuid;
 /// The length of a protection prefix: `_c_`, a UUID, `-`.
 pub const PROTECTION_BYTES: usize = 40;
 
-/// The largest sequence number that a contender accepts. Close to the counter's end two contenders
-/// may get the same digits (hazard H19).
+/// The limit of sequence numbers: contenders refuse this number and larger ones. Close to the
+/// counter's end two contenders may get the same digits (hazard H19).
 pub const SEQUENCE_MAX: u32 = 2_147_000_000;
 
-/// The names behind the protection prefix, one for each kind of lock znode.
+/// The names that follow the protection prefix, one for each kind of lock znode.
 ///
 /// # Examples
 /// ```
@@ -35,8 +35,8 @@ pub mod lock_name {
     pub const LATCH: &str = "latch-";
 }
 
-/// Returns the protection prefix for this UUID. By it a client finds a znode whose creation was not
-/// answered.
+/// Returns the protection prefix for this UUID. By the prefix a client finds a znode whose creation
+/// got no reply.
 ///
 /// # Examples
 /// ```
@@ -107,7 +107,7 @@ pub fn without_protection(name: &str) -> &str {
 }
 
 /// Returns the part of a name that orders it among its siblings: what follows the last occurrence
-/// of the lock's name, or the whole name without an occurrence. The prefix has no influence.
+/// of the lock's name, or the whole name if there is none. The prefix has no influence.
 ///
 /// # Examples
 /// ```
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_follows_the_last_lock_name() {
+    fn key_is_the_part_after_the_last_lock_name() {
         for (name, key) in [
             ("_c_x-lock-0000000001", "0000000001"),
             ("lock-lock-0000000002", "0000000002"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences() {
+    fn sequence_parses_the_last_ten_characters() {
         assert_eq!(sequence("lock-0000000012"), Some(12));
         assert_eq!(sequence("lock--000000005"), Some(-5));
         assert_eq!(sequence("lock-2147483647"), Some(i64::from(i32::MAX)));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn joining() {
+    fn join_adds_no_second_slash_below_the_root() {
         assert_eq!(join("/", "a"), "/a");
         assert_eq!(join("/l", "a"), "/l/a");
         assert_eq!(name_of("/l/a"), "a");

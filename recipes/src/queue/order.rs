@@ -4,7 +4,7 @@
 
 use crate::queue::naming;
 
-/// The kind of access that a contender wants, which decides whom it waits for.
+/// The kind of access that a contender wants, which decides for which contenders it waits.
 ///
 /// # Examples
 /// ```
@@ -20,7 +20,7 @@ use crate::queue::naming;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// Exclusive access, where all contenders are of this kind: waits for every contender ahead.
+    /// Exclusive access among contenders of this kind: waits for every contender ahead.
     Mutex,
     /// Shared access: waits for writers ahead.
     Read,
@@ -31,7 +31,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Returns the name behind the protection prefix.
+    /// Returns the name that follows the protection prefix.
     #[must_use]
     pub const fn lock_name(self) -> &'static str {
         match self {
@@ -56,15 +56,15 @@ impl Claim {
         self != Self::Read || naming::is_writer(name)
     }
 
-    /// Returns whether a contender whose znode is gone may have left another one in its place. The
-    /// holder of a write lock does when it becomes a reader (section 5.3).
+    /// Returns whether a contender whose znode is gone may have put another znode in its place. The
+    /// holder of a write lock does so when it turns into a reader (section 5.3).
     #[must_use]
     pub fn may_be_replaced(self, name: &str) -> bool {
         self == Self::Write && naming::is_writer(name)
     }
 }
 
-/// Which of the contenders that are waited for [`ahead`] returns by name.
+/// Selects which of the contenders ahead [`ahead`] returns by name.
 ///
 /// # Examples
 /// ```
@@ -77,13 +77,13 @@ impl Claim {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// This number of those directly ahead.
+    /// The nearest N.
     Nearest(usize),
-    /// The first one in the queue, which Curator's readers watch.
+    /// The first in the queue, which Curator's readers watch.
     First,
 }
 
-/// The contenders that a contender waits for. It holds the lock if there is none.
+/// The contenders that a contender waits for. If there is none, it holds the lock.
 ///
 /// # Examples
 /// ```
@@ -95,7 +95,7 @@ pub enum Look {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ahead {
-    /// Those that [`Look`] selects, the nearest first.
+    /// The contenders that [`Look`] selects, the nearest first.
     pub seen: Vec<String>,
     /// The number of all others.
     pub others: usize,
@@ -114,8 +114,8 @@ impl Ahead {
 /// Every child takes part, whatever its name, as in Java (hazard H12). Equal keys keep the order of
 /// the list, as in a stable sort.
 ///
-/// It makes one pass, sorts nothing and copies only the selected names (S8): a list is as long as
-/// the queue, and every contender reads it twice.
+/// This makes one pass, sorts nothing and copies only the selected names (S8), because a list is as
+/// long as the queue, and every contender reads it twice.
 ///
 /// # Examples
 /// ```
@@ -199,7 +199,7 @@ pub fn sorted(claim: Claim, children: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// All contenders that are waited for, the first one first, found by sorting.
+    /// Returns all contenders ahead, in order of the queue, found by sorting.
     fn by_sorting(claim: Claim, children: &[&str], own: &str) -> Vec<String> {
         let own_at = children.iter().position(|child| *child == own).unwrap();
         let mut ahead: Vec<_> = children
@@ -216,7 +216,7 @@ mod tests {
             .collect()
     }
 
-    /// Checks every way of looking against sorting.
+    /// Compares every [`Look`] with the result of sorting.
     fn check(claim: Claim, children: &[&str], own: &str) -> Vec<String> {
         let all = by_sorting(claim, children, own);
         for max in 0..=all.len() + 1 {

@@ -9,11 +9,11 @@ use crate::client::ZooKeeper;
 
 /// The longest first pause before a retry; half of it is random.
 ///
-/// It bounds the requests of one call to a server that refuses everything, and is short compared to
-/// the time for which a lock is held.
+/// It limits how many requests one call makes to a server that refuses everything, and is short
+/// compared with the time for which a lock is held.
 pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(20);
 
-/// The longest pause, after which a call notices that the server serves it again.
+/// The longest pause, which is how late a call may notice that the server serves it again.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The pauses of one call. They grow from [`PAUSE_MIN`] to [`PAUSE_MAX`] while it makes no
@@ -21,7 +21,7 @@ pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Pace(Backoff);
 
 impl Pace {
-    /// Creates the pauses of a call, with random jitter of its own.
+    /// Creates the pauses of a call, with their own random jitter.
     pub(crate) fn of<C: ZooKeeper>(client: &C) -> Self {
         Self(Backoff::new(
             PAUSE_MIN,
@@ -40,7 +40,7 @@ impl Pace {
         sleep(self.next()).await;
     }
 
-    /// Starts again with a short pause, after progress.
+    /// Returns to the shortest pause, after progress.
     pub(crate) fn reset(&mut self) {
         self.0.reset();
     }

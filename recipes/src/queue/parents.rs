@@ -7,7 +7,7 @@ use minikeeper_client::{CreateMode, Error, ErrorCode};
 use crate::{client::ZooKeeper, queue::naming};
 
 /// Creates a directory and those above it as containers, which the server deletes once they are
-/// empty. Existing directories stay as they are.
+/// empty. Existing directories remain unchanged.
 ///
 /// # Errors
 /// When a server refuses or does not reply. The directories created so far remain.
@@ -29,7 +29,7 @@ pub(crate) async fn make<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Err
     Ok(())
 }
 
-/// As [`make`], in Curator's way: checks each directory from the top, and creates it if it is
+/// Like [`make`], in Curator's way: checks each directory from the top, and creates it if it is
 /// missing.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ async fn create<C: ZooKeeper>(client: &C, path: &str) -> Result<(), Error> {
     if let Err(error) = &result
         && error.is(ErrorCode::Unimplemented)
     {
-        // Servers before 3.5 know no containers.
+        // Servers before 3.5 do not have containers.
         result = client
             .create(path, b"", CreateMode::Persistent, false)
             .await;

@@ -1,4 +1,4 @@
-//! The own znode of a contender: its place in the queue.
+//! A contender's own znode: its place in the queue.
 
 use std::{
     future::Future,
@@ -10,7 +10,7 @@ use minikeeper_client::{Epoch, Fired, Zxid};
 
 use crate::{client::ZooKeeper, queue::naming};
 
-/// The own znode. It is deleted when this is dropped.
+/// A contender's own znode. Dropping this deletes it.
 pub(crate) struct QueueNode<C: ZooKeeper> {
     client: C,
     path: String,
@@ -41,7 +41,7 @@ impl<C: ZooKeeper> QueueNode<C> {
         naming::name_of(&self.path)
     }
 
-    /// Returns whether the own watch has reported that the znode is gone.
+    /// Returns whether the watch has reported that the znode is gone.
     pub(crate) fn is_seen_to_go(&mut self) -> bool {
         let Some(watch) = &mut self.watch else {
             return false;
@@ -56,7 +56,7 @@ impl<C: ZooKeeper> QueueNode<C> {
         }
     }
 
-    /// Waits until the own watch reports that the znode is gone; for ever without a watch.
+    /// Waits until the watch reports that the znode is gone; without a watch, never returns.
     pub(crate) async fn seen_to_go(&mut self) {
         if let Some(watch) = &mut self.watch {
             let fired = watch.await;
@@ -68,12 +68,12 @@ impl<C: ZooKeeper> QueueNode<C> {
         std::future::pending::<()>().await;
     }
 
-    /// Does not delete the znode on drop: it is gone, or is deleted in another way.
+    /// Cancels the deletion on drop: the znode is gone, or another request deletes it.
     pub(crate) const fn forget(&mut self) {
         self.is_due = false;
     }
 
-    /// Deletes the znode on drop after all.
+    /// Reverses [`Self::forget`]: dropping this deletes the znode again.
     pub(crate) const fn remember(&mut self) {
         self.is_due = true;
     }
@@ -82,14 +82,14 @@ impl<C: ZooKeeper> QueueNode<C> {
 impl<C: ZooKeeper> Drop for QueueNode<C> {
     fn drop(&mut self) {
         if self.is_due {
-            // The watch is dropped first, so that the own deletion wakes no task here.
+            // The watch is dropped first, so that this deletion wakes no task here.
             self.watch = None;
             self.client.clean_up(self.epoch, &self.path);
         }
     }
 }
 
-/// A znode that may have been created. When this is dropped, it is looked for and deleted.
+/// A znode that may have been created. Dropping this looks for the znode and deletes it.
 pub(crate) struct Unanswered<'a, C: ZooKeeper> {
     pub(crate) client: &'a C,
     /// The first session in which it may have been created.

@@ -2,16 +2,16 @@
 //!
 //! New contenders never queue ahead of an existing znode, apart from a writer that becomes a reader
 //! ([`Claim::may_be_replaced`]). So the contenders ahead in one list only become fewer. When the
-//! last of them is gone, the lock is granted without another list, provided that the own znode is
-//! watched and still exists.
+//! last of them is gone, the lock is granted without another list, provided that the contender's
+//! own znode is watched and still exists.
 //!
 //! That holds within one connection, where events come in the order of changes. After a reconnect
 //! the watched znodes are read at once, because events may have been lost with the old connection,
 //! and the list is read again when the next contender ahead is gone.
 //!
-//! To know in time which contenders are the last, one or more before the nearest are watched too.
-//! When the first of them is gone, the list is read while the nearest still holds the lock, and
-//! shows that all contenders left ahead are watched.
+//! One or more contenders ahead of the nearest are watched too, so that the last ones are known
+//! early. When the first of them is gone, the list is read while the nearest still holds the lock,
+//! and shows that all remaining contenders ahead are watched.
 //!
 //! Source: `docs/curator-recipes.md` sections 4.2, 4.4 and 14.5 (S4 to S6).
 
@@ -39,40 +39,40 @@ use crate::{
 /// The result of waiting.
 pub(crate) enum Outcome<C: ZooKeeper> {
     Granted(QueueNode<C>),
-    /// The session or the own znode is gone.
+    /// The session or the contender's own znode is gone.
     Gone,
     TimedOut,
 }
 
-/// The contenders ahead, as one contender knows them.
+/// A contender in the queue, and what it knows about those ahead.
 struct Waiting<'a, C: ZooKeeper> {
     queue: &'a Queue<C>,
     claim: Claim,
     place: QueueNode<C>,
     wait: Wait,
-    /// The contenders that are waited for, some of which may be gone.
+    /// The contenders to wait for, some of which may be gone.
     ahead: Ahead,
     watched: Vec<(String, C::Watch)>,
-    /// How many connections there were when the list was requested.
+    /// The number of connections so far when the list was requested.
     connections: u64,
-    /// How many connections there were when the watched znodes were last read.
+    /// The number of connections so far when the watched znodes were last read.
     looked: u64,
     /// Whether the watched znodes must be read again.
     is_unsure: bool,
-    /// Old watches, kept until new ones have replaced them, so that none is removed on the server.
+    /// Old watches, kept until new ones have replaced them, so that the server removes none.
     replaced: Vec<C::Watch>,
     states: C::States,
-    /// The pauses between requests that no event has caused.
+    /// The pauses between requests that are not caused by an event.
     pace: Pace,
 }
 
-/// What an event means.
+/// The meaning of an event.
 enum QueueEvent {
     /// A contender ahead is gone.
     Gone(String),
     /// A watch has fired for another reason.
     Changed,
-    /// A request was refused for a passing reason. The pause is over: retry.
+    /// A server refused a request temporarily. The pause is over: retry.
     Again,
     /// There is a new connection: events may have been lost with the old one.
     Reconnected,
@@ -105,8 +105,8 @@ pub(crate) async fn wait<C: ZooKeeper>(
         states,
         pace: Pace::of(&queue.client),
     };
-    // If this ends without a grant, dropping the place deletes its znode. If the znode is gone
-    // already, that costs one request. If it still exists, because the server has not ended its
+    // If this ends without a grant, dropping the place deletes its znode. If the znode is already
+    // gone, that costs one request. If it still exists, because the server has not ended its
     // session yet, it would block this contender's next znode.
     if queue.options.watch_own && queue.options.look_ahead > 0 && !waiting.watch_own().await? {
         return Ok(Outcome::Gone);
@@ -168,12 +168,12 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         self.queue.options.look_ahead == 0
     }
 
-    /// A6: evaluates the list. False if it does not contain the own znode of this session.
+    /// A6: evaluates the list. False if it does not contain the contender's znode of this session.
     async fn look(&mut self, mut listing: Listing) -> Result<bool, LockError> {
         let list = loop {
             match self.queue.limited(self.wait, listing).await? {
                 Ok(list) => break list,
-                // The directory and the own znode are gone.
+                // The directory is gone, and with it the contender's znode.
                 Err(error) if error.is(ErrorCode::NoNode) => return Ok(false),
                 Err(error) => {
                     if self.again(error).await? != self.place.epoch {
@@ -195,8 +195,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(true)
     }
 
-    /// Ends a wait at its deadline as Curator does: lists once more, and deletes the own znode if
-    /// there still is a contender ahead.
+    /// Ends a wait at its deadline as Curator does: lists once more, and deletes the contender's
+    /// znode if another is still ahead.
     async fn look_again_and_leave(mut self) -> Result<Outcome<C>, LockError> {
         loop {
             let listing = self.ask();
@@ -216,7 +216,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         self.leave().await
     }
 
-    /// Waits until the own znode is deleted.
+    /// Deletes the contender's znode and waits for the reply.
     async fn leave(mut self) -> Result<Outcome<C>, LockError> {
         let queue = self.queue;
         let deleted = queue.client.delete(self.place.path());
@@ -224,7 +224,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         self.place.forget();
         match queue.limited(self.wait, deleted).await? {
             Err(error) if !error.is(ErrorCode::NoNode) => {
-                // It was refused: retry in the background.
+                // The server refused it: retry in the background.
                 queue.client.clean_up(self.place.epoch, self.place.path());
             }
             _ => {}
@@ -242,8 +242,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
     }
 
-    /// A7: watches the selected contenders and the own znode. `Some` if one of them is gone
-    /// already.
+    /// A7: watches the selected contenders and the contender's own znode. `Some` if one of them is
+    /// already gone.
     async fn watch_ahead(&mut self) -> Result<Option<QueueEvent>, LockError> {
         if std::mem::take(&mut self.is_unsure) {
             let watches = self.watched.drain(..).map(|(_, watch)| watch);
@@ -287,7 +287,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         Ok(news)
     }
 
-    /// Watches the own znode; false if it is gone.
+    /// Watches the contender's own znode; false if it is gone.
     async fn watch_own(&mut self) -> Result<bool, LockError> {
         let read = self.queue.client.watch_data(self.place.path());
         match self.queue.limited(self.wait, read).await? {
@@ -313,7 +313,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
             || self.claim.may_be_replaced(name)
     }
 
-    /// Handles a read without a reply or with a passing refusal: waits for a connection.
+    /// Handles a read that got no reply or was refused temporarily: waits for a connection.
     async fn unanswered(&mut self, error: Error) -> Result<QueueEvent, LockError> {
         if self.again(error).await? == self.place.epoch {
             Ok(QueueEvent::Again)
@@ -322,7 +322,7 @@ impl<C: ZooKeeper> Waiting<'_, C> {
         }
     }
 
-    /// Waits before a retry, and for a connection; returns its session.
+    /// Waits before a retry, then for a connection; returns its session.
     ///
     /// Only a refusal costs a pause: after a lost connection the reconnect has paused already.
     async fn again(&mut self, error: Error) -> Result<Epoch, LockError> {
@@ -382,7 +382,8 @@ impl<C: ZooKeeper> Waiting<'_, C> {
     }
 }
 
-/// Polls the watches of the own znode and of those ahead for the first event that matters.
+/// Polls the watches of the contender's own znode and of those ahead for the first event that
+/// matters.
 fn poll_news<W: Future<Output = Fired> + Unpin>(
     own: &mut Option<W>,
     watched: &mut Vec<(String, W)>,
@@ -395,8 +396,8 @@ fn poll_news<W: Future<Output = Fired> + Unpin>(
             Poll::Pending => None,
         }
     });
-    // The own znode last, because events arrive concurrently: if it was deleted before the one
-    // ahead, this poll sees it, and the lock is not granted.
+    // The own znode comes last, because events arrive concurrently: if it was deleted before the
+    // one ahead, this poll sees it, and the lock is not granted.
     if let Some(watch) = own
         && let Poll::Ready(fired) = Pin::new(watch).poll(cx)
     {
@@ -443,8 +444,8 @@ mod tests {
 
     type Watch<'a> = Pin<Box<dyn Future<Output = Fired> + 'a>>;
 
-    /// Both events come while the watches are polled, first the own znode's. In whatever order they
-    /// are polled, the own deletion must be seen together with the other.
+    /// Both events come while the watches are polled, the own znode's first. In either order of
+    /// polling, the deletion of the own znode must be seen together with the other.
     #[test]
     fn own_znode_deleted_before_the_one_ahead_is_no_grant() {
         let have_come = Cell::new(false);

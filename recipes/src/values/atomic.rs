@@ -68,7 +68,7 @@ pub struct AtomicValue {
 #[non_exhaustive]
 pub struct AtomicOptions {
     /// The number of attempts of a change, and as many again under the mutex if there is one. With
-    /// 0 there is no attempt without the mutex, so every change fails if there is no mutex.
+    /// 0 every change fails.
     ///
     /// Default: 10.
     pub attempts_max: u32,
@@ -93,7 +93,7 @@ impl Default for AtomicOptions {
     }
 }
 
-/// A mutex for changes that failed too often. Under it they compete with fewer other clients.
+/// A mutex for changes that failed too often, under which they compete with fewer other clients.
 ///
 /// # Examples
 /// ```
@@ -125,7 +125,7 @@ pub struct Promotion {
 /// A number that processes share, compatible with Curator's class of the same name in Java.
 ///
 /// A change reads the counter and writes the new value if no other client has changed it since;
-/// otherwise it retries. When the reply is lost, the change is made once or not at all: the counter
+/// otherwise it retries. If the reply is lost, the change is made once or not at all: the counter
 /// is read again, and if that does not show the outcome, the result is [`Error::OutcomeUnknown`].
 /// Sums wrap around, as they do in Java. A missing counter is 0, and the first change creates it.
 ///
@@ -168,7 +168,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         Self::with_options(client, path, AtomicOptions::default())
     }
 
-    /// As [`Self::new`], with these options.
+    /// Like [`Self::new`], with these options.
     ///
     /// # Errors
     /// [`Error::Path`] if a path is invalid.
@@ -199,21 +199,21 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
-    /// a server refuses or the client is closed. A lost connection is no error: it waits for the
-    /// next connection.
+    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// when a server refuses or the client is closed. A lost connection is not an error: it waits
+    /// for the next connection.
     pub async fn get(&self) -> Result<i64, AtomicError> {
         Ok(self.counter.read().await?.value)
     }
 
-    /// Creates the counter with this value unless it exists, and returns whether it did.
+    /// Creates the counter with this value unless it exists, and returns whether it created it.
     ///
     /// # Cancel safety
     /// Dropping the future does not recall a request: the counter may have been created.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
+    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the counter was created: read it then.
     pub async fn initialize(&self, value: i64) -> Result<bool, AtomicError> {
         loop {
@@ -235,23 +235,23 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     ///
     /// # Errors
     /// [`AtomicError::Contended`] when other clients changed the counter during every attempt:
-    /// retry later, or set a [`Promotion`]. [`AtomicError::Corrupted`] when the znode holds
-    /// something else. [`AtomicError::Failed`] when a server refuses, the client is closed, or,
-    /// with [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may
-    /// make it twice.
+    /// retry later, or set a [`Promotion`]. [`AtomicError::Corrupted`] when the znode does not hold
+    /// a counter. [`AtomicError::Failed`] when a server refuses, the client is closed, or, with
+    /// [`Error::OutcomeUnknown`], when it is unknown whether the change was made: a retry may make
+    /// it twice.
     pub async fn set(&self, value: i64) -> Result<AtomicValue, AtomicError> {
         self.update(|_| value).await
     }
 
-    /// Sets the value if it is the expected one. `None` if it is another, if the counter is
-    /// missing, or if another client changes it at the same time.
+    /// Sets the value if it equals `expected`. `None` if it does not, if the counter is missing, or
+    /// if another client changes it at the same time.
     ///
     /// # Cancel safety
     /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`AtomicError::Corrupted`] when the znode holds something else, [`AtomicError::Failed`] when
-    /// a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
+    /// [`AtomicError::Corrupted`] when the znode does not hold a counter, [`AtomicError::Failed`]
+    /// when a server refuses, the client is closed, or, with [`Error::OutcomeUnknown`], when it is
     /// unknown whether the value was set: read it then.
     ///
     /// # Examples
@@ -287,7 +287,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Adds a number, which may be negative. The sum wraps around.
     ///
     /// # Cancel safety
-    /// As [`DistributedAtomicLong::set`].
+    /// Same as [`DistributedAtomicLong::set`].
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`].
@@ -298,7 +298,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     /// Changes the value with a function, which may be called several times.
     ///
     /// # Cancel safety
-    /// As [`DistributedAtomicLong::set`].
+    /// Same as [`DistributedAtomicLong::set`].
     ///
     /// # Errors
     /// Those of [`DistributedAtomicLong::set`], and [`AtomicError::Failed`] with
@@ -333,7 +333,8 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
         let Some((mutex, within)) = &self.mutex else {
             return Err(self.contended(attempts));
         };
-        // Other clients may still change it without the mutex, which only makes them fewer.
+        // Other clients may still change the counter without the mutex, which only reduces their
+        // number.
         let guard = mutex.acquire().within(*within).await?;
         let (done, promoted_attempts) = self.attempt(&change).await?;
         drop(guard);
@@ -375,7 +376,7 @@ impl<C: ZooKeeper> DistributedAtomicLong<C> {
     }
 
     /// Returns a random wait, longer after more attempts, so that clients that failed together
-    /// spread.
+    /// spread out.
     fn pause(&self, attempt: u32) -> Duration {
         // The last bits of a random UUID are random.
         let id = self.counter.queue.client.new_id();

@@ -26,14 +26,15 @@ use crate::{
 };
 
 /// A znode that is created again when another client deletes it and, if it is ephemeral, in every
-/// new session. It works as Curator's class of the same name, with any create mode.
+/// new session. It works like Curator's class of the same name, with any create mode.
 ///
 /// - A sequential znode has a protection prefix, and keeps its first name.
-/// - If another client has an ephemeral znode of this name, this one is created when that is gone.
+/// - If another client has an ephemeral znode of this name, this one is created once that one is
+///   gone.
 /// - If a persistent znode of this name exists, it is taken over and its data replaced.
 ///
-/// A task of its own keeps the znode. Dropping the `PersistentNode` ends the task, which deletes
-/// the znode, whatever its mode, as soon as there is a connection.
+/// A background task keeps the znode. Dropping the `PersistentNode` ends the task, which first
+/// deletes the znode, whatever its mode, as soon as there is a connection.
 ///
 /// # Examples
 /// ```
@@ -125,7 +126,8 @@ impl PersistentNode {
             is_unanswered: false,
             pace,
         };
-        // Not aborted on drop: the task sees the order to close, or that its sender is dropped.
+        // Dropping this does not abort the task: it sees the order to close, or that the sender was
+        // dropped.
         drop(spawn("persistent node", Box::pin(keeper.run(stage)))?);
         Ok(Self {
             orders,
@@ -148,8 +150,8 @@ impl PersistentNode {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. The znode is no longer
-    /// kept then: start another one.
+    /// [`LockError::Client`] when a server refuses or the client is closed. The task has then
+    /// ended: start another one.
     pub async fn created(&self) -> Result<Option<String>, LockError> {
         let mut stage = self.stage.clone();
         let there = stage.wait_for(|stage| !matches!(stage, NodeStage::Missing));
@@ -171,8 +173,8 @@ impl PersistentNode {
     /// Once polled, closing continues when the future is dropped.
     ///
     /// # Errors
-    /// [`LockError::Client`] when a server refuses or the client is closed. A persistent znode
-    /// remains then.
+    /// [`LockError::Client`] when a server refuses or the client is closed. A persistent znode then
+    /// remains.
     pub async fn close(&self) -> Result<(), LockError> {
         self.orders.send_modify(|orders| orders.is_closing = true);
         let mut stage = self.stage.clone();
@@ -189,9 +191,9 @@ struct Keeper<C: ZooKeeper> {
     queue: Queue<C>,
     mode: CreateMode,
     orders: watch::Receiver<NodeOrders>,
-    /// The znode's path, once it is known, and the czxid of the own znode of that name.
+    /// The znode's path, once it is known, and the czxid of the znode that this task created there.
     own: Option<(String, Option<Zxid>)>,
-    /// Whether the reply to a creation was lost, and the znode was not read since.
+    /// Whether the reply to a creation was lost and the znode has not been read since.
     is_unanswered: bool,
     pace: Pace,
 }
@@ -269,7 +271,7 @@ impl<C: ZooKeeper> Keeper<C> {
         Ok(())
     }
 
-    /// Creates the znode. True if a znode of its name exists now, false if the caller must retry.
+    /// Creates the znode. True if a znode of this name exists now, false if the caller must retry.
     async fn create(&mut self, prefix: &str) -> Result<bool, LockError> {
         let Queue { client, path, .. } = &self.queue;
         let directory = naming::parent_of(path);
@@ -312,7 +314,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Looks for the znode after a lost reply, and keeps its name if it was created.
+    /// Looks for the znode after a lost reply, and records its name if it was created.
     async fn find(&mut self, prefix: &str) -> Result<(), LockError> {
         let Queue { client, path, .. } = &self.queue;
         let directory = naming::parent_of(path);
@@ -336,7 +338,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Returns whether a znode of the right name is the own one, or may be taken over.
+    /// Returns whether a znode of the right name belongs to this client, or may be taken over.
     fn is_own(&self, stat: &Stat) -> bool {
         if self.is_ephemeral() {
             Some(stat.ephemeral_owner) == self.queue.client.session()
@@ -353,7 +355,7 @@ impl<C: ZooKeeper> Keeper<C> {
             let (seen, mut watch) = match client.watch_data(&path).await {
                 Ok(read) => read,
                 Err(error) if error.is(ErrorCode::NoNode) => {
-                    // It was deleted at once: pause, to not race the client that deletes it.
+                    // It was deleted at once: pause, so as not to race the client that deletes it.
                     self.pace.pause().await;
                     return Ok(());
                 }
@@ -376,7 +378,7 @@ impl<C: ZooKeeper> Keeper<C> {
                 held = Some(data);
                 stage.send_replace(NodeStage::Present { path: path.clone() });
             } else if created == Some(seen.stat.czxid) {
-                // The own znode of an ended session.
+                // This task's znode of an ended session.
                 match client.multi(Multi::new().delete(&path, None)).await {
                     Err(error) if !error.is(ErrorCode::NoNode) => return Err(error.into()),
                     _ => return Ok(()),
@@ -405,7 +407,7 @@ impl<C: ZooKeeper> Keeper<C> {
         Ok(())
     }
 
-    /// Deletes the znode if it is the own one.
+    /// Deletes the znode if it is this task's own.
     async fn remove(&mut self) -> Result<(), LockError> {
         let Some((path, created)) = self.own.clone() else {
             return Ok(());
@@ -413,7 +415,7 @@ impl<C: ZooKeeper> Keeper<C> {
         let client = self.queue.client.clone();
         match in_session(&client, self.remove_at(&path, created)).await {
             Some(removed) => removed,
-            // An ephemeral znode goes with its session.
+            // An ephemeral znode ends with its session.
             None if self.is_ephemeral() => Ok(()),
             None => Err(no_session("delete", &path).into()),
         }
@@ -441,7 +443,7 @@ impl<C: ZooKeeper> Keeper<C> {
         }
     }
 
-    /// Returns whether a znode is the own one and must be deleted.
+    /// Returns whether a znode is this task's own and must be deleted.
     fn is_due(&self, created: Option<Zxid>, stat: &Stat) -> bool {
         match created {
             Some(created) if !self.is_unanswered => stat.czxid == created,

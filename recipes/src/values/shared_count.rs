@@ -14,8 +14,8 @@ use crate::{
 
 /// A number that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// It is a [`SharedValue`] of four bytes, the highest first. As in Java, bytes behind the fourth
-/// are ignored. A semaphore can use it as its maximum
+/// It is a [`SharedValue`] of four bytes, the highest first. As in Java, bytes after the fourth are
+/// ignored. A semaphore can use it as its maximum
 /// ([`MaxLeases::Shared`](crate::MaxLeases::Shared)).
 ///
 /// Cheap to clone. Clones share the last known value.
@@ -62,12 +62,12 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// [`SharedValue::start`].
     ///
     /// # Cancel safety
-    /// As [`SharedValue::start`].
+    /// Same as [`SharedValue::start`].
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
-    /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
-    /// the next connection.
+    /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
+    /// for the next connection.
     pub async fn start(client: C, path: &str, seed: i32) -> Result<Self, Error> {
         let value = SharedValue::start(client, path, &seed.to_be_bytes()).await?;
         Ok(Self { value })
@@ -76,7 +76,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// Returns the last known count, without a request; see [`SharedValue::current`].
     ///
     /// # Errors
-    /// [`ValueError::NotACount`] when the znode holds something else: [`SharedCount::set`] repairs
+    /// [`ValueError::NotACount`] when the znode does not hold a count: [`SharedCount::set`] repairs
     /// it.
     pub fn current(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.current())
@@ -88,7 +88,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// Dropping the future has no effect.
     ///
     /// # Errors
-    /// [`ValueError::NotACount`] when the znode holds something else: [`SharedCount::set`] repairs
+    /// [`ValueError::NotACount`] when the znode does not hold a count: [`SharedCount::set`] repairs
     /// it. Those of [`SharedValue::get`].
     pub async fn get(&self) -> Result<VersionedValue<i32>, ValueError> {
         count(self.value.path(), &self.value.get().await?)
@@ -97,7 +97,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// Sets the count unconditionally, see [`SharedValue::set`].
     ///
     /// # Cancel safety
-    /// As [`SharedValue::set`].
+    /// Same as [`SharedValue::set`].
     ///
     /// # Errors
     /// Those of [`SharedValue::set`].
@@ -109,7 +109,7 @@ impl<C: ZooKeeper> SharedCount<C> {
     /// Sets the count if it is unchanged, see [`SharedValue::try_set`].
     ///
     /// # Cancel safety
-    /// As [`SharedValue::try_set`].
+    /// Same as [`SharedValue::try_set`].
     ///
     /// # Errors
     /// Those of [`SharedValue::try_set`].
@@ -154,7 +154,7 @@ fn count(path: &str, value: &VersionedValue<Bytes>) -> Result<VersionedValue<i32
     }
 }
 
-/// A stream of the changes of a shared count. Returned by [`SharedCount::changes`].
+/// A stream of changes of a shared count. Returned by [`SharedCount::changes`].
 ///
 /// # Examples
 /// ```

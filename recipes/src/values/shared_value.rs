@@ -1,7 +1,7 @@
 //! The shared value: a few bytes that processes read, set and watch.
 //!
 //! Nothing runs in the background, and the value keeps no list of listeners. Each stream of changes
-//! has a watch of its own until it is dropped (hazard H17).
+//! has its own watch until it is dropped (hazard H17).
 //!
 //! Source: `docs/curator-recipes.md` section 7; Curator's `SharedValue`.
 
@@ -25,7 +25,7 @@ use crate::{
 /// How often the znode or its parent may be deleted between its creation and its use.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// A value with the version that it had when it was read.
+/// A value, and the version of the znode when it was read.
 ///
 /// # Examples
 /// ```
@@ -45,9 +45,9 @@ const ATTEMPTS_MAX: u32 = 10;
 pub struct VersionedValue<T> {
     /// The value.
     pub value: T,
-    /// The znode's version, which counts how often it was set; may run over.
+    /// The znode's version, which counts how often it was set; it may wrap around.
     pub version: i32,
-    /// The zxid of the change that set it. Values are ordered by it.
+    /// The zxid of the change that set the value. It orders the values.
     pub mzxid: Zxid,
 }
 
@@ -72,8 +72,8 @@ impl<T> VersionedValue<T> {
 
 /// A value that processes share, compatible with Curator's class of the same name in Java.
 ///
-/// It is the data of one persistent znode. Of two readings this object keeps the one with the
-/// larger mzxid, so it never goes back to an older value.
+/// It is the data of one persistent znode. Of two reads this object keeps the one with the larger
+/// mzxid, so it never goes back to an older value.
 ///
 /// Cheap to clone. Clones share the last known value.
 ///
@@ -135,8 +135,8 @@ impl<C: ZooKeeper> SharedValue<C> {
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid, [`Error::Refused`] when a server refuses,
-    /// [`Error::NotSent`] when the client is closed. A lost connection is no error: it waits for
-    /// the next connection.
+    /// [`Error::NotSent`] when the client is closed. A lost connection is not an error: it waits
+    /// for the next connection.
     ///
     /// # Examples
     /// ```
@@ -208,23 +208,23 @@ impl<C: ZooKeeper> SharedValue<C> {
         }
     }
 
-    /// Returns the value that this object, its clones or its streams of changes have read last,
-    /// without a request.
+    /// Returns the value that this object, its clones or its streams of changes read last, without
+    /// a request.
     #[must_use]
     pub fn current(&self) -> VersionedValue<Bytes> {
         self.shared.state.lock().current.clone()
     }
 
-    /// Returns the value. Reads it from a server only if the value may have changed since the last
-    /// time: its watch has fired, or the connection was lost. It waits for a connection.
+    /// Returns the value. Reads it from a server only if it may have changed since the last read:
+    /// its watch has fired, or the connection was lost. Waits for a connection.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     ///
     /// # Errors
     /// [`ValueError::Client`] when a server refuses, as it does with [`ErrorCode::NoNode`] when the
-    /// znode was deleted, or the client is closed. A lost connection is no error: it waits for the
-    /// next connection.
+    /// znode was deleted, or the client is closed. A lost connection is not an error: it waits for
+    /// the next connection.
     pub async fn get(&self) -> Result<VersionedValue<Bytes>, ValueError> {
         if let Some(current) = self.shared.unchanged() {
             return Ok(current);
@@ -254,7 +254,7 @@ impl<C: ZooKeeper> SharedValue<C> {
     /// Dropping the future does not recall a request: the value may have been set.
     ///
     /// # Errors
-    /// [`ValueError::Unversioned`] if the version has run over to -1, and those of
+    /// [`ValueError::Unversioned`] if the version has wrapped around to -1, and those of
     /// [`SharedValue::set`].
     pub async fn try_set(
         &self,
@@ -353,9 +353,9 @@ impl<C: ZooKeeper> ValueShared<C> {
     }
 }
 
-/// A stream of the changes of a shared value. Returned by [`SharedValue::changes`].
+/// A stream of changes of a shared value. Returned by [`SharedValue::changes`].
 ///
-/// It has a watch of its own from the first call until it is dropped.
+/// It has its own watch from the first call until it is dropped.
 ///
 /// # Examples
 /// ```
