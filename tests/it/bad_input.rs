@@ -1,5 +1,5 @@
-//! Bytes that make no sense, and what each gets: silence and a close where the stream is lost,
-//! an error in its place where it is not.
+//! Malformed bytes and the server's answers: a close without a byte where the frame boundaries are
+//! lost, an error reply where they are not.
 
 use minikeeper_protocol::{
     ConnectRequest, CreateMode, ErrorCode, OpCode, Reply, Request, Xid, Zxid, frame, jute,
@@ -8,7 +8,7 @@ use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Scene, TIMEOUT_MS, memory_kib};
 
-/// A message: an xid, an operation code, and whatever `body` appends.
+/// Returns a message: an xid, an operation code, and the bytes that `body` appends.
 fn message(xid: i32, op: i32, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     jute::put_int(&mut out, xid);
@@ -27,10 +27,10 @@ fn path(out: &mut Vec<u8>, path: &str) {
     jute::put_buffer(out, Some(path.as_bytes()));
 }
 
-/// `docs/zookeeper-protocol.md` sections 2.1 and 6.2, rule 1: the first frame is the handshake,
-/// whatever it is.
+/// `docs/zookeeper-protocol.md` sections 2.1 and 6.2, rule 1: the server reads the first frame as the
+/// handshake.
 #[test]
-fn first_bytes_that_are_no_handshake_close_without_a_byte() {
+fn invalid_handshake_closes_without_a_byte() {
     let mut password_beyond_frame = Vec::new();
     ConnectRequest::new(TIMEOUT_MS).encode(&mut password_beyond_frame);
     password_beyond_frame[28..32].copy_from_slice(&17_i32.to_be_bytes());
@@ -76,9 +76,9 @@ fn first_bytes_that_are_no_handshake_close_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1 and 6.5: lengths and headers that cannot be followed.
+/// `docs/zookeeper-protocol.md` sections 2.1 and 6.5: invalid lengths and incomplete headers.
 #[test]
-fn frames_that_cannot_be_followed_close_an_open_connection_without_a_byte() {
+fn invalid_frame_in_a_session_closes_without_a_byte() {
     let cases: [(&str, Vec<u8>); 8] = [
         ("length -1", (-1_i32).to_be_bytes().to_vec()),
         ("smallest length", i32::MIN.to_be_bytes().to_vec()),
@@ -110,7 +110,7 @@ fn frames_that_cannot_be_followed_close_an_open_connection_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: what came before the bad frame is served, in order.
+/// `docs/zookeeper-protocol.md` section 2.1: requests before the bad frame are served in order.
 #[test]
 fn requests_before_a_bad_frame_are_answered_first() {
     let scene = Scene::new();
@@ -129,8 +129,8 @@ fn requests_before_a_bad_frame_are_answered_first() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: 0xFFFFF bytes are accepted, 0x100000 are not; hence
-/// the largest data.
+/// `docs/zookeeper-protocol.md` section 2.1: a frame of 0xFFFFF bytes is accepted, one of 0x100000 is
+/// not. This limits the size of data.
 #[test]
 fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
     let scene = Scene::new();
@@ -145,17 +145,17 @@ fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
     let mut bytes = Vec::new();
     wire::set("/big", &vec![8; data_bytes + 1]).encode(Xid(9), &mut bytes);
     assert_eq!(bytes[..4], 0x10_0000_i32.to_be_bytes());
-    // The server may close before it has been sent everything.
+    // The server may close before the client has sent everything.
     let _ = wire.try_send_raw(&bytes);
     wire.expect_closed();
     assert_eq!(scene.server.get("/big").unwrap().1.version, 1);
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: the server waits for the rest of a frame; a client
-/// that leaves before it costs nothing.
+/// `docs/zookeeper-protocol.md` section 2.1: the server waits for the rest of a frame, and discards
+/// the part it has if the client disconnects.
 #[test]
-fn frame_cut_off_by_the_client_is_forgotten() {
+fn incomplete_frame_of_a_disconnected_client_is_discarded() {
     let scene = Scene::new();
     let mut whole = Vec::new();
     wire::create("/cut", b"data", CreateMode::Persistent).encode(Xid(1), &mut whole);
@@ -172,10 +172,10 @@ fn frame_cut_off_by_the_client_is_forgotten() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.2, rules 1, 2, 5: an undecodable body is answered with -5
-/// in its place, and the connection goes on. Section 7.3: only a multi uses up a zxid by it.
+/// `docs/zookeeper-protocol.md` section 2.2, rules 1, 2, 5: the reply to an undecodable body is -5, in
+/// request order, and the connection stays open. Section 7.3: of such requests, only a multi uses a zxid.
 #[test]
-fn undecodable_body_is_answered_and_the_connection_goes_on() {
+fn undecodable_body_is_answered_and_the_connection_stays_open() {
     const ABSURD: i32 = i32::MAX;
     let long_path = |out: &mut Vec<u8>, length: i32| {
         jute::put_int(out, length);
@@ -292,14 +292,14 @@ fn undecodable_body_is_answered_and_the_connection_goes_on() {
         assert_eq!(answer.zxid, zxid, "{what}");
         wire.ping();
     }
-    // A count is a claim: nothing is set aside for it. The bound leaves room for other tests.
+    // No memory is reserved for an announced count. The bound leaves room for other tests.
     assert!(memory_kib().saturating_sub(before_kib) < 512 << 10);
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.2, rule 4: bytes left over behind a record are ignored.
+/// `docs/zookeeper-protocol.md` section 2.2, rule 4: bytes after a record are ignored.
 #[test]
-fn bytes_behind_a_record_are_ignored() {
+fn bytes_after_a_record_are_ignored() {
     let scene = Scene::new();
     let mut wire = scene.open();
     wire.send_frame(&message(5, 3, |out| {
@@ -312,8 +312,8 @@ fn bytes_behind_a_record_are_ignored() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 2.2, rule 3, and 9.10: what bypasses the queue in the
-/// original closes the connection when malformed, and so does a null token.
+/// `docs/zookeeper-protocol.md` sections 2.2, rule 3, and 9.10: a malformed request of a kind that
+/// bypasses ZooKeeper's queue closes the connection, and so does a null token.
 #[test]
 fn malformed_auth_and_sasl_close_without_a_byte() {
     let cases: [(&str, Vec<u8>); 5] = [
@@ -346,12 +346,12 @@ fn malformed_auth_and_sasl_close_without_a_byte() {
         assert_eq!(wire.rest(), b"", "{what}");
     }
     scene.wait_alone();
-    assert_eq!(scene.server.sessions().len(), 6, "every session lives on");
+    assert_eq!(scene.server.sessions().len(), 6, "no session ends");
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 9.10: without a SASL login a token is answered with success
-/// and null.
+/// `docs/zookeeper-protocol.md` section 9.10: without a SASL login the reply to a token is success with
+/// a null token.
 #[test]
 fn sasl_token_is_answered_with_null_and_zxid_zero() {
     let scene = Scene::new();
@@ -364,8 +364,8 @@ fn sasl_token_is_answered_with_null_and_zxid_zero() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 3.1 and 26: codes that do not exist or are not for clients
-/// are answered with -6 under zxid -1, and nothing that the client has sent after is served.
+/// `docs/zookeeper-protocol.md` sections 3.1 and 26: the reply to a code that does not exist or is not
+/// for clients is -6 with zxid -1, and later requests of the connection are not served.
 #[test]
 fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() {
     let codes = [10, 23, 99, 108, 0, 13, -1, -10, 20, i32::MIN, i32::MAX];
@@ -396,7 +396,7 @@ fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() 
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5: a second handshake reads as xid 0 and operation 0.
+/// `docs/zookeeper-protocol.md` section 6.5: the server reads a second handshake as xid 0, operation 0.
 #[test]
 fn second_handshake_is_an_unknown_operation() {
     let scene = Scene::new();
@@ -412,10 +412,10 @@ fn second_handshake_is_an_unknown_operation() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 3.2: a ping is answered with xid -2 whatever it carried;
-/// any other xid is echoed, be it zero, negative, repeated or decreasing.
+/// `docs/zookeeper-protocol.md` section 3.2: the reply to a ping has xid -2 whatever the request's xid;
+/// any other reply echoes the xid, even if it is zero, negative, repeated or decreasing.
 #[test]
-fn xids_are_echoed_and_those_of_pings_are_not() {
+fn replies_echo_the_xid_except_to_pings() {
     let scene = Scene::new();
     let mut wire = scene.open();
     for xid in [7, 7, 3, 0, -1000, i32::MAX, i32::MIN, -4, -8].map(Xid) {
@@ -427,10 +427,10 @@ fn xids_are_echoed_and_those_of_pings_are_not() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 10.27 and 10.3: what is switched off is refused without a
-/// close.
+/// `docs/zookeeper-protocol.md` sections 10.27 and 10.3: a disabled operation is refused, and the
+/// connection stays open.
 #[test]
-fn operations_that_are_switched_off_are_refused_and_the_connection_goes_on() {
+fn disabled_operations_are_refused_and_the_connection_stays_open() {
     let scene = Scene::with(|config| config.extended_types = false);
     let mut wire = scene.open();
     let reconfig = Request::Reconfig {
@@ -446,7 +446,7 @@ fn operations_that_are_switched_off_are_refused_and_the_connection_goes_on() {
     scene.end();
 }
 
-/// A reset in the middle of everything: requests on their way, replies unread.
+/// The client resets the connection with requests on their way and replies unread.
 #[test]
 fn client_that_vanishes_with_unread_replies_disturbs_no_other() {
     let scene = Scene::new();
@@ -463,7 +463,7 @@ fn client_that_vanishes_with_unread_replies_disturbs_no_other() {
             wire::get("/data", true).encode(Xid(xid), &mut bytes);
         }
         wire.send_raw(&bytes);
-        // Closing with something unread resets the connection.
+        // Closing a socket with unread bytes resets the connection.
         drop::<Wire>(wire);
     }
     drop(setup);

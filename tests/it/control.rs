@@ -1,4 +1,4 @@
-//! Control over HTTP, on the clients' port: who may, how much, and what else a connection says.
+//! The control API on the clients' port: access, limits, malformed requests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -15,7 +15,7 @@ use crate::{
     kit::{Scene, wait_until},
 };
 
-/// Without control these bytes are what they always were: the length of a frame.
+/// Without the control API, the first four bytes of a request are the length of a frame.
 #[test]
 fn server_without_control_closes_the_connection() {
     let scene = Scene::new();
@@ -28,12 +28,12 @@ fn server_without_control_closes_the_connection() {
 }
 
 #[test]
-fn clients_and_words_are_served_beside_it() {
+fn control_on_the_clients_port_leaves_clients_and_words_served() {
     let scene = scene(|_| {});
     assert_eq!(wire::four_letter(scene.address(), b"ruok"), "imok");
     done(get(scene.address(), "now"));
     let mut wire = scene.connect();
-    // Four bytes that no method begins with.
+    // No method begins with these four bytes.
     wire.send_raw(b"GETT");
     wire.expect_closed();
     scene.end();
@@ -60,7 +60,7 @@ fn one_connection_serves_many_requests_however_they_are_split() {
 }
 
 #[test]
-fn head_gives_no_body_and_chunks_are_put_together() {
+fn head_reply_has_no_body_and_chunked_body_is_accepted() {
     let scene = scene(|_| {});
     let head = raw(
         scene.address(),
@@ -81,7 +81,7 @@ fn head_gives_no_body_and_chunks_are_put_together() {
 }
 
 #[test]
-fn web_pages_and_strange_names_are_not_served() {
+fn requests_with_foreign_origin_or_host_are_forbidden() {
     let scene = scene(|_| {});
     let address = scene.address();
     for headers in [
@@ -145,25 +145,25 @@ fn token_is_required_and_admits_every_address() {
     scene.end();
 }
 
-/// A token could be guessed as fast as the network allowed, and nothing was said about it.
+/// Guesses at the token were limited only by the speed of the network.
 #[test]
-fn tokens_cannot_be_tried_for_long() {
+fn wrong_tokens_are_rate_limited() {
     let scene = scene(|config| config.control.token = Some("s3cret".into()));
     let address = scene.address();
     let show = |token: &str| {
         let headers = format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n");
         request(address, "GET /v1/now", &headers, "").status
     };
-    // Sixteen a second are looked at.
+    // The server checks sixteen wrong tokens a second.
     let tries: Vec<_> = (0..300).map(|_| show("guess")).collect();
-    let looked_at = tries.iter().filter(|status| **status == 401).count();
+    let checked = tries.iter().filter(|status| **status == 401).count();
     let refused = tries.iter().filter(|status| **status == 429).count();
-    assert_eq!(looked_at + refused, tries.len());
+    assert_eq!(checked + refused, tries.len());
     assert!(refused > 0);
-    // Without a token nothing is tried.
+    // A request without a token is not a guess.
     let nothing = request(address, "GET /v1/now", "Host: localhost\r\n", "");
     assert_eq!(nothing.status, 401);
-    wait_until("the right token is looked at again", || {
+    wait_until("the server checks the right token again", || {
         show("s3cret") == 200
     });
     scene.end();
@@ -178,7 +178,7 @@ fn bodies_and_heads_have_a_limit() {
         said(&refused, 413),
         "the body exceeds the limit of 100 bytes"
     );
-    // Only announced: the server does not wait for the body.
+    // The server rejects the announced length without waiting for the body.
     let head = "POST /v1/seed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n";
     assert_eq!(answer(&raw(address, head.as_bytes())).status, 413);
     let long = format!(
@@ -193,9 +193,9 @@ fn bodies_and_heads_have_a_limit() {
     scene.end();
 }
 
-/// No input may stop the server: nonsense behind each method is answered or the connection closed.
+/// The server answers malformed requests with an error or closes the connection, and keeps running.
 #[test]
-fn nonsense_behind_a_method_does_no_harm() {
+fn malformed_requests_are_answered_or_closed() {
     let scene = scene(|_| {});
     for method in [
         "GET ", "POST", "HEAD", "PUT ", "DELE", "OPTI", "PATC", "TRAC", "CONN",
@@ -255,7 +255,7 @@ fn connections_count_against_the_limit_until_they_end() {
     scene.connect().expect_reset();
     drop(stream);
     let address = scene.address();
-    wait_until("there is room again", || {
+    wait_until("the server accepts a connection again", || {
         let answer = raw(
             address,
             b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
@@ -265,7 +265,7 @@ fn connections_count_against_the_limit_until_they_end() {
 }
 
 #[test]
-fn stop_ends_connections_that_wait_for_a_request() {
+fn shutdown_closes_idle_http_connections() {
     let scene = scene(|_| {});
     let mut stream = connect(scene.address());
     stream
@@ -275,13 +275,12 @@ fn stop_ends_connections_that_wait_for_a_request() {
     stream.read_exact(&mut first).unwrap();
     scene.server.shutdown().unwrap();
     let mut rest = Vec::new();
-    // By an orderly end or by a reset.
+    // The connection may end orderly or by a reset.
     let _ = stream.read_to_end(&mut rest);
 }
 
-/// Goal: the session goes on wherever its client is; HTTP is never a client.
 #[test]
-fn http_opens_no_session_and_counts_as_no_client() {
+fn http_connection_opens_no_session_and_is_not_counted_as_client() {
     let scene = scene(|_| {});
     let mut stream = connect(scene.address());
     stream
@@ -300,7 +299,7 @@ fn http_opens_no_session_and_counts_as_no_client() {
             .iter()
             .all(|session| session.id != SessionId::NONE)
     );
-    // Time that is moved by hand does not end it either.
+    // Advancing the clock does not close the connection either.
     scene.server.advance(Duration::from_secs(30));
     stream
         .write_all(b"GET /v1/now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Faults, silence, frozen time and waiting over HTTP.
+//! Verbs for faults, silence, the clock and waiting over HTTP.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::http::{Kept, done, get, post, said, scene};
 
 #[test]
-fn lost_reply_is_injected_counted_and_taken_back() {
+fn lost_reply_fault_is_injected_counted_and_removed() {
     let scene = scene(|_| {});
     let address = scene.address();
     let fault = json!({
@@ -46,7 +46,7 @@ fn lost_reply_is_injected_counted_and_taken_back() {
 }
 
 #[test]
-fn fault_that_makes_no_sense_is_refused() {
+fn invalid_fault_is_refused() {
     let scene = scene(|_| {});
     for (fault, complaint) in [
         (json!({"action": "explode"}), "none of refuse"),
@@ -68,7 +68,7 @@ fn fault_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn silenced_session_expires_although_it_speaks() {
+fn silenced_session_expires_although_its_client_pings() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, session) = scene.open_session();
@@ -94,7 +94,7 @@ fn silenced_session_expires_although_it_speaks() {
 }
 
 #[test]
-fn time_is_set_free_and_frozen() {
+fn clock_is_unfrozen_and_frozen() {
     let scene = scene(|_| {});
     let address = scene.address();
     done(post(address, "unfreeze", &json!({})));
@@ -104,12 +104,12 @@ fn time_is_set_free_and_frozen() {
 }
 
 #[test]
-fn time_moves_by_itself_until_that_is_switched_off() {
+fn auto_advance_moves_time_until_disabled() {
     let scene = scene(|_| {});
     let address = scene.address();
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
-    // A later connection would have to be as quick as that; this one exists before.
+    // Opened first: the clock could advance past the handshake deadline of a later connection.
     let mut control = Kept::open(address);
     let on = control.post("auto_advance", &json!({"idle_ms": 1}));
     assert_eq!(done(on), json!({}));
@@ -128,7 +128,7 @@ fn time_moves_by_itself_until_that_is_switched_off() {
 }
 
 #[test]
-fn waits_are_over_when_it_is_so_and_say_what_they_saw() {
+fn waits_end_when_their_condition_holds_or_report_what_they_saw() {
     let scene = scene(|_| {});
     let address = scene.address();
     let mut client = scene.open();

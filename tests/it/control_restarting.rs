@@ -1,4 +1,4 @@
-//! Restarts and data that moves, over HTTP.
+//! Restarting, saving, importing and exporting over HTTP.
 
 use std::{
     io::{ErrorKind, Write as _},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[test]
-fn server_is_restarted_with_what_is_kept() {
+fn restart_keeps_all_or_data_or_nothing() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, session) = scene.open_session();
@@ -40,15 +40,14 @@ fn server_is_restarted_with_what_is_kept() {
     assert!(said(&answer, 400).starts_with("parameter keep: "));
 }
 
-/// Checks that no server listens there, not even one that accepts and closes, which some clients
-/// notice.
+/// Checks that connecting is refused. A port that accepts and closes would not do: some clients notice.
 #[track_caller]
 fn assert_refused(address: SocketAddr) {
     let refused = TcpStream::connect(address).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{address}");
 }
 
-/// Takes a server down; returns the address of control while it is down.
+/// Takes a server down. Returns the address of the control API while it is down.
 #[track_caller]
 fn go_down(address: SocketAddr) -> SocketAddr {
     let answer = done(post(address, "go_down", &json!({})));
@@ -56,7 +55,7 @@ fn go_down(address: SocketAddr) -> SocketAddr {
 }
 
 #[test]
-fn server_that_is_down_is_brought_up_by_another_client() {
+fn server_that_is_down_serves_control_on_a_side_port() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, session) = scene.open_session();
@@ -65,10 +64,10 @@ fn server_that_is_down_is_brought_up_by_another_client() {
     client.expect_closed();
     assert_refused(address);
     assert_eq!(side.ip(), address.ip());
-    // Every verb works, each over a connection of its own; taking it down again returns the same.
+    // Every verb works, each over a new connection; `go_down` again returns the same address.
     assert_eq!(done(get(side, "get?path=/e"))["data"], json!(""));
     assert_eq!(go_down(side), side);
-    // It is no place for clients.
+    // The control port serves no ZooKeeper clients.
     assert!(raw(side, &[0, 0, 0, 44]).starts_with(b"HTTP/1.1 400 "));
     assert_eq!(done(post(side, "come_up", &json!({}))), json!({}));
     assert_refused(side);
@@ -77,7 +76,7 @@ fn server_that_is_down_is_brought_up_by_another_client() {
     client.resume(session.session_id, password, minikeeper::Zxid(0), 10_000);
     client.must(&wire::get("/e", false));
     done(get(address, "now"));
-    // Once more, and up with less; a restart brings it up too.
+    // Down again, and up without sessions; a restart brings the server up too.
     let side = go_down(address);
     done(post(side, "come_up", &json!({"keep": "data"})));
     assert!(scene.server.get("/e").is_none());
@@ -87,7 +86,7 @@ fn server_that_is_down_is_brought_up_by_another_client() {
     done(get(address, "now"));
 }
 
-/// However the server comes up or ends, the port of control alone goes with its being down.
+/// The port that only serves control while the server is down closes with that state, however it ends.
 #[test]
 fn side_port_closes_when_the_server_comes_up_or_stops() {
     let scene = scene(|_| {});
@@ -99,9 +98,9 @@ fn side_port_closes_when_the_server_comes_up_or_stops() {
     assert_refused(side);
 }
 
-/// What keeps strangers from control keeps them from it there too.
+/// The side port requires the token just as the clients' port does.
 #[test]
-fn side_entrance_asks_for_the_token() {
+fn side_port_requires_the_token() {
     let scene = scene(|config| config.control.token = Some("s3cret".into()));
     let token = "Host: localhost\r\nAuthorization: Bearer s3cret\r\n";
     let answer = request(scene.address(), "POST /v1/go_down", token, "{}");
@@ -112,7 +111,7 @@ fn side_entrance_asks_for_the_token() {
     TcpStream::connect(scene.address()).unwrap();
 }
 
-/// A server that stops half way down could not be brought up.
+/// A server that stopped half way down could not be brought up again.
 #[test]
 fn server_goes_down_even_if_the_caller_disconnects() {
     let scene = scene(|_| {});
@@ -128,9 +127,9 @@ fn server_goes_down_even_if_the_caller_disconnects() {
     });
 }
 
-/// A separate port of control is open before, while and after the server is down.
+/// A separate control port stays open before, while and after the server is down.
 #[test]
-fn own_port_of_control_stays() {
+fn separate_control_port_stays_open_while_the_server_is_down() {
     for is_on_both in [false, true] {
         let scene = scene(|config| {
             config.control.is_enabled = is_on_both;
@@ -156,9 +155,9 @@ fn own_port_of_control_stays() {
     }
 }
 
-/// A universe of its own goes down alone; the server's own takes all with it.
+/// Restarting a named universe leaves the others alone; restarting the default one restarts all.
 #[test]
-fn universes_go_down_alone_and_together() {
+fn restart_of_a_universe_is_separate_and_of_the_server_is_joint() {
     let scene = scene(|_| {});
     let other = scene.server.create_universe("other").unwrap();
     let open = |root: &str| {
@@ -186,7 +185,7 @@ fn universes_go_down_alone_and_together() {
 }
 
 #[test]
-fn state_is_saved_as_it_is_at_that_moment() {
+fn save_writes_the_state_of_that_moment() {
     let dir = scratch_dir("control_restarting/saved");
     let scene = scene(|config| config.data_dir = Some(dir.clone()));
     let (mut client, _) = scene.open_session();

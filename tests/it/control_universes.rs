@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::http::{done, get, post, said, scene};
 
 #[test]
-fn universe_is_made_used_copied_and_dropped() {
+fn universe_is_created_used_forked_and_dropped() {
     let scene = scene(|_| {});
     let address = scene.address();
     let made = done(post(address, "create_universe", &json!({"name": "one"})));
@@ -72,7 +72,7 @@ fn universe_is_made_used_copied_and_dropped() {
 }
 
 #[test]
-fn snapshot_is_gone_back_to_until_it_is_dropped() {
+fn snapshot_can_be_restored_repeatedly_until_it_is_dropped() {
     let scene = scene(|_| {});
     let address = scene.address();
     done(post(address, "seed", &json!({"yaml": "/a: 1"})));
@@ -95,7 +95,7 @@ fn snapshot_is_gone_back_to_until_it_is_dropped() {
         said(&post(address, "drop_snapshot", &snapshot), 404),
         "no snapshot 1"
     );
-    // Those of a universe go with it.
+    // Dropping a universe drops its snapshots.
     let inside = done(post(address, "universes/other/snapshot", &json!({})));
     done(post(address, "drop_universe", &json!({"name": "other"})));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What each verb does over HTTP, and how they are described.
+//! The effect of each verb over HTTP, and the OpenAPI description.
 
 use minikeeper::{assert_tree, control, tree};
 use minikeeper_protocol::CreateMode;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::http::{done, get, post, request, said, scene};
 
 #[test]
-fn time_is_moved() {
+fn advance_moves_the_clock() {
     let scene = scene(|_| {});
     let address = scene.address();
     let now = done(get(address, "now"));
@@ -24,7 +24,7 @@ fn time_is_moved() {
 }
 
 #[test]
-fn sessions_are_listed_disconnected_and_ended() {
+fn sessions_are_listed_disconnected_and_expired() {
     let scene = scene(|_| {});
     let address = scene.address();
     let (mut client, session) = scene.open_session();
@@ -118,7 +118,7 @@ fn tree_is_read_seeded_and_exported() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said() {
+fn invalid_requests_get_a_status_and_an_explanation() {
     let scene = scene(|_| {});
     let address = scene.address();
     for (answer, status, sentence) in [
@@ -239,7 +239,7 @@ fn what_makes_no_sense_is_said() {
 }
 
 #[test]
-fn description_names_every_verb_and_what_it_takes() {
+fn openapi_describes_every_verb() {
     let scene = scene(|_| {});
     let description = done(get(scene.address(), "openapi.json"));
     assert_eq!(description["openapi"], "3.1.0");
@@ -247,7 +247,7 @@ fn description_names_every_verb_and_what_it_takes() {
     let elsewhere = |path: &&String| path.starts_with("/v1/universes/{universe}/");
     let elsewhere = paths.keys().filter(elsewhere).count();
     assert_eq!(paths.len() - elsewhere, control::verbs().count());
-    // What there is once is not in every universe.
+    // Verbs of the whole server do not exist per universe.
     assert!(elsewhere > 10 && !paths.contains_key("/v1/universes/{universe}/save"));
     for verb in control::verbs() {
         let method = verb.method.name().to_ascii_lowercase();
@@ -278,7 +278,7 @@ fn description_names_every_verb_and_what_it_takes() {
 }
 
 #[test]
-fn tree_can_be_compared_after_a_round_trip() {
+fn tree_exported_and_seeded_elsewhere_is_equal() {
     let one = scene(|_| {});
     let other = scene(|_| {});
     one.server

@@ -1,4 +1,4 @@
-//! What a test suite does with a server in its process: start, look inside, move time, cut, stop.
+//! A server inside the process of a test suite: start, inspect, advance the clock, disconnect, stop.
 
 use std::{error::Error as _, net::SocketAddr, time::Duration};
 
@@ -20,14 +20,14 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn server_listens_when_start_returns_and_tells_where() {
+fn started_server_listens_and_reports_its_address() {
     let server = start();
     assert!(server.addr().ip().is_loopback());
     assert_ne!(server.addr().port(), 0);
     assert_eq!(server.connect_string(), server.addr().to_string());
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.ping();
-    // Everywhere is nowhere to connect to.
+    // A client cannot connect to the wildcard address.
     let everywhere = "0.0.0.0:0".parse().unwrap();
     let server = blocking::Server::builder()
         .listen(everywhere)
@@ -54,7 +54,7 @@ fn shutdown_closes_clients_and_frees_the_port() {
         let mut silent = Wire::connect(address);
         runtime
             .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-            .expect("it stops in time")
+            .expect("the server stops within PATIENCE")
             .unwrap();
         client.expect_closed();
         silent.expect_closed();
@@ -62,7 +62,6 @@ fn shutdown_closes_clients_and_frees_the_port() {
     }
 }
 
-/// A client that reads nothing must not keep a server from stopping.
 #[test]
 fn shutdown_does_not_wait_for_a_client_that_does_not_read() {
     let _alone = alone_with_memory();
@@ -71,11 +70,10 @@ fn shutdown_does_not_wait_for_a_client_that_does_not_read() {
     let _client = stuck_reader(&server, "/stuck");
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-        .expect("it stops in time")
+        .expect("the server stops within PATIENCE")
         .unwrap();
 }
 
-/// After `stop` the state can still be looked at.
 #[test]
 fn stopped_server_still_shows_its_state() {
     let runtime = runtime();
@@ -87,7 +85,7 @@ fn stopped_server_still_shows_its_state() {
     assert_eq!(server.get("/kept").unwrap().0.unwrap(), b"data");
     assert_eq!(server.connections(), 0);
     server.check().unwrap();
-    // Once more changes nothing.
+    // A second stop has no effect.
     runtime.block_on(server.stop()).unwrap();
 }
 
@@ -103,7 +101,7 @@ fn dropped_server_closes_its_clients_and_frees_the_port() {
 }
 
 #[test]
-fn blocking_server_dropped_has_closed_its_clients_and_freed_the_port() {
+fn dropped_blocking_server_closes_its_clients_and_frees_the_port() {
     let server = start();
     let address = server.addr();
     let (mut client, _) = Wire::open(address, TIMEOUT_MS);
@@ -114,7 +112,7 @@ fn blocking_server_dropped_has_closed_its_clients_and_freed_the_port() {
     let again = blocking::Server::builder().listen(address).start().unwrap();
     assert_eq!(again.addr(), address);
     again.shutdown().unwrap();
-    // A connection that outlives its server has ended too.
+    // An in-process connection that outlives its server reads the end of the stream.
     let mut answer = Vec::new();
     let read = async { tokio::io::AsyncReadExt::read_to_end(&mut local, &mut answer).await };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -123,7 +121,6 @@ fn blocking_server_dropped_has_closed_its_clients_and_freed_the_port() {
     assert_eq!(runtime.block_on(read).unwrap(), 0);
 }
 
-/// A blocking server may also live and die inside a runtime.
 #[test]
 fn blocking_server_inside_a_runtime_starts_and_is_dropped() {
     runtime().block_on(async {
@@ -155,8 +152,8 @@ fn two_servers_in_one_process_share_nothing() {
     other.ping();
 }
 
-/// Goal: a server is light enough to have one for every test. Method: a thousand on one thread,
-/// each with a client of its own, all alive at once.
+/// A server is light enough to start one per test: a thousand run at once on one thread, each with
+/// its own client.
 #[test]
 fn thousand_servers_in_one_process_all_serve() {
     raise_open_files_limit();
@@ -181,7 +178,7 @@ fn thousand_servers_in_one_process_all_serve() {
     }
 }
 
-/// Deadlines on the way are kept in their order, each with its own zxid.
+/// Sessions on the way expire in the order of their deadlines, each with its own zxid.
 #[test]
 fn advance_walks_from_deadline_to_deadline() {
     let server = start();
@@ -194,7 +191,7 @@ fn advance_walks_from_deadline_to_deadline() {
         owners.push(owner);
     }
     let mut silent = Wire::connect(server.addr());
-    wait_until("it is accepted", || server.connections() == 5);
+    wait_until("the connection is accepted", || server.connections() == 5);
     server.advance_strictly(Duration::from_secs(50));
     let mut last = Zxid(0);
     for path in ["/first", "/second", "/third"] {
@@ -206,13 +203,12 @@ fn advance_walks_from_deadline_to_deadline() {
     silent.expect_closed();
     owners.iter_mut().for_each(Wire::expect_closed);
     assert_eq!(server.sessions().len(), 1);
-    // Without end is still an end.
+    // The longest duration does not overflow.
     server.advance_strictly(Duration::MAX);
     watcher.expect_closed();
     assert!(server.sessions().is_empty());
 }
 
-/// What was created after moving time carries the moved time.
 #[test]
 fn advance_moves_the_time_in_stats() {
     let server = start();
@@ -225,7 +221,7 @@ fn advance_moves_the_time_in_stats() {
 }
 
 #[test]
-fn expire_session_removes_ephemerals_tells_watchers_and_closes() {
+fn expire_session_removes_ephemerals_notifies_watchers_and_closes() {
     let server = start();
     let (mut owner, session) = Wire::open(server.addr(), TIMEOUT_MS);
     let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -248,7 +244,7 @@ fn disconnect_cuts_the_connection_and_keeps_the_session() {
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     assert!(server.disconnect(session.session_id).is_ok());
     client.expect_closed();
-    wait_until("the connection is gone", || server.connections() == 1);
+    wait_until("the connection is closed", || server.connections() == 1);
     assert!(server.disconnect(session.session_id).is_err());
     assert!(server.disconnect(SessionId(12345)).is_err());
     other.ping();
@@ -272,20 +268,20 @@ fn disconnect_all_cuts_every_connection_and_keeps_every_session() {
         .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
         .collect();
     let mut silent = Wire::connect(server.addr());
-    wait_until("it is accepted", || server.connections() == 21);
+    wait_until("the connection is accepted", || server.connections() == 21);
     server.disconnect_all();
     clients.iter_mut().for_each(Wire::expect_closed);
     silent.expect_closed();
-    wait_until("all are gone", || server.connections() == 0);
+    wait_until("all connections are closed", || server.connections() == 0);
     assert_eq!(server.sessions().len(), 20);
     assert!(server.sessions().iter().all(|info| !info.is_connected));
-    // The server itself goes on.
+    // The server still serves.
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.ping();
 }
 
 #[test]
-fn state_can_be_looked_at_from_outside() {
+fn state_can_be_inspected_in_process() {
     let server = start();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/app", b"config", CreateMode::Persistent));
@@ -330,7 +326,7 @@ fn state_can_be_looked_at_from_outside() {
 }
 
 #[test]
-fn taken_port_is_an_error_that_names_the_address() {
+fn start_on_a_taken_port_fails_with_the_address() {
     let server = start();
     let address = server.addr();
     let error = blocking::Server::builder()
@@ -345,13 +341,13 @@ fn taken_port_is_an_error_that_names_the_address() {
         .downcast_ref::<std::io::Error>()
         .unwrap();
     assert_eq!(cause.kind(), std::io::ErrorKind::AddrInUse);
-    // The first one is none the worse for it.
+    // The first server still serves.
     let (mut client, _) = Wire::open(address, TIMEOUT_MS);
     client.ping();
 }
 
 #[test]
-fn bad_setting_is_an_error_that_names_it() {
+fn start_with_a_bad_setting_fails_with_its_name() {
     for (setting, change) in [
         (
             "tick_time_ms",
@@ -375,7 +371,8 @@ fn bad_setting_is_an_error_that_names_it() {
     }
 }
 
-/// Two connections, the same requests in the same order: the same dump, whatever the threads do.
+/// The same requests over two connections in the same order give the same dump, however the threads
+/// are scheduled.
 #[test]
 fn same_requests_give_the_same_dump() {
     let dump = || {

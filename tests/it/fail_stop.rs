@@ -1,7 +1,7 @@
-//! A panic inside a turn stops everything; a panic outside of turns stops nothing.
+//! A panic inside a turn stops the server; a panic outside of turns does not.
 //!
-//! Source: `ARCHITECTURE.md`, "Locks, bounds, panics": half a change may have been made, so every
-//! connection is closed and new ones are refused.
+//! `ARCHITECTURE.md`, "Locks, bounds, panics": the turn may have made half a change, so the server
+//! closes every connection and refuses new ones.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -16,7 +16,7 @@ use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{Logged, TIMEOUT_MS, runtime_that_panics, wait_until};
 
-/// A sync; that of `/panic` makes the turn panic.
+/// Returns a `sync` request. The path `/panic` makes the turn panic.
 fn sync(path: &str) -> Request {
     Request::Sync {
         path: Some(path.into()),
@@ -31,7 +31,7 @@ fn wait_closed(server: &Server) {
         .unwrap();
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, server.closed()).await })
-        .expect("the server says that it is closed");
+        .expect("`closed` returns within PATIENCE");
 }
 
 #[test]
@@ -41,31 +41,33 @@ fn panic_in_a_turn_closes_every_connection_and_refuses_new_ones() {
     let (mut waiting, _) = Wire::open(logged.address(), TIMEOUT_MS);
     waiting.must(&wire::watch("/w"));
     let mut silent = Wire::connect(logged.address());
-    wait_until("all are accepted", || logged.server.connections() == 3);
+    wait_until("all connections are accepted", || {
+        logged.server.connections() == 3
+    });
     let (mut culprit, _) = Wire::open(logged.address(), TIMEOUT_MS);
     culprit.must(&sync("/no/panic"));
     culprit.send(&wire::create("/before", b"", CreateMode::Persistent));
     culprit.send(&sync("/panic"));
-    // What was answered before may have been sent; nothing else comes.
+    // Replies to the requests before the panic may have been sent.
     let _ = culprit.rest();
     idle.expect_closed();
     waiting.expect_closed();
     silent.expect_closed();
     wait_closed(&logged.server);
     logged.wait_for_line(&["ERROR", "the engine panicked"]);
-    // Asked again, it is still closed; a connection is accepted and closed.
+    // `closed` returns again; a new connection is accepted and closed.
     wait_closed(&logged.server);
     let mut late = Wire::connect(logged.address());
     let mut bytes = Vec::new();
     minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS).encode(&mut bytes);
     late.send_raw(&bytes);
     late.expect_closed();
-    wait_until("nothing is left", || logged.server.connections() == 0);
+    wait_until("no connection is left", || logged.server.connections() == 0);
 }
 
-/// Sessions are still known to the broken engine, and due; moving time must not wait for them.
+/// The broken engine still has sessions with deadlines; advancing the clock must not wait for them.
 #[test]
-fn time_of_a_broken_server_can_still_be_moved() {
+fn advance_returns_on_a_broken_server() {
     let logged = Logged::start(|_| {});
     let (_client, session) = Wire::open(logged.address(), TIMEOUT_MS);
     let (mut culprit, _) = Wire::open(logged.address(), TIMEOUT_MS);
@@ -77,14 +79,13 @@ fn time_of_a_broken_server_can_still_be_moved() {
         server.advance_strictly(Duration::from_secs(60));
         done.send(()).unwrap();
     });
-    wait.recv_timeout(PATIENCE).expect("time is moved");
+    wait.recv_timeout(PATIENCE).expect("the clock is advanced");
     advancing.join().unwrap();
-    // Nothing is served: neither by time nor by hand does the session end.
+    // A broken engine serves nothing, so the session has not expired.
     let sessions = logged.server.sessions();
     assert!(sessions.iter().any(|other| other.id == session.session_id));
 }
 
-/// A broken server stops as any other.
 #[test]
 fn broken_server_shuts_down() {
     let runtime = runtime_that_panics();
@@ -96,13 +97,13 @@ fn broken_server_shuts_down() {
     culprit.expect_closed();
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, server.shutdown()).await })
-        .expect("it stops in time")
-        .expect("there is nowhere to save to");
+        .expect("the server stops within PATIENCE")
+        .expect("nothing to save: there is no data directory");
     assert!(Wire::try_connect(address).is_err());
 }
 
-/// The owner of an in-process connection panics, and the connection is dropped on the way: that
-/// is a failed test, not a bug of the server.
+/// A panic of the thread that owns an in-process connection drops the connection. That is a failed
+/// test, not a bug of the server.
 #[test]
 fn panic_of_a_local_client_leaves_the_server_serving() {
     let logged = Logged::start(|_| {});
@@ -110,7 +111,7 @@ fn panic_of_a_local_client_leaves_the_server_serving() {
     let local = logged.server.local();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(move || {
         let _local = local;
-        panic!("a client's own panic");
+        panic!("a panic of the client");
     }));
     assert!(outcome.is_err());
     assert_eq!(logged.server.connections(), 1);

@@ -1,4 +1,4 @@
-//! Faults that a test injects, over sockets and inside the process: both must behave the same.
+//! Injected faults, over sockets and in-process: both must behave the same.
 
 mod client;
 mod concurrency;

@@ -1,4 +1,4 @@
-//! What the tests over real sockets share.
+//! Helpers for the tests over real sockets.
 
 use std::{
     fs, io,
@@ -15,18 +15,17 @@ use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 use tokio::{runtime::Runtime, sync::oneshot};
 use tracing_subscriber::{filter::dynamic_filter_fn, layer::SubscriberExt};
 
-/// The session timeout most tests ask for.
+/// The session timeout that most tests request.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
 
-/// An empty place for files, named by the test.
+/// Returns the path of a directory for this test's files, and deletes what an earlier run left in it.
 pub(crate) fn scratch_dir(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);
     path
 }
 
-/// A server, and a client who minds their own business: whatever else happens in a test, that
-/// client must notice nothing.
+/// A server with a bystander: a client that nothing else in the test may affect.
 pub(crate) struct Scene {
     pub(crate) server: Server,
     bystander: Wire,
@@ -34,12 +33,12 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A server whose time stands still.
+    /// Starts a server with a frozen clock.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// The same with other settings.
+    /// Starts a server with a frozen clock and changed settings.
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
         let server = Server::builder()
             .manual_clock()
@@ -65,25 +64,25 @@ impl Scene {
         &self.bystander
     }
 
-    /// A connection that has said nothing yet.
+    /// Connects, without a handshake.
     #[track_caller]
     pub(crate) fn connect(&self) -> Wire {
         Wire::connect(self.address())
     }
 
-    /// A connection with a session.
+    /// Connects and opens a session.
     #[track_caller]
     pub(crate) fn open(&self) -> Wire {
         self.open_session().0
     }
 
-    /// The same, and the handshake's answer.
+    /// Connects and opens a session. Also returns the connect response.
     #[track_caller]
     pub(crate) fn open_session(&self) -> (Wire, ConnectResponse) {
         Wire::open(self.address(), TIMEOUT_MS)
     }
 
-    /// The bystander writes, reads it back, and gets nothing that was not asked for.
+    /// Checks that the bystander can write and read back, and receives nothing else.
     #[track_caller]
     pub(crate) fn check_bystander(&mut self) {
         self.rounds += 1;
@@ -98,15 +97,15 @@ impl Scene {
         );
     }
 
-    /// Waits until no connection but the bystander's is left.
+    /// Waits until only the bystander is connected.
     #[track_caller]
     pub(crate) fn wait_alone(&self) {
-        wait_until("all other connections are gone", || {
+        wait_until("all other connections are closed", || {
             self.server.connections() == 1
         });
     }
 
-    /// The last line of a test: bystander well, state in order.
+    /// Checks the bystander and the server's state. The last line of a test.
     #[track_caller]
     pub(crate) fn end(mut self) {
         self.check_bystander();
@@ -116,13 +115,13 @@ impl Scene {
     }
 }
 
-/// A server whose time stands still, for tests without a bystander.
+/// Starts a server with a frozen clock, for tests without a bystander.
 pub(crate) fn start() -> Server {
     let server = Server::builder().manual_clock().start();
     server.expect("a free port")
 }
 
-/// Goes on with a session over a new connection, as a client that has seen nothing yet.
+/// Resumes a session over a new connection, with a last seen zxid of 0.
 #[track_caller]
 pub(crate) fn resume(server: &Server, session: &ConnectResponse) -> (Wire, ConnectResponse) {
     let mut wire = Wire::connect(server.addr());
@@ -131,7 +130,7 @@ pub(crate) fn resume(server: &Server, session: &ConnectResponse) -> (Wire, Conne
     (wire, response)
 }
 
-/// Waits for a condition that another thread brings about, with a bound.
+/// Polls until a condition holds that another thread brings about; panics after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let pause = Duration::from_millis(1);
@@ -141,19 +140,19 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
         }
         thread::park_timeout(pause);
     }
-    panic!("waited in vain until {what}");
+    panic!("timed out waiting until {what}");
 }
 
-/// Held by tests that need much memory or measure it, so that they do not measure each other.
+/// Locks out the other tests that use much memory or measure it, so that none measures another.
 pub(crate) fn alone_with_memory() -> MutexGuard<'static, ()> {
     static MEMORY: Mutex<()> = Mutex::new(());
-    // A test that failed leaves nothing behind that matters here.
+    // The lock guards no data, so that a failed test has not damaged anything.
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How much memory this process holds. Unit: KiB.
+/// Returns the resident memory of this process in KiB.
 pub(crate) fn memory_kib() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells about us");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has this file");
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
@@ -165,13 +164,13 @@ pub(crate) fn memory_kib() -> usize {
         .expect("a number")
 }
 
-/// A client that does not read a reply of sixty megabytes, so that its socket is full and the
-/// server waits to write. `sign` is a path that no other client uses.
+/// Connects a client that does not read a reply of 60 MB, so that its socket is full and the server
+/// waits to write. Creates the znode `sign`, a path that no other client uses.
 #[track_caller]
 pub(crate) fn stuck_reader(server: &AsyncServer, sign: &str) -> (Wire, ConnectResponse) {
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     let large = wire::create("/mb", &vec![1; 1_000_000], CreateMode::Persistent);
-    // There from the last time, perhaps.
+    // An earlier call may have created it.
     let _ = client.call(&large);
     let read = MultiReadOp::GetData {
         path: Some("/mb".into()),
@@ -181,12 +180,12 @@ pub(crate) fn stuck_reader(server: &AsyncServer, sign: &str) -> (Wire, ConnectRe
     wire::create(sign, b"", CreateMode::Persistent).encode(Xid(1), &mut bytes);
     Request::MultiRead(vec![read; 60]).encode(Xid(2), &mut bytes);
     client.send_raw(&bytes);
-    // Both are served in one turn.
+    // One turn serves both requests.
     wait_until("the reads are served", || server.get(sign).is_some());
     (client, session)
 }
 
-/// Allows as many open files as the system lets us; the soft limit is often 1,024.
+/// Raises the limit of open files to the hard limit; the soft limit is often 1,024.
 pub(crate) fn raise_open_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -197,21 +196,21 @@ pub(crate) fn raise_open_files_limit() {
     setrlimit(Resource::Nofile, raised).expect("a soft limit may rise to the hard one");
 }
 
-/// A runtime on which a request for the path `/panic` panics inside its turn, see [`Log`].
+/// Returns a runtime on which a request for the path `/panic` panics inside its turn, see [`Log`].
 pub(crate) fn runtime_that_panics() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .on_thread_start(|| {
             let subscriber = Log::default().subscriber(tracing::Level::DEBUG);
-            // For as long as the thread lives.
+            // The subscriber stays set until the thread ends.
             std::mem::forget(tracing::subscriber::set_default(subscriber));
         })
         .build()
         .expect("a runtime")
 }
 
-/// A server on a thread of its own, with everything it logs.
+/// A server on its own thread, with its log.
 pub(crate) struct Logged {
     pub(crate) server: Arc<AsyncServer>,
     log: Log,
@@ -219,7 +218,7 @@ pub(crate) struct Logged {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// What was logged so far.
+/// Collects log lines.
 ///
 /// Panics when a request for the path `/panic` is logged. A turn logs its requests while it holds
 /// the engine's lock, so this is a panic inside a turn.
@@ -238,24 +237,24 @@ impl Log {
     }
 }
 
-/// Makes the threads without a subscriber of their own ask for events, and drop them.
+/// Sets a global subscriber that asks for every event and drops it.
 ///
-/// `tracing` remembers for each place in the code whether any subscriber wants its events. While one
-/// subscriber is alive it asks that of the thread which gets there first, and a thread without a
-/// subscriber would answer for all: the subscriber would miss the events of that place.
+/// `tracing` caches per callsite whether any subscriber wants its events. While only one subscriber
+/// lives, it asks the thread that reaches the callsite first. A thread without a subscriber would
+/// answer no for all threads, and the subscriber would miss the events of that callsite.
 fn listen_on_every_thread() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let unwanted = dynamic_filter_fn(|_, _| false);
         let subscriber = tracing_subscriber::registry().with(unwanted);
-        tracing::subscriber::set_global_default(subscriber).expect("it is the first");
+        tracing::subscriber::set_global_default(subscriber).expect("no other is set");
     });
 }
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
-        // The text of that request is still in the buffer when the server logs that it has stopped.
+        // The line of that request is still in the buffer when the server logs that it has stopped.
         let panics = line.contains(" path=/panic ") && !thread::panicking();
         assert!(!panics, "requested by the test");
         self.0
@@ -275,7 +274,7 @@ impl Logged {
         Self::start_at(tracing::Level::DEBUG, change)
     }
 
-    /// The same, with all that is logged at this level.
+    /// Starts a server and collects its log at this level and above.
     pub(crate) fn start_at(level: tracing::Level, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             manual_clock: true,
@@ -295,7 +294,7 @@ impl Logged {
             runtime.block_on(async {
                 let server = Arc::new(AsyncServer::start(config).await.expect("a free port"));
                 started.send(Arc::clone(&server)).expect("the test waits");
-                // Ends with an error when the handle is dropped: the same wish.
+                // Dropping the sender ends this with an error, and stops the server too.
                 let _ = stopped.await;
             });
         };
@@ -312,10 +311,10 @@ impl Logged {
         self.server.addr()
     }
 
-    /// Waits for a line with all these words.
+    /// Waits for a log line that contains all these words.
     #[track_caller]
     pub(crate) fn wait_for_line(&self, words: &[&str]) {
-        wait_until(&format!("a line of the log has {words:?}"), || {
+        wait_until(&format!("a log line contains {words:?}"), || {
             self.text()
                 .lines()
                 .any(|line| words.iter().all(|word| line.contains(word)))
@@ -332,7 +331,7 @@ impl Drop for Logged {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed there.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }

@@ -1,42 +1,45 @@
-//! Real sockets: a whole server on a loopback port, and clients that misbehave.
+//! Tests of a whole server on a loopback port, with well-behaved and with faulty clients.
 //!
-//! One executable, so that it links once. Every rule names its section of
+//! One executable, so that it links once. Each test of a protocol rule cites its section of
 //! `docs/zookeeper-protocol.md`.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! | --- | --- |
-//! | `kit` | a server with a bystander, bounded waiting, memory, logs; no assertion on a feature |
-//! | `http` | requests for control; no assertion on a feature |
-//! | `bad_input` | bytes that make no sense: before and after the handshake, bodies, operations |
+//! | `kit` | a server with a bystander, bounded waits, memory, logs; no assertion on a feature |
+//! | `http` | requests to the control API; no assertion on a feature |
+//! | `bad_input` | malformed bytes: before and after the handshake, bodies, operations |
 //! | `paths` | path rules as seen over the wire |
 //! | `pacing` | how bytes arrive: pipelined, split, half-closed, slow readers |
-//! | `memory` | clients that cost memory: never reading, never finishing, ten thousand of them |
-//! | `limits` | each limit of the configuration: what meets it, and the log line that names it |
-//! | `throttling` | limits on handshakes and on requests that wait |
+//! | `memory` | clients that cost memory: they never read, never finish a frame, or are ten thousand |
+//! | `limits` | each limit of the configuration: its effect, and the log line that names it |
+//! | `throttling` | limits on handshakes and on waiting requests |
 //! | `sessions` | resume, move, expiry, negotiation, close |
-//! | `session_verbs` | sessions as a test sees, ends and cuts them: by id, address, identity, owner |
-//! | `time` | the clock: frozen, running, moved, and what falls due in between |
-//! | `waiting` | waiting for watches, children, contenders and quiet |
-//! | `saving` | what a server leaves behind for the next one on its data directory |
-//! | `control`, `control_verbs`, `control_universes`, `control_restarting` | HTTP: who may, limits; what each verb does |
-//! | `seeding` | trees put there, taken out and compared |
-//! | `moving` | data directories that are imported and exported |
+//! | `session_verbs` | list, expire and disconnect sessions by id, address, identity, owner |
+//! | `time` | the clock: frozen, running, advanced; deadlines on the way |
+//! | `waiting` | waiting for watches, children, contenders and idleness |
+//! | `saving` | what a server saves to its data directory, and what the next server restores |
+//! | `logging` | transaction logs: what a server appends, and what the next server recovers |
+//! | `control`, `control_verbs`, `control_faults`, `control_universes`, `control_restarting` | HTTP: access, limits; each verb |
+//! | `seeding` | seeding, exporting and comparing trees |
+//! | `moving` | importing and exporting data directories |
 //! | `restarting` | a server that goes down and comes up on the same port |
-//! | `four_letter` | questions an operator types into a fresh connection |
-//! | `four_letter_captured` | the same words against captured replies of ZooKeeper |
-//! | `embedding` | what a test suite does with a server in its process |
+//! | `rewinding` | snapshots of the state, and restoring them |
+//! | `universes` | several trees on one server |
+//! | `four_letter` | four-letter words |
+//! | `four_letter_captured` | four-letter words against captured replies of ZooKeeper |
+//! | `embedding` | a server inside the process of a test suite |
 //! | `guide`, `guide_start` | the code in the pages of `docs/` |
-//! | `faults` | what a test lets go wrong: requests, replies, connections, events |
-//! | `fail_stop` | a panic inside a turn, and panics that are none of its business |
-//! | `schemes` | who a client is, by ZooKeeper's own tests: digests, ensemble, key; which words are answered |
-//! | `secrets` | what must not be told: passwords, tokens, hashes; named tests for advisories about ZooKeeper |
+//! | `faults` | injected faults: requests, replies, connections, events |
+//! | `fail_stop` | a panic inside a turn stops the server; a panic elsewhere does not |
+//! | `schemes` | authentication, after ZooKeeper's own tests: digests, ensemble, key; the allowlist of words |
+//! | `secrets` | secrets that must not leak: passwords, tokens, hashes; one test per ZooKeeper advisory |
 //! | `tls` | clients over TLS, their certificates |
-//! | `misuse` | verbs that meet nothing, and names that can name nothing |
-//! | `local` | the connection without a socket |
+//! | `misuse` | verbs that match nothing, and invalid names |
+//! | `local` | in-process connections, without a socket |
 
 #![allow(
     clippy::unwrap_used,
-    reason = "all of it is test code, its helpers included"
+    reason = "everything here is test code, helpers included"
 )]
 
 mod bad_input;

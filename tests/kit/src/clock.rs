@@ -1,6 +1,9 @@
-//! The only file of the tests that reads time: to say how long something took, and to stop.
+//! Reads the clock, to measure durations and to stop in time. No other file of the tests does.
 
-#![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the only file of the tests that reads the clock"
+)]
 
 use std::time::Duration;
 
@@ -12,18 +15,18 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Measures how long something takes in real time.
+/// Measures real time.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(std::time::Instant);
 
 impl Stopwatch {
-    /// Starts one.
+    /// Starts a stopwatch.
     #[must_use]
     pub fn start() -> Self {
         Self(std::time::Instant::now())
     }
 
-    /// Returns the time since it was started.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()

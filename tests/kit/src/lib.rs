@@ -1,7 +1,7 @@
-//! What the tests of several crates share: one generator of random numbers, one raw client, one
-//! link that injects faults, one way to start servers.
+//! Helpers for the tests of several crates: a random number generator, a raw client, a link that
+//! injects faults, and functions that start servers.
 //!
-//! Each part behind a feature, so that a crate's tests compile only what they use.
+//! Most parts are behind features, so that a crate's tests compile only what they use.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A link between client and server that misbehaves when told to.
+//! A link between client and server that injects network faults.
 
 use std::{
     io,
@@ -17,14 +17,14 @@ use tokio::{
     sync::watch,
 };
 
-/// What the link does to what goes over it.
+/// What the link does with the bytes it receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Everything passes.
     Pass,
-    /// Requests vanish.
+    /// Requests are dropped.
     SwallowRequests,
-    /// Replies and events vanish.
+    /// Replies and events are dropped.
     SwallowReplies,
     /// Everything is held back until the mode changes.
     Freeze,
@@ -32,7 +32,7 @@ pub enum Mode {
     Cut,
 }
 
-/// Which way something goes.
+/// The direction of traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the client to the server.
@@ -44,28 +44,28 @@ pub enum Direction {
 #[derive(Debug)]
 struct State {
     mode: Mode,
-    /// How long replies take.
+    /// The delay of each read from the server.
     delay: Duration,
-    /// Counts the cuts of connections.
+    /// The number of cuts. A connection ends when it changes.
     cuts: u32,
-    /// `None` while it is down.
+    /// `None` while the server is down.
     server: Option<Arc<Server>>,
     /// The connection ends after this number of further bytes.
     cut_behind: Option<(Direction, usize)>,
 }
 
-/// The link, as the test holds it.
+/// The test's handle to a link. Clones share one link.
 #[derive(Clone)]
 pub struct Link {
     state: Arc<watch::Sender<State>>,
-    /// How often the client has written.
+    /// The number of reads from the client, at most 4 KiB each.
     pub writes: Arc<AtomicUsize>,
-    /// How many connections were made.
+    /// The number of connections made.
     pub connections: Arc<AtomicUsize>,
 }
 
 impl Link {
-    /// Makes a link that passes everything to this server.
+    /// Creates a link to `server` that passes everything.
     #[must_use]
     pub fn to(server: &Arc<Server>) -> Self {
         Self {
@@ -81,17 +81,17 @@ impl Link {
         }
     }
 
-    /// Sets what the link does from now on.
+    /// Sets the mode from now on.
     pub fn set(&self, mode: Mode) {
         self.state.send_modify(|state| state.mode = mode);
     }
 
-    /// Sets how long each reply takes.
+    /// Delays replies and events from now on.
     pub fn delay_replies(&self, delay: Duration) {
         self.state.send_modify(|state| state.delay = delay);
     }
 
-    /// Ends the connection there is; the next one is accepted.
+    /// Closes the current connections; new ones are accepted.
     pub fn cut(&self) {
         self.state.send_modify(|state| {
             state.mode = Mode::Pass;
@@ -101,18 +101,18 @@ impl Link {
 }
 
 impl Link {
-    /// The connection ends after this number of bytes from now on, once; the next one is accepted.
+    /// Closes the connection once, after this number of further bytes; new ones are accepted.
     pub fn cut_behind(&self, direction: Direction, bytes: usize) {
         self.state
             .send_modify(|state| state.cut_behind = Some((direction, bytes)));
     }
 
-    /// Whether fewer bytes than that have passed.
+    /// Returns whether a cut set by [`Self::cut_behind`] has not happened yet.
     pub fn is_cut_pending(&self) -> bool {
         self.state.borrow().cut_behind.is_some()
     }
 
-    /// How much of what is there may pass; less than all of it ends the connection.
+    /// Returns how many of `count` bytes may pass. The caller closes the connection if not all may.
     fn may_pass(&self, direction: Direction, count: usize) -> usize {
         let mut may_pass = count;
         self.state.send_if_modified(|state| {
@@ -131,7 +131,7 @@ impl Link {
         may_pass
     }
 
-    /// The server is gone: its connections with it, and new ones are refused.
+    /// Closes every connection and refuses new ones until [`Self::up`], as if the server were down.
     pub fn down(&self) {
         self.state.send_modify(|state| {
             state.server = None;
@@ -139,7 +139,7 @@ impl Link {
         });
     }
 
-    /// There is a server again.
+    /// Connects to this server from now on.
     pub fn up(&self, server: &Arc<Server>) {
         self.state
             .send_modify(|state| state.server = Some(Arc::clone(server)));
@@ -147,7 +147,7 @@ impl Link {
 }
 
 impl Link {
-    /// Serves TCP connections over this link. Returns the address.
+    /// Accepts TCP connections and passes them over this link. Returns the address.
     ///
     /// # Errors
     /// When no port is free.
@@ -157,14 +157,14 @@ impl Link {
         let link = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A connection that is refused is dropped.
+                // A refused connection is dropped.
                 let _ = link.pass(stream);
             }
         });
         Ok(address)
     }
 
-    /// Connects this stream with the server.
+    /// Connects this stream to the server.
     fn pass(&self, far: impl AsyncRead + AsyncWrite + Send + 'static) -> io::Result<()> {
         let server = match &*self.state.borrow() {
             State {
@@ -182,7 +182,7 @@ impl Link {
         let way = |direction| (self.clone(), direction);
         let (there, back) = (way(Direction::Requests), way(Direction::Replies));
         tokio::spawn(async move {
-            // Either end's end is the other's.
+            // When one end closes, so does the other.
             tokio::select! {
                 biased;
                 () = pump(from_client, to_server, requests, there, writes) => {}

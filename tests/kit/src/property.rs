@@ -1,4 +1,4 @@
-//! Runs a property over values from a strategy, from the seed that all random tests take.
+//! Checks a property on values from a strategy, with the seed that all random tests share.
 
 use proptest::{
     strategy::Strategy,
@@ -7,7 +7,7 @@ use proptest::{
 
 use crate::random::seed;
 
-/// Runs `property` on `cases` values; on failure panics with the smallest value that fails.
+/// Runs `property` on `cases` values. On failure panics with the smallest value that fails and the seed.
 #[track_caller]
 pub fn check<S: Strategy>(
     cases: u32,
@@ -26,6 +26,6 @@ pub fn check<S: Strategy>(
         Err(TestError::Fail(reason, value)) => {
             panic!("{reason}\nsmallest case: {value:?}\nrepeat with MINIKEEPER_SEED={seed}")
         }
-        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
+        Err(TestError::Abort(reason)) => panic!("too many values were rejected: {reason}"),
     }
 }

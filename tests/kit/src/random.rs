@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-/// Returns the seed of a run: that of the environment (`MINIKEEPER_SEED`), or always the same one.
+/// Returns the seed of a run: the value of `MINIKEEPER_SEED`, or a constant if it is not set.
 #[must_use]
 pub fn seed() -> u64 {
     seed_or(0x6d69_6e69)
 }
 
-/// Returns the seed of the environment, or this one.
+/// Returns the value of `MINIKEEPER_SEED`, or `default` if it is not set.
 #[must_use]
 pub fn seed_or(default: u64) -> u64 {
     number_of_environment("MINIKEEPER_SEED", default)
 }
 
-/// Returns a number that an environment variable may set.
+/// Returns the number in the environment variable `name`, or `default` if it is not set.
 #[must_use]
 pub fn number_of_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| {
@@ -28,7 +28,7 @@ pub fn number_of_environment(name: &str, default: u64) -> u64 {
 pub struct Random(u64);
 
 impl Random {
-    /// Starts from a seed.
+    /// Creates a generator from a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         // The state may not be zero.
@@ -48,27 +48,27 @@ impl Random {
         usize::try_from(self.number() % end as u64).expect("the number is below a size")
     }
 
-    /// Returns any byte.
+    /// Returns a random byte.
     pub const fn byte(&mut self) -> u8 {
         self.number().to_le_bytes()[4]
     }
 
-    /// Returns one of a list, which must not be empty.
+    /// Returns an element of `list`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// Returns true in this many of a thousand cases.
+    /// Returns true with a probability of `in_thousand` / 1,000.
     pub fn chance(&mut self, in_thousand: usize) -> bool {
         self.below(1_000) < in_thousand
     }
 
-    /// Returns true in one of this many cases.
+    /// Returns true with a probability of 1 / `times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// Returns a duration of less than this many milliseconds.
+    /// Returns a duration of less than `below` milliseconds.
     pub const fn millis(&mut self, below: u64) -> Duration {
         Duration::from_millis(self.number() % below)
     }

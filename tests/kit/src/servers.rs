@@ -1,4 +1,4 @@
-//! Servers, clients on them, and waiting with a bound.
+//! Starts servers and clients, and waits with a bound.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -8,13 +8,13 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::link::Link;
 
-/// How long a wait lasts at most. On paused time it costs nothing.
+/// The limit of every wait. On paused time it costs nothing.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The session timeout that clients ask for.
+/// The session timeout that clients request.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Returns a server with short limits for sessions, and with the same zxids in each run.
+/// Returns the builder of a server with short session timeouts and the same zxids in each run.
 #[must_use]
 pub fn server() -> minikeeper::Builder {
     Server::builder()
@@ -25,12 +25,12 @@ pub fn server() -> minikeeper::Builder {
         .configure(|config| config.container_check_interval_ms = 100)
 }
 
-/// Starts such a server.
+/// Starts a server of [`server`].
 pub async fn start() -> Arc<Server> {
     Arc::new(server().start().await.expect("a free port"))
 }
 
-/// Returns a client over a link.
+/// Returns the builder of a client that connects over `link`.
 pub fn client_builder(link: &Link, seed: u64) -> ClientBuilder {
     Client::builder("server")
         .expect("a host")
@@ -39,14 +39,14 @@ pub fn client_builder(link: &Link, seed: u64) -> ClientBuilder {
         .transport(link.clone())
 }
 
-/// Returns a client over a link of its own.
+/// Connects a client over a new link.
 pub async fn client(server: &Arc<Server>, seed: u64) -> (Client, Link) {
     let link = Link::to(server);
     let client = client_builder(&link, seed).connect().await;
     (client.expect("the server listens"), link)
 }
 
-/// Waits until a condition holds.
+/// Polls until the condition holds; panics after [`PATIENCE`].
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool + Send) {
     until_dyn(what, &mut holds).await;
 }
@@ -62,15 +62,15 @@ async fn until_dyn(what: &str, holds: &mut (dyn FnMut() -> bool + Send)) {
     assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
 }
 
-/// Waits for something that must come.
+/// Awaits a future; panics after [`PATIENCE`].
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("it comes in the end")
+    timeout(PATIENCE, what).await.expect("completes within PATIENCE")
 }
 
-/// Spawns a task as [`tokio::spawn`] does.
+/// Spawns a boxed future with [`tokio::spawn`].
 ///
-/// The future is boxed, so that the code which runs a task is compiled once for each type of result
-/// and not for each caller: with a hundred callers that is nearly half of a test program.
+/// Boxing compiles the code that runs a task once per result type instead of once per caller. With a
+/// hundred callers that code is nearly half of a test program.
 pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let task: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(task);
     tokio::spawn(task)

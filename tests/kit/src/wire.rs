@@ -1,8 +1,8 @@
-//! A deliberately dumb client over a blocking socket, able to send nonsense.
+//! A deliberately simple client over a blocking socket, which can also send malformed bytes.
 //!
-//! It sends and reads one frame per call, and never reconnects. Waiting is bounded: a read without
-//! a frame within [`PATIENCE`] panics at the line of the test and names what was awaited. To show
-//! that nothing was sent, a test sends a ping, whose reply must be the next frame.
+//! It sends and reads one frame per call, and never reconnects. Waits are bounded: a read that gets no
+//! frame within [`PATIENCE`] panics at the line of the test and names the frame it waited for. To show
+//! that the server sent nothing, a test sends a ping: its reply must be the next frame.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -16,7 +16,7 @@ use minikeeper_protocol::{
     Reader, Reply, ReplyHeader, Request, SessionId, WatcherEvent, Xid, Zxid, frame,
 };
 
-/// How long a read waits before the test fails. A bound, never a delay.
+/// The time after which a waiting read fails the test. A bound, never a delay.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One connection.
@@ -26,40 +26,40 @@ pub struct Wire {
     next_xid: i32,
 }
 
-/// The answer to one request.
+/// The reply to one request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// The number of the request.
+    /// The xid of the request.
     pub xid: Xid,
-    /// The newest change when it was served.
+    /// The last zxid when the request was served.
     pub zxid: Zxid,
-    /// The body, or why there is none.
+    /// The body, or the error code.
     pub outcome: Result<Reply, ErrorCode>,
 }
 
 /// A watch event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// The change that caused it.
+    /// The zxid in the header.
     pub zxid: Zxid,
-    /// What happened.
+    /// The type of the event.
     pub kind: EventKind,
-    /// The znode it happened to.
+    /// The path of the znode.
     pub path: String,
 }
 
 impl Wire {
-    /// Connects, and says nothing yet.
+    /// Connects, without a handshake.
     #[track_caller]
     #[must_use]
     pub fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address).expect("the server listens")
     }
 
-    /// Connects, and says nothing yet.
+    /// Connects, without a handshake.
     ///
     /// # Errors
-    /// When no server listens there.
+    /// When no server listens at the address.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -71,7 +71,7 @@ impl Wire {
         })
     }
 
-    /// Connects and opens a session with this timeout.
+    /// Connects and opens a session, requesting this timeout.
     #[track_caller]
     #[must_use]
     pub fn open(address: SocketAddr, timeout_ms: i32) -> (Self, ConnectResponse) {
@@ -80,7 +80,7 @@ impl Wire {
         (wire, response)
     }
 
-    /// The client's own address.
+    /// Returns the client's address.
     #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.stream
@@ -89,28 +89,28 @@ impl Wire {
             .expect("a connected socket has an address")
     }
 
-    /// The socket, for reads that do not wait. What was read ahead of the last frame is not in it.
+    /// Returns the socket, for reads that do not wait. It no longer holds the bytes already buffered.
     #[must_use]
     pub fn raw(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     #[track_caller]
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.try_send_raw(bytes)
             .expect("the server takes the bytes");
     }
 
-    /// Sends bytes to a server that may close in between.
+    /// Sends bytes to a server that may have closed the connection.
     ///
     /// # Errors
-    /// When it has, or does not take them in [`PATIENCE`].
+    /// When it has, or does not accept the bytes within [`PATIENCE`].
     pub fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Sends a message with its length in front.
+    /// Sends a message, prefixed with its length.
     #[track_caller]
     pub fn send_frame(&mut self, message: &[u8]) {
         let mut out = Vec::new();
@@ -118,7 +118,7 @@ impl Wire {
         self.send_raw(&out);
     }
 
-    /// Sends a request under the next xid, which it returns.
+    /// Sends a request with the next xid. Returns the xid.
     #[track_caller]
     pub fn send(&mut self, request: &Request) -> Xid {
         let xid = Xid(self.next_xid);
@@ -127,7 +127,7 @@ impl Wire {
         xid
     }
 
-    /// Sends a request under this xid.
+    /// Sends a request with this xid.
     #[track_caller]
     pub fn send_as(&mut self, xid: Xid, request: &Request) {
         let mut out = Vec::new();
@@ -135,7 +135,7 @@ impl Wire {
         self.send_raw(&out);
     }
 
-    /// Ends the output: the server sees the end of the stream.
+    /// Shuts down the write side: the server reads the end of the stream.
     pub fn half_close(&mut self) {
         self.stream
             .get_ref()
@@ -143,7 +143,7 @@ impl Wire {
             .expect("the socket is connected");
     }
 
-    /// Reads one frame without its length.
+    /// Reads one frame. Returns it without its length.
     ///
     /// # Errors
     /// With [`io::ErrorKind::UnexpectedEof`] when the server closed before it; with
@@ -165,14 +165,14 @@ impl Wire {
         Ok(message.into())
     }
 
-    /// Reads one frame without its length.
+    /// Reads one frame. Returns it without its length.
     #[track_caller]
     pub fn frame(&mut self, what: &str) -> Bytes {
         self.try_frame(what)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Says hello and reads the answer.
+    /// Sends a connect request and reads the response.
     #[track_caller]
     pub fn hello(&mut self, hello: &ConnectRequest) -> ConnectResponse {
         let mut out = Vec::new();
@@ -181,20 +181,20 @@ impl Wire {
         self.connect_response()
     }
 
-    /// Reads the answer to a hello sent before.
+    /// Reads the response to a connect request sent before.
     #[track_caller]
     pub fn connect_response(&mut self) -> ConnectResponse {
-        let message = self.frame("the answer to the handshake");
+        let message = self.frame("the connect response");
         ConnectResponse::decode(&mut Reader::new(&message)).expect("a connect response")
     }
 
-    /// Opens a session with this timeout.
+    /// Opens a session, requesting this timeout.
     #[track_caller]
     pub fn handshake(&mut self, timeout_ms: i32) -> ConnectResponse {
         self.hello(&ConnectRequest::new(timeout_ms))
     }
 
-    /// Goes on with a session.
+    /// Resumes a session.
     #[track_caller]
     pub fn resume(
         &mut self,
@@ -206,7 +206,7 @@ impl Wire {
         self.hello(&resume(session_id, password, last_zxid_seen, timeout_ms))
     }
 
-    /// Reads the answer to a request of this kind; an event in its place is a failure.
+    /// Reads the reply to a request of this kind; panics if an event comes instead.
     #[track_caller]
     pub fn answer(&mut self, op: OpCode) -> Answer {
         let message = self.frame(&format!("the reply to {}", op.name()));
@@ -220,9 +220,9 @@ impl Wire {
         );
         let outcome = match header.error {
             None => Ok(Reply::decode(op, &mut reader).expect("a reply body")),
-            // What failed has no body.
+            // An error reply has no body.
             Some(error) => {
-                assert_eq!(reader.remaining(), 0, "a body behind an error: {message:?}");
+                assert_eq!(reader.remaining(), 0, "an error reply with a body: {message:?}");
                 Err(error)
             }
         };
@@ -233,7 +233,7 @@ impl Wire {
         }
     }
 
-    /// Sends a request and reads its answer; checks the xid.
+    /// Sends a request and reads the reply; checks the xid.
     #[track_caller]
     pub fn call(&mut self, request: &Request) -> Answer {
         let xid = self.send(request);
@@ -246,7 +246,7 @@ impl Wire {
         answer
     }
 
-    /// Sends a request that must succeed.
+    /// Sends a request that must succeed. Returns the reply.
     #[track_caller]
     pub fn must(&mut self, request: &Request) -> Reply {
         self.call(request)
@@ -254,7 +254,7 @@ impl Wire {
             .unwrap_or_else(|error| panic!("{request:?}: {error}"))
     }
 
-    /// Sends a request that must fail.
+    /// Sends a request that must fail. Returns the error code.
     #[track_caller]
     pub fn refused(&mut self, request: &Request) -> ErrorCode {
         match self.call(request).outcome {
@@ -263,7 +263,7 @@ impl Wire {
         }
     }
 
-    /// Shows that nothing else is on its way, as far as the server has served.
+    /// Sends a ping. Its reply must come next, so the server had sent nothing else.
     #[track_caller]
     pub fn ping(&mut self) {
         self.must(&Request::Ping);
@@ -275,7 +275,7 @@ impl Wire {
         let message = self.frame("an event");
         let mut reader = Reader::new(&message);
         let header = ReplyHeader::decode(&mut reader).expect("a reply header");
-        assert_eq!(header.xid, Xid::EVENT, "an event was expected: {message:?}");
+        assert_eq!(header.xid, Xid::EVENT, "a reply came instead of an event: {message:?}");
         let event = WatcherEvent::decode(&mut reader).expect("an event");
         Event {
             zxid: header.zxid,
@@ -284,15 +284,14 @@ impl Wire {
         }
     }
 
-    /// Waits until the server has closed the connection, orderly or by a reset, without a
-    /// further byte.
+    /// Waits until the server closes the connection, orderly or by a reset. Panics if a byte comes first.
     #[track_caller]
     pub fn expect_closed(&mut self) {
         let rest = self.rest();
         assert!(rest.is_empty(), "bytes came before the close: {rest:?}");
     }
 
-    /// Waits for a reset without a byte.
+    /// Waits for a reset. Panics if a byte or an orderly close comes first.
     #[track_caller]
     pub fn expect_reset(&mut self) {
         match self.stream.fill_buf() {
@@ -305,7 +304,7 @@ impl Wire {
         }
     }
 
-    /// Everything the server sends until it closes.
+    /// Reads until the server closes the connection. Returns the bytes.
     #[track_caller]
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
@@ -322,7 +321,7 @@ impl Wire {
     }
 }
 
-/// The hello of a client that goes on with a session.
+/// Returns the connect request of a client that resumes a session.
 #[must_use]
 pub fn resume(
     session_id: SessionId,
@@ -338,7 +337,7 @@ pub fn resume(
     }
 }
 
-/// Asks with a four-letter word on a connection of its own; gives back all that came.
+/// Sends a four-letter word on a new connection. Returns the whole answer.
 #[track_caller]
 #[must_use]
 pub fn four_letter(address: SocketAddr, word: &[u8]) -> String {
@@ -347,7 +346,7 @@ pub fn four_letter(address: SocketAddr, word: &[u8]) -> String {
     String::from_utf8(wire.rest()).expect("an answer in UTF-8")
 }
 
-/// A plain create of a znode that is open to all clients, answered with the path alone.
+/// Returns a `create` request (not `create2`) for a znode that is open to all clients.
 #[must_use]
 pub fn create(path: &str, data: &[u8], mode: CreateMode) -> Request {
     Request::Create(Create {
@@ -356,7 +355,7 @@ pub fn create(path: &str, data: &[u8], mode: CreateMode) -> Request {
     })
 }
 
-/// getData.
+/// Returns a `getData` request.
 #[must_use]
 pub fn get(path: &str, watch: bool) -> Request {
     Request::GetData {
@@ -365,7 +364,7 @@ pub fn get(path: &str, watch: bool) -> Request {
     }
 }
 
-/// setData of any version.
+/// Returns a `setData` request for any version.
 #[must_use]
 pub fn set(path: &str, data: &[u8]) -> Request {
     Request::SetData {
@@ -375,7 +374,7 @@ pub fn set(path: &str, data: &[u8]) -> Request {
     }
 }
 
-/// delete of any version.
+/// Returns a `delete` request for any version.
 #[must_use]
 pub fn delete(path: &str) -> Request {
     Request::Delete {
@@ -384,7 +383,7 @@ pub fn delete(path: &str) -> Request {
     }
 }
 
-/// exists.
+/// Returns an `exists` request.
 #[must_use]
 pub fn exists(path: &str, watch: bool) -> Request {
     Request::Exists {
@@ -393,7 +392,7 @@ pub fn exists(path: &str, watch: bool) -> Request {
     }
 }
 
-/// getChildren.
+/// Returns a `getChildren` request.
 #[must_use]
 pub fn children(path: &str, watch: bool) -> Request {
     Request::GetChildren {
@@ -402,7 +401,7 @@ pub fn children(path: &str, watch: bool) -> Request {
     }
 }
 
-/// addWatch: persistent, of one znode.
+/// Returns an `addWatch` request for a persistent, not recursive watch.
 #[must_use]
 pub fn watch(path: &str) -> Request {
     Request::AddWatch {
