@@ -1,11 +1,11 @@
-//! Four-letter words. Source: `docs/zookeeper-protocol.md` section 18.
+//! Four-letter words: `docs/zookeeper-protocol.md` section 18.
 
 use minikeeper_protocol::{CreateMode, OpCode, Request, SessionId, Zxid};
 use minikeeper_test_kit::wire::{self, four_letter};
 
 use crate::kit::Scene;
 
-/// `docs/zookeeper-protocol.md` section 18.1, rule 1, and 18.2: bytes behind the word are ignored.
+/// `docs/zookeeper-protocol.md` sections 18.1, rule 1, and 18.2: bytes after the word are ignored.
 #[test]
 fn known_words_are_answered_and_the_connection_closes() {
     let scene = Scene::new();
@@ -22,22 +22,22 @@ fn known_words_are_answered_and_the_connection_closes() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.3: the exact shape, counters included.
+/// `docs/zookeeper-protocol.md` section 18.3: the exact format, counters included.
 #[test]
-fn srvr_tells_version_zxid_and_counts() {
+fn srvr_reports_version_zxid_and_counts() {
     let scene = Scene::new();
     let text = four_letter(scene.address(), b"srvr");
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 9, "{text}");
     assert!(text.ends_with('\n'));
     assert!(lines[0].starts_with("Zookeeper version: 3.9."), "{text}");
-    // Clients parse the number in front of the first dash.
+    // Clients parse the number before the first dash.
     let version = lines[0].trim_start_matches("Zookeeper version: ");
     let (number, _) = version.split_once('-').unwrap();
     assert!(number.split('.').all(|part| part.parse::<u32>().is_ok()));
     assert_eq!(lines[1], "Latency min/avg/max: 0/0.0/0");
-    // The bystander's handshake, create, set and get, three of which changed something; and the
-    // question itself.
+    // The bystander's handshake, create, set and get, of which the first three took a zxid, and this
+    // word.
     assert_eq!(lines[2], "Received: 5");
     assert_eq!(lines[3], "Sent: 4");
     assert_eq!(lines[4], "Connections: 2");
@@ -49,9 +49,9 @@ fn srvr_tells_version_zxid_and_counts() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.6: `zookeeper.version` is what kazoo parses.
+/// `docs/zookeeper-protocol.md` section 18.6: kazoo parses `zookeeper.version`.
 #[test]
-fn envi_tells_the_version() {
+fn envi_reports_the_version() {
     let scene = Scene::new();
     let text = four_letter(scene.address(), b"envi");
     assert!(
@@ -61,7 +61,7 @@ fn envi_tells_the_version() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rule 2: the exception among half-closed sockets
+/// `docs/zookeeper-protocol.md` section 18.1, rule 2: an exception to the rule for half-closed sockets
 /// (section 6.5).
 #[test]
 fn word_on_a_half_closed_socket_is_answered() {
@@ -73,7 +73,6 @@ fn word_on_a_half_closed_socket_is_answered() {
     scene.end();
 }
 
-/// Four bytes are four bytes, however they arrive.
 #[test]
 fn word_sent_byte_by_byte_is_answered() {
     let scene = Scene::new();
@@ -85,8 +84,8 @@ fn word_sent_byte_by_byte_is_answered() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rule 1: anything else is a length, and far too long.
-/// Section 18.2: telnet's interrupt is known and answered by nothing.
+/// `docs/zookeeper-protocol.md` section 18.1, rule 1: other bytes are a frame length, which exceeds the
+/// limit. Section 18.2: telnet's interrupt is known and has an empty answer.
 #[test]
 fn unknown_words_close_without_a_byte() {
     let scene = Scene::new();
@@ -98,9 +97,9 @@ fn unknown_words_close_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: words count only while no handshake has been accepted.
+/// `docs/zookeeper-protocol.md` section 2.1: words are recognized only as the first bytes.
 #[test]
-fn word_after_a_refused_handshake_is_not_looked_at() {
+fn word_after_a_refused_handshake_is_ignored() {
     let scene = Scene::new();
     let mut client = scene.connect();
     let mut bytes = Vec::new();
@@ -112,9 +111,9 @@ fn word_after_a_refused_handshake_is_not_looked_at() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rules 3 and 4; the lines are ZooKeeper's.
+/// `docs/zookeeper-protocol.md` section 18.1, rules 3 and 4; the texts are ZooKeeper's.
 #[test]
-fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
+fn word_outside_the_whitelist_is_refused_and_srvr_always_answers() {
     let scene = Scene::with(|config| config.four_letter_whitelist = "ruok, isro".to_owned());
     let ask = |word: &[u8]| four_letter(scene.address(), word);
     assert_eq!(ask(b"ruok"), "imok");
@@ -129,14 +128,15 @@ fn word_outside_the_whitelist_is_told_so_and_srvr_always_answers() {
         let refused = format!("{name} is not executed because it is not in the whitelist.\n");
         assert_eq!(ask(word), refused);
     }
-    // Unknown words stay unknown.
+    // An unknown word closes the connection, whitelist or not.
     assert_eq!(ask(b"abcd"), "");
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.2: eight bytes behind the word, there already.
+/// `docs/zookeeper-protocol.md` section 18.2: the mask is the eight bytes after the word, which must have
+/// arrived with it.
 #[test]
-fn trace_mask_is_set_and_told() {
+fn trace_mask_is_set_and_reported() {
     let scene = Scene::new();
     let ask = |word: &[u8]| four_letter(scene.address(), word);
     assert_eq!(ask(b"gtmk"), "306");
@@ -147,7 +147,7 @@ fn trace_mask_is_set_and_told() {
     scene.end();
 }
 
-/// Captured: a connection that came back to its session has served nothing yet.
+/// Captured from ZooKeeper: a connection that resumed its session has no last operation yet.
 #[test]
 fn resumed_connection_has_no_last_operation() {
     let scene = Scene::new();
@@ -164,9 +164,9 @@ fn resumed_connection_has_no_last_operation() {
     scene.end();
 }
 
-/// Events are sent by other connections' turns and counted all the same.
+/// Events count as sent, though another connection's turn sends them; `crst` resets the counts.
 #[test]
-fn events_of_others_are_counted_as_sent_and_reset() {
+fn events_from_other_connections_count_as_sent_until_crst() {
     let scene = Scene::new();
     let (mut watcher, session) = scene.open_session();
     watcher.refused(&wire::exists("/n", true));
@@ -190,10 +190,10 @@ fn events_of_others_are_counted_as_sent_and_reset() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.8: a connection whose watches have all fired is still
-/// counted, until it takes one back or goes.
+/// `docs/zookeeper-protocol.md` section 18.8: a connection whose watches have all fired still counts
+/// until it removes a watch or closes.
 #[test]
-fn fired_watcher_is_counted_until_it_takes_its_watch_back() {
+fn connection_with_fired_watches_counts_until_it_removes_a_watch() {
     let scene = Scene::new();
     let mut client = scene.open();
     let ask = || four_letter(scene.address(), b"wchs");
@@ -219,9 +219,9 @@ fn fired_watcher_is_counted_until_it_takes_its_watch_back() {
     scene.end();
 }
 
-/// A listing has a limited number of lines, and says how many it left out.
+/// A listing has a limited number of lines, and states how many are left out.
 #[test]
-fn long_listings_are_cut_and_say_so() {
+fn long_listings_are_cut_and_state_what_is_left_out() {
     let scene = Scene::with(|config| config.four_letter_rows_max = 3);
     let mut client = scene.open();
     for name in ["/a", "/b", "/c", "/d"] {
@@ -235,7 +235,7 @@ fn long_listings_are_cut_and_say_so() {
         )
     };
     for (word, count, lines) in [
-        // Five connections, and the one that asks.
+        // Five connections, and the one that sends the word.
         (&b"cons"[..], 3, 5),
         (b"stat", 3, 15),
         // One session and four paths; four paths with a session each.
@@ -252,9 +252,9 @@ fn long_listings_are_cut_and_say_so() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.5: the port is the real one.
+/// `docs/zookeeper-protocol.md` section 18.5: the port is the one that the server listens on.
 #[test]
-fn conf_tells_the_settings_in_force() {
+fn conf_reports_the_settings_in_force() {
     let scene = Scene::with(|config| {
         config.tick_time_ms = 500;
         config.connections_per_address_max = 60;
@@ -268,10 +268,10 @@ fn conf_tells_the_settings_in_force() {
     scene.end();
 }
 
-/// Captured from 3.9.5: what quotas come to below each child of the root. Limits add up, those of
-/// the subtrees too, and a hard one stands in for a soft one.
+/// Captured from ZooKeeper 3.9.5: quota metrics are summed per child of the root. Limits add up, those
+/// of subtrees included; without a soft limit the hard limit counts.
 #[test]
-fn quotas_are_metrics_of_the_top_of_their_paths() {
+fn mntr_sums_quotas_per_child_of_the_root() {
     let scene = Scene::new();
     let mut client = scene.open();
     for (path, data) in [
@@ -313,9 +313,9 @@ fn quotas_are_metrics_of_the_top_of_their_paths() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 18.2 and 22.2: one line every 128 zxids, and none before.
+/// `docs/zookeeper-protocol.md` sections 18.2 and 22.2: one line per 128 zxids, none before the first.
 #[test]
-fn hash_tells_a_digest_every_so_many_changes_if_asked_to() {
+fn hash_reports_a_digest_every_128_zxids_if_enabled() {
     let hashes: Vec<_> = [true, true, false]
         .into_iter()
         .map(|tree_digests| {
@@ -343,9 +343,8 @@ fn hash_tells_a_digest_every_so_many_changes_if_asked_to() {
     assert_eq!(hashes[2], "");
 }
 
-/// A scrape counts as a connection and leaves nothing behind.
 #[test]
-fn many_scrapes_leave_nothing_behind() {
+fn repeated_words_leave_no_connection_behind() {
     let scene = Scene::new();
     let mut client = scene.open();
     client.must(&wire::create("/n", b"", CreateMode::Persistent));

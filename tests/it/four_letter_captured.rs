@@ -1,7 +1,7 @@
-//! Four-letter words compared with ZooKeeper's replies to the same clients.
+//! Compares four-letter words with ZooKeeper's replies to the same clients.
 //!
 //! `captured/four_letter_3.9.5.txt` has the replies of ZooKeeper 3.9.5 in the conversation below,
-//! with `4lw.commands.whitelist=*`. What differs from run to run is masked: ports, session ids,
+//! with `4lw.commands.whitelist=*`. Values that differ between runs are masked: ports, session ids,
 //! times, latencies, the version and the lines about the Java machine. Rows in the order of a hash
 //! table are sorted in our order, and deadlines in `dump` without a session are omitted. Source:
 //! `docs/zookeeper-protocol.md` sections 18 and 20.1.
@@ -11,7 +11,7 @@ use minikeeper_test_kit::wire::{self, Wire, four_letter};
 
 use crate::kit::{Scene, wait_until};
 
-/// The metrics that mean the same here.
+/// The metrics that have the same meaning in both servers.
 const COMPARED: [&str; 26] = [
     "znode_count",
     "watch_count",
@@ -41,7 +41,7 @@ const COMPARED: [&str; 26] = [
     "connection_drop_probability",
 ];
 
-/// The answers so far, masked, and what is masked as what.
+/// The masked answers so far, and the replacements for ports and session ids.
 struct Transcript {
     text: String,
     names: Vec<(String, String)>,
@@ -138,7 +138,7 @@ impl Transcript {
     }
 }
 
-/// Replaces a number where it is not the beginning of a longer one.
+/// Replaces a number except where it is the beginning of a longer one.
 fn replace_word(line: &str, what: &str, name: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -154,7 +154,7 @@ fn replace_word(line: &str, what: &str, name: &str) -> String {
 }
 
 #[test]
-fn words_are_answered_as_by_the_original() {
+fn words_are_answered_as_by_zookeeper() {
     let scene = Scene::new();
     let mut told = Transcript {
         text: String::new(),
@@ -165,7 +165,9 @@ fn words_are_answered_as_by_the_original() {
     told.name_session(bystander, "bystander");
     let silent = scene.connect();
     told.name_port(&silent, "silent");
-    wait_until("it is accepted", || scene.server.connections() == 2);
+    wait_until("the connection is accepted", || {
+        scene.server.connections() == 2
+    });
     told.ask(&scene, "cons");
 
     let (mut a, session) = scene.open_session();
@@ -212,7 +214,9 @@ fn words_are_answered_as_by_the_original() {
     told.ask(&scene, "cons srst srvr mntr");
     a.must(&Request::CloseSession);
     a.expect_closed();
-    wait_until("it is gone", || scene.server.connections() == 3);
+    wait_until("the connection is closed", || {
+        scene.server.connections() == 3
+    });
     told.ask(&scene, "wchs wchc dump cons mntr");
 
     let captured = include_str!("captured/four_letter_3.9.5.txt");

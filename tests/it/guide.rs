@@ -1,4 +1,4 @@
-//! The code in the pages of `docs/`, which include it by the marks around it.
+//! The code in the pages of `docs/`, which include the sections between the markers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The test in `docs/getting-started.md`, complete.
+//! The complete test of `docs/getting-started.md`.
 
 // --8<-- [start:test]
 use minikeeper::{Server, assert_tree, tree};

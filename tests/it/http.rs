@@ -1,4 +1,4 @@
-//! HTTP as control speaks it, a connection for each request; no assertion on a feature.
+//! A client of the control API, with a connection per request; no assertion on a feature.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::kit::Scene;
 
-/// A server with control, and whatever else is wished.
+/// Starts a server with the control API and changed settings.
 pub(crate) fn scene(change: impl FnOnce(&mut Config)) -> Scene {
     Scene::with(|config| {
         config.control.is_enabled = true;
@@ -26,11 +26,11 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// Sends bytes, and reads until the server closes.
+/// Sends bytes on a new connection, and reads until the server closes it.
 #[track_caller]
 pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(address);
-    // The server may have closed before everything was sent.
+    // The server may close before it has read all bytes.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -60,7 +60,7 @@ pub(crate) fn answer(bytes: &[u8]) -> Answer {
     }
 }
 
-/// One request on a connection of its own, with these lines in its head.
+/// Sends a request with these header lines on a new connection. Returns the answer.
 #[track_caller]
 pub(crate) fn request(address: SocketAddr, line: &str, headers: &str, body: &str) -> Answer {
     let length = body.len();
@@ -86,7 +86,7 @@ pub(crate) fn post(address: SocketAddr, verb: &str, body: &Value) -> Answer {
     request(address, &line, "Host: localhost\r\n", &body.to_string())
 }
 
-/// A connection that stays, for one request after the other.
+/// A connection that is kept open for several requests.
 pub(crate) struct Kept(BufReader<TcpStream>);
 
 impl Kept {
@@ -106,7 +106,7 @@ impl Kept {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
             let read = self.0.read_until(b'\n', &mut bytes);
-            assert_ne!(read.expect("the server answers"), 0, "closed in a head");
+            assert_ne!(read.expect("the server answers"), 0, "closed within a head");
         }
         let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
         let length = head
@@ -115,12 +115,12 @@ impl Kept {
             .and_then(|length| length.parse::<u64>().ok())
             .expect("the length of a body");
         let body = self.0.by_ref().take(length).read_to_end(&mut bytes);
-        body.expect("the server sends what it announces");
+        body.expect("the server sends the announced length");
         answer(&bytes)
     }
 }
 
-/// What a verb that succeeds answers.
+/// Returns the body of a successful answer; panics if the verb failed.
 #[track_caller]
 pub(crate) fn done(answer: Answer) -> Value {
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -132,9 +132,9 @@ pub(crate) fn done(answer: Answer) -> Value {
     answer.body
 }
 
-/// What a verb that fails says.
+/// Returns the error text of an answer with this status; panics if the status differs.
 #[track_caller]
 pub(crate) fn said(answer: &Answer, status: u16) -> &str {
     assert_eq!(answer.status, status, "{}", answer.body);
-    answer.body["error"].as_str().expect("a sentence")
+    answer.body["error"].as_str().expect("an error text")
 }

@@ -1,4 +1,4 @@
-//! Each limit of the configuration: what meets it, and the log line that names it.
+//! Each limit of the configuration: its effect, and the log line that names it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Logged, Scene, TIMEOUT_MS, wait_until};
 
-/// `docs/zookeeper-protocol.md` section 17.1: the connection too many is reset without a byte.
+/// `docs/zookeeper-protocol.md` section 17.1: a connection above the limit is reset without a byte.
 #[test]
 fn connection_beyond_connections_max_is_reset() {
     let logged = Logged::start(|config| config.connections_max = 2);
@@ -21,8 +21,10 @@ fn connection_beyond_connections_max_is_reset() {
     logged.wait_for_line(&["WARN", "connections_max"]);
     second.ping();
     drop(first);
-    wait_until("there is room again", || logged.server.connections() == 1);
-    wait_until("the next one is let in", || {
+    wait_until("the first connection is closed", || {
+        logged.server.connections() == 1
+    });
+    wait_until("the next connection is accepted", || {
         let mut wire = Wire::connect(logged.address());
         let mut bytes = Vec::new();
         minikeeper_protocol::ConnectRequest::new(TIMEOUT_MS).encode(&mut bytes);
@@ -30,17 +32,21 @@ fn connection_beyond_connections_max_is_reset() {
     });
 }
 
-/// `docs/zookeeper-protocol.md` section 17.1: counted for each address, handshake done or not.
+/// `docs/zookeeper-protocol.md` section 17.1: connections count per address, handshake done or not.
 #[test]
 fn connection_beyond_connections_per_address_max_is_reset() {
     let logged = Logged::start(|config| config.connections_per_address_max = 3);
     let mut open: Vec<_> = (0..3).map(|_| Wire::connect(logged.address())).collect();
-    wait_until("all are counted", || logged.server.connections() == 3);
+    wait_until("all connections are accepted", || {
+        logged.server.connections() == 3
+    });
     Wire::connect(logged.address()).expect_reset();
     logged.wait_for_line(&["WARN", "connections_per_address_max", "127.0.0.1"]);
     open.pop();
-    wait_until("one is gone", || logged.server.connections() == 2);
-    wait_until("there is room again", || {
+    wait_until("one connection is closed", || {
+        logged.server.connections() == 2
+    });
+    wait_until("the next connection is accepted", || {
         let mut wire = Wire::connect(logged.address());
         wire.try_send_raw(b"ruok").is_ok()
             && wire.try_frame("imok").is_err()
@@ -50,7 +56,7 @@ fn connection_beyond_connections_per_address_max_is_reset() {
     open[0].ping();
 }
 
-/// Four-letter probes count too, and 0 is no limit.
+/// The default of 0 means no limit.
 #[test]
 fn connections_per_address_are_unlimited_by_default() {
     let scene = Scene::new();
@@ -61,7 +67,7 @@ fn connections_per_address_are_unlimited_by_default() {
     scene.end();
 }
 
-/// A handshake beyond `sessions_max` is not answered; sessions that exist can still be resumed.
+/// A handshake beyond `sessions_max` is not answered; existing sessions can be resumed.
 #[test]
 fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
     let logged = Logged::start(|config| config.sessions_max = 2);
@@ -88,8 +94,8 @@ fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
     assert_eq!(fourth.timeout_ms, TIMEOUT_MS);
 }
 
-/// Every request that would leave a watch is refused, reads without one are not, and watches
-/// that go make room.
+/// Requests that would register a watch are refused, reads without one are served, and a fired watch
+/// frees its place.
 #[test]
 fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     let logged = Logged::start(|config| config.watches_max = 3);
@@ -130,10 +136,10 @@ fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     logged.server.check().unwrap();
 }
 
-/// A request of 39 KB, 2,200 times getData of a megabyte, made the server build a reply of 2 GB,
-/// which ended the server.
+/// A request of 39 KB, with 2,200 times getData of a megabyte, made the server build a reply of 2 GB,
+/// which terminated it.
 #[test]
-fn read_beyond_reply_bytes_max_is_refused_and_the_connection_goes_on() {
+fn read_beyond_reply_bytes_max_is_refused_and_the_connection_stays_open() {
     let logged = Logged::start(|config| config.reply_bytes_max = Some(8 << 20));
     let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
     client.must(&wire::create(
@@ -151,7 +157,7 @@ fn read_beyond_reply_bytes_max_is_refused_and_the_connection_goes_on() {
     assert_eq!(logged.server.limit_counts().replies_rejected, 1);
     let few = client.must(&Request::MultiRead(vec![read; 8]));
     let Reply::Multi(results) = few else {
-        unreachable!("a multiRead is answered with results");
+        unreachable!("the reply to a multiRead has results");
     };
     assert_eq!(results.len(), 8);
     logged.server.check().unwrap();
@@ -172,8 +178,7 @@ fn multi_beyond_multi_operations_max_is_refused() {
     assert_eq!(logged.server.limit_counts().multi_operations_rejected, 1);
 }
 
-/// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets make
-/// room.
+/// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets free space.
 #[test]
 fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
     let logged = Logged::start(|config| config.tree_bytes_max = 4096);
@@ -210,7 +215,7 @@ fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
     logged.server.check().unwrap();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1, at another limit than the default.
+/// `docs/zookeeper-protocol.md` section 2.1, with a limit other than the default.
 #[test]
 fn frame_beyond_frame_bytes_max_is_closed() {
     let logged = Logged::start(|config| config.frame_bytes_max = 100);
@@ -226,7 +231,7 @@ fn frame_beyond_frame_bytes_max_is_closed() {
     unopened.expect_closed();
 }
 
-/// A connection without a handshake could make the server keep a megabyte of its first part.
+/// A client could make the server buffer a megabyte of a handshake that never completes.
 #[test]
 fn handshake_of_more_than_8_kib_is_closed_and_a_long_password_is_refused() {
     let logged = Logged::start(|_| {});
@@ -248,7 +253,9 @@ fn handshake_of_more_than_8_kib_is_closed_and_a_long_password_is_refused() {
 fn handshake_beyond_handshake_timeout_is_closed() {
     let logged = Logged::start(|config| config.handshake_timeout = Duration::from_millis(100));
     let mut silent = Wire::connect(logged.address());
-    wait_until("it is accepted", || logged.server.connections() == 1);
+    wait_until("the connection is accepted", || {
+        logged.server.connections() == 1
+    });
     logged.server.advance(Duration::from_millis(99));
     assert_eq!(logged.server.connections(), 1);
     logged.server.advance(Duration::from_millis(1));
@@ -256,7 +263,7 @@ fn handshake_beyond_handshake_timeout_is_closed() {
     logged.wait_for_line(&["connection closed", "handshake_timeout"]);
 }
 
-/// Events for a client that is served nothing else: what they may take is `outbox_bytes_max`.
+/// `outbox_bytes_max` limits the events queued by other connections' turns.
 #[test]
 fn outbox_beyond_outbox_bytes_max_closes_the_connection() {
     let logged = Logged::start(|config| config.outbox_bytes_max = 100_000);
@@ -264,7 +271,7 @@ fn outbox_beyond_outbox_bytes_max_closes_the_connection() {
     let path = format!("/{}", "e".repeat(200_000));
     let (mut watcher, _) = Wire::open(logged.address(), TIMEOUT_MS);
     watcher.must(&wire::watch(&path));
-    // One event is beyond the limit by itself.
+    // A single event exceeds the limit.
     writer.must(&wire::create(&path, b"", CreateMode::Persistent));
     watcher.expect_closed();
     logged.wait_for_line(&["WARN", "outbox_bytes_max", "100000"]);
@@ -273,7 +280,7 @@ fn outbox_beyond_outbox_bytes_max_closes_the_connection() {
     logged.server.check().unwrap();
 }
 
-/// Events of a client's own requests are replies in this sense: they are not limited.
+/// Events caused by the client's own requests are not limited, as replies are not.
 #[test]
 fn own_events_do_not_count_against_outbox_bytes_max() {
     let scene = Scene::with(|config| config.outbox_bytes_max = 10);
@@ -290,7 +297,7 @@ fn own_events_do_not_count_against_outbox_bytes_max() {
     scene.end();
 }
 
-/// `write_backlog_bytes_max` and `turn_requests_max` slow a client down and refuse nothing.
+/// `write_backlog_bytes_max` and `turn_requests_max` slow a client down, but refuse no request.
 #[test]
 fn backlog_and_turn_limits_refuse_nothing() {
     let logged = Logged::start(|config| {
@@ -313,7 +320,7 @@ fn backlog_and_turn_limits_refuse_nothing() {
 }
 
 #[test]
-fn shortest_listen_backlog_serves_all_clients_in_turn() {
+fn listen_backlog_of_1_serves_clients_one_after_the_other() {
     let logged = Logged::start(|config| config.listen_backlog = 1);
     for _ in 0..20 {
         Wire::open(logged.address(), TIMEOUT_MS).0.ping();

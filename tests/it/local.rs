@@ -1,4 +1,4 @@
-//! The connection without a socket: the same bytes, the same turns.
+//! In-process connections: the same bytes and turns as over a socket.
 
 use std::{future::Future, io, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::TIMEOUT_MS;
 
-/// Runs a test on a runtime of one thread, with a bound.
+/// Runs a test on a single-threaded runtime; panics after [`PATIENCE`].
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -20,7 +20,7 @@ fn run(test: impl Future<Output = ()>) {
         .unwrap();
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, test).await })
-        .expect("the test ends in time");
+        .expect("the test ends within PATIENCE");
 }
 
 async fn start() -> Server {
@@ -78,10 +78,10 @@ async fn call(stream: &mut LocalStream, request: &Request) -> Reply {
     answer(stream, request.op()).await
 }
 
-/// Two servers in the same state, one asked over a socket and one without: byte for byte the
-/// same answers, events, errors and end included.
+/// Two servers in the same state, one with a socket and one in-process, send the same bytes: replies,
+/// events, errors and the end.
 #[test]
-fn recorded_sequence_gets_the_same_bytes_as_over_a_socket() {
+fn requests_in_process_get_the_same_bytes_as_over_a_socket() {
     let sequence = encoded(&[
         wire::create("/a", b"data", CreateMode::Persistent),
         wire::get("/a", true),
@@ -135,7 +135,7 @@ fn event_wakes_a_waiting_reader() {
         let mut writer = open(&server).await;
         call(&mut watcher, &wire::watch("/w")).await;
         let reading = tokio::spawn(async move { event(&mut watcher).await });
-        // The reader has run and waits.
+        // Lets the reader run until it waits.
         tokio::task::yield_now().await;
         assert!(!reading.is_finished());
         let create = wire::create("/w", b"", CreateMode::Persistent);
@@ -147,7 +147,7 @@ fn event_wakes_a_waiting_reader() {
     });
 }
 
-/// A waiting reader is woken by what the writing half of the same connection has caused.
+/// A reply wakes a reader on another task than the writing half of the connection.
 #[test]
 fn own_reply_wakes_a_reader_on_another_task() {
     run(async {
@@ -160,8 +160,8 @@ fn own_reply_wakes_a_reader_on_another_task() {
     });
 }
 
-/// Goal: backpressure works without a socket. Method: requests and replies of several megabytes,
-/// written and read by two tasks, through a backlog of a few kilobytes.
+/// Backpressure works in-process: two tasks write and read several megabytes through a backlog of a
+/// few kilobytes.
 #[test]
 fn large_writes_wait_for_the_reader_and_arrive_whole() {
     run(async {
@@ -179,7 +179,7 @@ fn large_writes_wait_for_the_reader_and_arrive_whole() {
             writing.write_all(&input).await.unwrap();
             writing
         });
-        // Without a reader the writer does not get through.
+        // Without a reader the writer blocks.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -208,13 +208,13 @@ fn connection_closed_by_the_server_ends_reading_and_breaks_writing() {
         assert_eq!(local.read(&mut [0; 1]).await.unwrap(), 0);
         let broken = local.write_all(b"more").await.unwrap_err();
         assert_eq!(broken.kind(), io::ErrorKind::BrokenPipe);
-        // The stream need not be dropped first: the session is free, the connection closed.
+        // The stream still exists, but the connection is closed and the session has none.
         assert!(!server.sessions()[0].is_connected);
         assert_eq!(server.connections(), 0);
     });
 }
 
-/// A close that only the writer notices ends the connection all the same.
+/// The server has closed the connection before the client writes.
 #[test]
 fn write_after_expiry_is_not_served() {
     run(async {
@@ -228,7 +228,7 @@ fn write_after_expiry_is_not_served() {
     });
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": watches go at once, the session stays.
+/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": the watches end at once, the session does not.
 #[test]
 fn shutdown_by_the_client_ends_the_connection_at_once() {
     run(async {
@@ -247,9 +247,9 @@ fn shutdown_by_the_client_ends_the_connection_at_once() {
     });
 }
 
-/// Garbage, words and handshakes never finished: the same as over a socket.
+/// Malformed bytes, four-letter words and handshake timeouts work as over a socket.
 #[test]
-fn garbage_words_and_silence_end_as_over_a_socket() {
+fn malformed_bytes_words_and_timeouts_work_as_over_a_socket() {
     run(async {
         let server = start().await;
         let mut garbage = server.local();
@@ -267,9 +267,9 @@ fn garbage_words_and_silence_end_as_over_a_socket() {
     });
 }
 
-/// In-process connections and sockets meet in the same turns.
+/// Clients in-process and over sockets get each other's events.
 #[test]
-fn local_and_socket_see_each_other() {
+fn local_and_socket_clients_get_each_others_events() {
     let server = minikeeper::blocking::Server::builder()
         .manual_clock()
         .start()

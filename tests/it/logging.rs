@@ -1,4 +1,4 @@
-//! What a server that logs its changes keeps when it ends without saving.
+//! Transaction logs: what a server recovers after it ended without saving.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 22.1 and 22.3.
 
@@ -12,7 +12,7 @@ use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, scratch_dir, wait_until};
 
-/// A server whose time stands still, and that logs what changes in this directory.
+/// Starts a server with a frozen clock that logs its changes in this directory.
 fn start(dir: &Path) -> blocking::Server {
     start_with(dir, |_| {})
 }
@@ -29,7 +29,7 @@ fn start_with(dir: &Path, configure: impl FnOnce(&mut Config)) -> blocking::Serv
         .unwrap()
 }
 
-/// What lasts of a state, as text: sessions without their deadlines.
+/// Returns the lines of a dump that survive a restart: znodes, and sessions without deadlines.
 fn lasting(server: &blocking::Server) -> Vec<String> {
     let dump = server.dump_exact();
     let lasts = |line: &&str| line.starts_with("znode ") || line.starts_with("session ");
@@ -61,9 +61,9 @@ fn create(path: &str, mode: CreateMode) -> Request {
     wire::create(path, b"data", mode)
 }
 
-/// Every kind of change, answered, and the server gone without a save.
+/// Every kind of change is recovered if it was answered, without a save.
 #[test]
-fn everything_answered_is_there_after_a_crash() {
+fn answered_changes_survive_a_crash() {
     let dir = scratch_dir("logging/everything");
     let server = start(&dir);
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -107,7 +107,7 @@ fn everything_answered_is_there_after_a_crash() {
     assert_eq!(lasting(&server), before);
     assert!(
         zxid(&server.dump_exact()) > seen,
-        "clients have seen that one"
+        "clients have seen the old zxid"
     );
     let mut again = Wire::connect(server.addr());
     let password = session.password.as_deref().unwrap();
@@ -115,9 +115,9 @@ fn everything_answered_is_there_after_a_crash() {
     assert_eq!(response.session_id, session.session_id);
 }
 
-/// A multi is in the log whole, and one that failed is not.
+/// A successful multi is in the log whole, a failed one is not.
 #[test]
-fn multi_is_kept_whole_or_not_at_all() {
+fn multi_is_recovered_whole_or_not_at_all() {
     let dir = scratch_dir("logging/multi");
     let server = start(&dir);
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -138,10 +138,10 @@ fn multi_is_kept_whole_or_not_at_all() {
     assert_eq!(server.get("/x"), None);
 }
 
-/// ZooKeeper does not start from a log in which a number is missing, so refused requests are in it
-/// too. Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
+/// ZooKeeper does not start from a log in which a zxid is missing, so refused requests are logged too.
+/// Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
 #[test]
-fn log_has_every_number() {
+fn log_has_every_zxid_even_of_refused_requests() {
     let dir = scratch_dir("logging/numbers");
     let server = start(&dir);
     let first = zxid(&server.dump_exact()).0 + 1;
@@ -168,10 +168,10 @@ fn log_has_every_number() {
     assert_eq!(found, (first..=last).collect::<Vec<_>>());
 }
 
-/// Expiry has no client who asks for it.
+/// No client requests an expiry.
 #[test]
-fn what_the_server_does_by_itself_is_kept() {
-    let dir = scratch_dir("logging/by_itself");
+fn expiry_is_recovered_from_the_log() {
+    let dir = scratch_dir("logging/expiry");
     let server = start(&dir);
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&create("/e", CreateMode::Ephemeral));
@@ -184,9 +184,9 @@ fn what_the_server_does_by_itself_is_kept() {
     assert!(server.sessions().is_empty());
 }
 
-/// What no log can tell is saved at once: going back, restarts, a state from elsewhere.
+/// Changes that no log entry can express are saved at once: restored snapshots, restarts, imports.
 #[test]
-fn what_no_log_can_tell_is_saved_at_once() {
+fn changes_without_log_entries_are_saved_at_once() {
     let dir = scratch_dir("logging/anew");
     let server = start(&dir);
     server.seed(&tree! { "/before" => "" }).unwrap();
@@ -220,8 +220,8 @@ fn what_no_log_can_tell_is_saved_at_once() {
     assert_eq!(server.get("/fresh"), None);
 }
 
-/// After `snap_count` changes the state is saved and another log begun; what no save that is kept
-/// needs is deleted.
+/// After `snap_count` changes the server saves its state and begins another log. It deletes the logs
+/// that no kept snapshot needs.
 #[test]
 fn long_log_is_saved_and_old_ones_are_deleted() {
     let dir = scratch_dir("logging/long");
@@ -237,7 +237,7 @@ fn long_log_is_saved_and_old_ones_are_deleted() {
         }
         wait_until("the state is saved", || files(&dir, "snapshot.") != newest);
     }
-    // A save may still be deleting what is old.
+    // The last save may still be deleting old files.
     wait_until("old files are deleted", || {
         files(&dir, "snapshot.").len() == 3 && files(&dir, "log.").len() <= 4
     });
@@ -246,10 +246,10 @@ fn long_log_is_saved_and_old_ones_are_deleted() {
     assert_eq!(lasting(&start(&dir)), before);
 }
 
-/// A log with an incomplete last entry is that of a server that was killed while it wrote: no
-/// client had a reply. A missing entry that had a reply is detected.
+/// A server that is killed while it writes leaves an incomplete last entry, for which no client has a
+/// reply. A missing entry that had a reply is detected.
 #[test]
-fn torn_end_of_a_log_is_left_out_unless_it_was_answered() {
+fn incomplete_log_end_is_ignored_unless_it_was_answered() {
     let dir = scratch_dir("logging/torn");
     let server = start(&dir);
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -266,14 +266,14 @@ fn torn_end_of_a_log_is_left_out_unless_it_was_answered() {
     let refused = blocking::Server::builder().data_dir(&dir).start();
     let text = format!("{:?}", refused.unwrap_err());
     assert!(text.contains("Behind"), "{text}");
-    // A checksum, a length, and not as much behind it.
+    // A checksum and a length of 80, but only 60 bytes.
     let torn = [&whole[..], &[0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 80], &[7; 60]].concat();
     fs::write(&log, torn).unwrap();
     let server = start(&dir);
     assert!(server.get("/first").is_some() && server.get("/second").is_some());
     server.seed(&tree! { "/third" => "" }).unwrap();
     drop(server);
-    // The log it began is cut off, and gone on without.
+    // The next server ignores the incomplete end and begins another log.
     let [.., log] = &files(&dir, "log.")[..] else {
         panic!("two logs");
     };

@@ -1,4 +1,4 @@
-//! A dumb client over either kind of connection, and the scene it plays in.
+//! A simple client over either kind of connection, and a server for it.
 
 use std::{future::Future, io, pin::Pin, task::Poll};
 
@@ -16,18 +16,18 @@ use tokio::{
 
 use crate::kit::TIMEOUT_MS;
 
-/// A stream of either kind.
+/// A TCP or an in-process stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// A server whose time stands still, and the kind of connection its clients have.
+/// A server with a frozen clock, and the kind of connection its clients use.
 pub(crate) struct Scene {
     pub(crate) server: Server,
     pub(crate) over_tcp: bool,
 }
 
-/// Plays the same over sockets and inside the process, on a thread of its own each time.
+/// Runs the test in-process and over sockets, each time on a new single-threaded runtime.
 #[track_caller]
 pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
     for over_tcp in [false, true] {
@@ -46,7 +46,7 @@ pub(crate) fn both<F: Future<Output = ()>>(play: impl Fn(Scene) -> F) {
 }
 
 impl Scene {
-    /// A connection that has said nothing yet.
+    /// Connects, without a handshake.
     pub(crate) async fn connect(&self) -> Client {
         let stream: Box<dyn Stream> = if self.over_tcp {
             let stream = TcpStream::connect(self.server.addr()).await.unwrap();
@@ -61,7 +61,7 @@ impl Scene {
         }
     }
 
-    /// A connection with a session.
+    /// Connects and opens a session.
     pub(crate) async fn open(&self) -> Client {
         self.open_session().await.0
     }
@@ -73,7 +73,7 @@ impl Scene {
         (client, response)
     }
 
-    /// The last line of a test.
+    /// Checks the server's state. The last line of a test.
     pub(crate) fn end(&self) {
         self.server
             .check()
@@ -95,11 +95,11 @@ impl Client {
     }
 
     pub(crate) async fn connected(&mut self) -> ConnectResponse {
-        let message = self.frame().await.expect("the answer to a handshake");
+        let message = self.frame().await.expect("a connect response");
         ConnectResponse::decode(&mut Reader::new(&message)).unwrap()
     }
 
-    /// Sends requests in one piece, without waiting.
+    /// Sends requests in one write, without waiting for replies.
     pub(crate) async fn send(&mut self, requests: &[Request]) {
         let mut out = Vec::new();
         for request in requests {
@@ -118,12 +118,12 @@ impl Client {
         self.answer(request.op()).await
     }
 
-    /// Calls what must succeed.
+    /// Sends a request that must succeed. Returns the reply.
     pub(crate) async fn must(&mut self, request: &Request) -> Reply {
-        self.call(request).await.expect("it is carried out")
+        self.call(request).await.expect("the request succeeds")
     }
 
-    /// The next reply; an event in its place is a failure.
+    /// Reads the next reply; panics if an event comes instead.
     pub(crate) async fn answer(&mut self, op: OpCode) -> Result<Reply, ErrorCode> {
         let message = self.frame().await.expect("a reply");
         let mut reader = Reader::new(&message);
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// The next event; a reply in its place is a failure.
+    /// Reads the next event; panics if a reply comes instead.
     pub(crate) async fn event(&mut self) -> (EventKind, String) {
         let message = self.frame().await.expect("an event");
         let mut reader = Reader::new(&message);
@@ -145,12 +145,12 @@ impl Client {
         (event.kind, event.path.to_str_lossy().into_owned())
     }
 
-    /// Whether a ping is answered by nothing else than its reply.
+    /// Sends a ping. Its reply must come next, so the server had sent nothing else.
     pub(crate) async fn check_quiet(&mut self) {
         self.must(&Request::Ping).await;
     }
 
-    /// The next frame without its length; `None` when the connection has ended.
+    /// Reads the next frame without its length; `None` when the connection has ended.
     pub(crate) async fn frame(&mut self) -> Option<Bytes> {
         let length = self.stream.read_u32().await.ok()?;
         let mut message = vec![0; length as usize];
@@ -158,7 +158,7 @@ impl Client {
         Some(message.into())
     }
 
-    /// Everything until the connection ends.
+    /// Reads until the connection ends. Returns the bytes.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest).await {
@@ -168,14 +168,14 @@ impl Client {
         rest
     }
 
-    /// The connection ends without another byte.
+    /// Waits until the connection ends. Panics if a byte comes first.
     pub(crate) async fn expect_end(&mut self) {
         assert!(self.rest().await.is_empty());
     }
 
-    /// Whether nothing is there to be read at this moment.
+    /// Returns whether there is nothing to read now. Consumes a byte if there is.
     pub(crate) async fn is_silent(&mut self) -> bool {
-        // The server's tasks have run, and what they wrote has crossed the loopback.
+        // Lets the server's tasks run, and their output cross the loopback.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

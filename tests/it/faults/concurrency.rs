@@ -1,4 +1,4 @@
-//! Faults that come and go while clients are busy on several threads.
+//! Faults that are injected and removed while clients are busy on several threads.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::client::Scene;
 const CLIENTS: usize = 4;
 const REQUESTS: usize = 300;
 
-/// Goal: whatever is held back is let go, however the end of a delay, the removal of its fault and
-/// its connection's task meet. Method: each request waits for its answer, so one that is
-/// forgotten ends the test.
+/// A delayed request is served in every interleaving of the end of its delay, the removal of its fault
+/// and its connection's task. Each client waits for its replies, so a lost request fails the test by
+/// the time limit.
 #[test]
-fn nothing_is_lost_while_delays_come_and_go() {
+fn no_request_is_lost_while_delays_are_injected_and_removed() {
     for over_tcp in [false, true] {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(4)
@@ -24,10 +24,7 @@ fn nothing_is_lost_while_delays_come_and_go() {
             .unwrap();
         let in_time =
             runtime.block_on(async { tokio::time::timeout(6 * PATIENCE, play(over_tcp)).await });
-        assert!(
-            in_time.is_ok(),
-            "a request is forgotten, over TCP: {over_tcp}"
-        );
+        assert!(in_time.is_ok(), "a request was lost, over TCP: {over_tcp}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests that are served later, on the server's clock.
+//! Requests delayed by a fault, on the server's clock.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn create(path: &str) -> Request {
     wire::create(path, b"", CreateMode::Persistent)
 }
 
-/// Sends what is delayed, and waits until it is.
+/// Sends requests of which the first is delayed, and waits until the server holds it.
 async fn send_delayed(scene: &Scene, client: &mut Client, requests: &[Request]) {
     let before: usize = scene.server.faults().iter().map(|info| info.held).sum();
     client.send(requests).await;
@@ -32,7 +32,7 @@ async fn send_delayed(scene: &Scene, client: &mut Client, requests: &[Request]) 
 }
 
 #[test]
-fn delayed_request_is_served_when_the_clock_gets_there() {
+fn delayed_request_is_served_at_its_deadline() {
     both(async |scene| {
         let (mut client, mut other) = (scene.open().await, scene.open().await);
         let fault = Fault::delay(3 * SECOND).on(OpCode::Create).at("/slow");
@@ -53,9 +53,9 @@ fn delayed_request_is_served_when_the_clock_gets_there() {
     });
 }
 
-/// In one piece or later: what comes behind waits, and is answered behind.
+/// Later requests of the connection wait and are answered in order, in the same write or not.
 #[test]
-fn what_comes_behind_a_delayed_request_waits_for_it() {
+fn requests_after_a_delayed_one_wait_for_it() {
     both(async |scene| {
         let mut client = scene.open().await;
         let fault = Fault::delay(SECOND).on(OpCode::Create).once();
@@ -74,7 +74,7 @@ fn what_comes_behind_a_delayed_request_waits_for_it() {
 }
 
 #[test]
-fn events_come_while_a_request_is_delayed() {
+fn events_are_sent_while_a_request_is_delayed() {
     both(async |scene| {
         let (mut client, mut other) = (scene.open().await, scene.open().await);
         client.must(&wire::watch("/w")).await;
@@ -85,17 +85,17 @@ fn events_come_while_a_request_is_delayed() {
         assert_eq!(client.event().await, (EventKind::Created, "/w".into()));
         other.must(&wire::set("/w", b"x")).await;
         scene.server.advance(SECOND);
-        // In the order of the promise: the event, then the reply that shows the change.
+        // ZooKeeper's guarantee: the event comes before a reply that shows the change.
         assert_eq!(client.event().await, (EventKind::DataChanged, "/w".into()));
         client.answer(OpCode::GetData).await.unwrap();
         scene.end();
     });
 }
 
-/// Goal: one call of `advance` serves everything in its own time. Method: creates of two
-/// connections, the first sent being the last due, and a session that expires in between.
+/// One call of `advance` serves everything at its own time: two delayed creates, of which the one sent
+/// first is due last, and the expiry of a session.
 #[test]
-fn delayed_requests_and_expiries_happen_in_the_order_of_their_time() {
+fn delayed_requests_and_expiries_happen_in_deadline_order() {
     both(async |scene| {
         let (mut late, late_session) = scene.open_session().await;
         let mut early = scene.open().await;
@@ -120,7 +120,7 @@ fn delayed_requests_and_expiries_happen_in_the_order_of_their_time() {
 }
 
 #[test]
-fn faults_behind_a_delay_are_asked_when_it_is_over() {
+fn later_faults_apply_when_the_delay_is_over() {
     both(async |scene| {
         let mut client = scene.open().await;
         let delay = |by| scene.server.inject(Fault::delay(by).on(OpCode::Create));
@@ -140,14 +140,14 @@ fn faults_behind_a_delay_are_asked_when_it_is_over() {
 }
 
 #[test]
-fn reply_cut_behind_a_delay_is_half_there() {
+fn cut_reply_after_a_delay_sends_half_the_reply() {
     both(async |scene| {
         let mut client = scene.open().await;
         let _slow = scene.server.inject(Fault::delay(SECOND).on(OpCode::Exists));
         let _cut = scene.server.inject(Fault::cut_reply().on(OpCode::Exists));
         send_delayed(&scene, &mut client, &[wire::exists("/", false)]).await;
         scene.server.advance(SECOND);
-        // Prefix, header and stat.
+        // Length prefix, header and stat.
         assert_eq!(client.rest().await.len(), (4 + 16 + 68) / 2);
         scene.end();
     });
@@ -194,9 +194,9 @@ fn request_is_served_at_once_when_its_delay_is_removed() {
     });
 }
 
-/// As one that is on its way when its client goes.
+/// Like a request that was on its way when its client disconnected.
 #[test]
-fn delayed_request_is_served_after_its_client_has_gone() {
+fn delayed_request_is_served_after_its_client_disconnected() {
     both(async |scene| {
         let mut client = scene.open().await;
         let slow = scene.server.inject(Fault::delay(SECOND)).unwrap();
@@ -229,7 +229,7 @@ fn reply_to_a_delayed_request_reaches_a_client_that_sends_no_more() {
 }
 
 #[test]
-fn delayed_request_goes_with_a_connection_that_the_server_closes() {
+fn delayed_request_is_discarded_when_the_server_closes_its_connection() {
     both(async |scene| {
         let (mut cut, session) = scene.open_session().await;
         let mut expired = scene.open().await;
@@ -239,7 +239,7 @@ fn delayed_request_goes_with_a_connection_that_the_server_closes() {
         send_delayed(&scene, &mut expired, &[create("/expired")]).await;
         assert!(scene.server.disconnect(session.session_id).is_ok());
         cut.expect_end().await;
-        // The other gets no reply in between.
+        // The other session expires before its reply is due.
         scene.server.advance(20 * SECOND);
         expired.expect_end().await;
         assert_eq!(scene.server.faults()[0].held, 0);
@@ -250,9 +250,9 @@ fn delayed_request_goes_with_a_connection_that_the_server_closes() {
     });
 }
 
-/// Goal: a client that writes on is stopped, and goes on. Method: 3 MB behind a delayed request.
+/// Backpressure stops a client that writes 3 MB after a delayed request, until that is served.
 #[test]
-fn writing_behind_a_delayed_request_waits_and_nothing_is_lost() {
+fn writes_after_a_delayed_request_wait_and_none_is_lost() {
     both(async |scene| {
         let mut client = scene.open().await;
         client.must(&create("/a")).await;
@@ -286,7 +286,7 @@ fn writing_behind_a_delayed_request_waits_and_nothing_is_lost() {
 }
 
 #[test]
-fn server_stops_with_requests_delayed() {
+fn server_shuts_down_with_delayed_requests() {
     both(async |scene| {
         let mut client = scene.open().await;
         let mut gone = scene.open().await;
@@ -300,9 +300,9 @@ fn server_stops_with_requests_delayed() {
     });
 }
 
-/// On the system's clock, which a paused runtime governs, no test has to advance the time.
+/// On the system clock a delay ends without `advance`. The paused runtime makes the wait instant.
 #[test]
-fn delay_ends_by_itself_in_real_time() {
+fn delay_ends_without_advance_on_the_system_clock() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)

@@ -1,4 +1,4 @@
-//! Events that are held back.
+//! Events held back by a fault.
 
 use minikeeper::Fault;
 use minikeeper_protocol::{CreateMode, EventKind, Request};
@@ -11,7 +11,7 @@ fn create(path: &str) -> Request {
 }
 
 #[test]
-fn held_events_come_in_order_when_the_fault_ends_and_replies_overtake_them() {
+fn held_events_are_sent_in_order_after_the_fault_and_replies_overtake_them() {
     both(async |scene| {
         let (mut watcher, mut writer) = (scene.open().await, scene.open().await);
         for path in ["/a", "/b"] {
@@ -23,7 +23,7 @@ fn held_events_come_in_order_when_the_fault_ends_and_replies_overtake_them() {
         }
         assert_eq!(held.hit().await, Ok(2));
         assert_eq!(scene.server.faults()[0].held, 2);
-        // What is not met comes, and a reply shows what the watcher was not told of.
+        // Other events arrive, and a reply shows the change whose event is held.
         assert_eq!(watcher.event().await, (EventKind::Created, "/b".into()));
         watcher.must(&wire::get("/a", false)).await;
         drop(held);
@@ -37,7 +37,7 @@ fn held_events_come_in_order_when_the_fault_ends_and_replies_overtake_them() {
 }
 
 #[test]
-fn events_of_one_session_are_held_its_own_changes_included() {
+fn events_of_one_session_are_held_including_those_of_its_own_changes() {
     both(async |scene| {
         let (mut held, session) = scene.open_session().await;
         let mut other = scene.open().await;
@@ -57,7 +57,7 @@ fn events_of_one_session_are_held_its_own_changes_included() {
 }
 
 #[test]
-fn first_event_alone_is_held_and_the_second_overtakes_it() {
+fn hold_events_once_lets_the_second_event_overtake_the_first() {
     both(async |scene| {
         let (mut watcher, mut writer) = (scene.open().await, scene.open().await);
         watcher.must(&wire::watch("/a")).await;
@@ -71,9 +71,9 @@ fn first_event_alone_is_held_and_the_second_overtakes_it() {
     });
 }
 
-/// Goal: nothing is sent to a new connection that reuses the number of a closed one.
+/// A new connection that reuses the number of a closed one gets none of its events.
 #[test]
-fn events_of_a_connection_that_is_gone_are_forgotten() {
+fn held_events_of_a_closed_connection_are_discarded() {
     both(async |scene| {
         let mut writer = scene.open().await;
         let mut watcher = scene.open().await;
@@ -94,9 +94,9 @@ fn events_of_a_connection_that_is_gone_are_forgotten() {
     });
 }
 
-/// The events that make up for a disconnection are events too.
+/// `setWatches` sends the events that the client missed while disconnected.
 #[test]
-fn what_set_watches_makes_up_for_is_held_as_well() {
+fn events_sent_by_set_watches_are_held() {
     both(async |scene| {
         let mut client = scene.open().await;
         client.must(&create("/a")).await;

@@ -1,4 +1,4 @@
-//! How faults begin, are waited for, and end.
+//! Injecting faults, waiting for hits, and removing faults.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::client::both;
 use crate::kit::TIMEOUT_MS;
 
 #[test]
-fn fault_ends_with_its_scope_unless_it_is_kept() {
+fn fault_is_removed_with_its_guard_unless_kept() {
     both(async |scene| {
         let mut client = scene.open().await;
         let asked = wire::exists("/", false);
@@ -30,7 +30,7 @@ fn fault_ends_with_its_scope_unless_it_is_kept() {
         scene.server.reset_faults();
         assert!(scene.server.faults().is_empty());
         client.must(&asked).await;
-        // Its number is not another's by then.
+        // Ids are not reused: dropping the old guard removes no other fault.
         let last = scene.server.inject(fault()).unwrap().keep();
         assert!(last > guard.id());
         drop(guard);
@@ -40,7 +40,7 @@ fn fault_ends_with_its_scope_unless_it_is_kept() {
 }
 
 #[test]
-fn hits_are_waited_for_and_told_what_was_seen_instead() {
+fn waiting_for_hits_ends_or_reports_what_was_seen() {
     both(async |scene| {
         let server = &scene.server;
         let mut client = scene.open().await;
@@ -80,7 +80,7 @@ fn hits_are_waited_for_and_told_what_was_seen_instead() {
 }
 
 #[test]
-fn hits_are_waited_for_on_a_thread() {
+fn blocking_server_waits_for_hits() {
     let server = blocking::Server::builder().manual_clock().start().unwrap();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     let guard = server
@@ -99,7 +99,7 @@ fn number_of_faults_has_a_limit() {
         let inject = || scene.server.inject(Fault::cut().at("/never").optional());
         let guards: Vec<_> = (0..1_000).map(|_| inject().unwrap()).collect();
         assert_eq!(inject().unwrap_err(), FaultError::TooMany { max: 1_000 });
-        // Each is asked, and nothing else happens.
+        // The server checks each of them, and none matches.
         scene.open().await.check_quiet().await;
         drop(guards);
         inject().unwrap().keep();
@@ -108,7 +108,7 @@ fn number_of_faults_has_a_limit() {
 }
 
 #[test]
-fn fault_without_sense_is_refused_and_says_why() {
+fn invalid_fault_is_refused_with_a_reason() {
     both(async |scene| {
         let refused = |fault| scene.server.inject(fault).unwrap_err().to_string();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a lost reply does to a naive client, and to one that is protected.
+//! The effect of a lost reply on a naive client and on a protected one.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use minikeeper::{Fault, OpCode, Server};
 use minikeeper_client::{Client, Connecting, CreateMode};
 use minikeeper_recipes::InterProcessMutex;
 
-/// Everything inside the process, on time that passes only when all tasks wait.
+/// Runs a test in-process on tokio's paused clock, which advances only when all tasks wait.
 fn run(play: impl AsyncFnOnce(Arc<Server>)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -39,7 +39,7 @@ fn naive_client_leaves_an_orphan_when_the_reply_is_lost() {
             .unwrap();
         let fault = Fault::lose_reply().on(OpCode::Create).at("/locks/*").once();
         let lost = server.inject(fault).unwrap();
-        // Tries again, as one does.
+        // Retries, as naive clients do.
         let create = || client.create("/locks/n-", b"", CreateMode::EphemeralSequential);
         assert!(create().await.is_err());
         create().await.unwrap();
@@ -65,8 +65,8 @@ fn protected_lock_recovers_when_the_reply_is_lost() {
     });
 }
 
-/// Goal: whatever the lock asks, it may be lost, before or after it is carried out, and nothing
-/// stays behind. Method: the nth request of a run, for every n until the run has fewer.
+/// Any request of the lock may be lost, before or after the server executes it, and no znode stays
+/// behind. The test loses the nth request of a run, for every n until the run has fewer requests.
 #[test]
 fn lock_recovers_from_every_request_lost_either_way() {
     for kind in [Fault::cut, Fault::lose_reply, Fault::cut_reply] {
@@ -78,7 +78,7 @@ fn lock_recovers_from_every_request_lost_either_way() {
                 let guard = server.inject(fault).unwrap();
                 let lock = InterProcessMutex::new(first, "/locks/a").unwrap();
                 let held = lock.acquire().await.unwrap();
-                // A release whose reply is lost is seen to behind the scenes.
+                // The client retries a release in the background when its reply is lost.
                 let _ = held.release().await;
                 let second = client(&server).await;
                 let lock = InterProcessMutex::new(second, "/locks/a").unwrap();
@@ -88,7 +88,7 @@ fn lock_recovers_from_every_request_lost_either_way() {
                 drop(held);
             });
             if !was_hit {
-                assert!(nth > 3, "a lock asks more than {nth} requests");
+                assert!(nth > 3, "a lock sends more than {nth} requests");
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! Each thing that can go wrong with a request.
+//! Each kind of fault of a request.
 
 use minikeeper::{ErrorCode, Fault, FaultOp, OpCode};
 use minikeeper_protocol::{CreateMode, MultiOp, Reply, Request};
@@ -17,7 +17,7 @@ async fn with_parents(scene: &Scene) {
 }
 
 #[test]
-fn lost_reply_of_one_create_leaves_its_znode_and_no_connection() {
+fn lost_reply_to_a_create_leaves_its_znode_and_closes_the_connection() {
     both(async |scene| {
         with_parents(&scene).await;
         let fault = Fault::lose_reply().on(OpCode::Create).at("/locks/*").once();
@@ -28,7 +28,7 @@ fn lost_reply_of_one_create_leaves_its_znode_and_no_connection() {
         client.expect_end().await;
         assert_eq!(lost.hit().await, Ok(1));
         assert!(scene.server.get("/locks/a").is_some());
-        // Once, and only there.
+        // The fault acts once, and only on matching paths.
         let mut other = scene.open().await;
         other.must(&create("/locks/b")).await;
         assert_eq!(lost.hits(), 1);
@@ -36,7 +36,7 @@ fn lost_reply_of_one_create_leaves_its_znode_and_no_connection() {
     });
 }
 
-/// What came before is answered, what comes behind is not served.
+/// Earlier requests are answered, later ones are not served.
 #[test]
 fn lost_reply_in_a_batch_ends_it() {
     both(async |scene| {
@@ -52,9 +52,9 @@ fn lost_reply_in_a_batch_ends_it() {
     });
 }
 
-/// The client's own watch fires with its own create: the event is sent, the reply is not.
+/// The client's create fires its own watch: the event is sent, the reply is not.
 #[test]
-fn event_in_front_of_a_lost_reply_is_sent() {
+fn event_before_a_lost_reply_is_sent() {
     both(async |scene| {
         let _lost = scene.server.inject(Fault::lose_reply().on(OpCode::Create));
         let mut client = scene.open().await;
@@ -70,7 +70,7 @@ fn event_in_front_of_a_lost_reply_is_sent() {
 }
 
 #[test]
-fn request_that_is_never_answered_is_carried_out_and_its_connection_stays() {
+fn never_answered_request_is_executed_and_the_connection_stays_open() {
     both(async |scene| {
         let silent = scene
             .server
@@ -102,7 +102,7 @@ fn dropped_request_changes_nothing_and_is_not_answered() {
 }
 
 #[test]
-fn error_is_answered_in_place_and_nothing_is_carried_out() {
+fn injected_error_is_answered_in_order_and_the_request_not_executed() {
     both(async |scene| {
         let full = Fault::error(ErrorCode::QuotaExceeded).on(OpCode::Create);
         let _full = scene.server.inject(full);
@@ -117,7 +117,7 @@ fn error_is_answered_in_place_and_nothing_is_carried_out() {
 }
 
 #[test]
-fn cut_connection_serves_the_request_no_more() {
+fn cut_closes_the_connection_without_executing_the_request() {
     both(async |scene| {
         let cut = scene.server.inject(Fault::cut().on(OpCode::Create).nth(2));
         let mut client = scene.open().await;
@@ -131,7 +131,7 @@ fn cut_connection_serves_the_request_no_more() {
 }
 
 #[test]
-fn reply_that_is_cut_comes_by_half() {
+fn cut_reply_sends_half_the_reply() {
     both(async |scene| {
         let mut client = scene.open().await;
         client.must(&create("/a")).await;
@@ -144,7 +144,7 @@ fn reply_that_is_cut_comes_by_half() {
         client.send(&[wire::get("/a", false)]).await;
         let half = client.rest().await;
         assert_eq!(half.len(), (4 + whole.len()) / 2);
-        // The length promises more than came, and what came is right but for xid and zxid.
+        // The length is that of the whole reply, and the bytes are equal except for xid and zxid.
         assert_eq!(half[..4], u32::try_from(whole.len()).unwrap().to_be_bytes());
         assert_eq!(half[16..], whole[12..half.len() - 4]);
         scene.end();
@@ -152,7 +152,7 @@ fn reply_that_is_cut_comes_by_half() {
 }
 
 #[test]
-fn multi_is_met_by_any_of_its_paths() {
+fn fault_matches_a_multi_by_any_of_its_paths() {
     both(async |scene| {
         let _fault = scene.server.inject(
             Fault::error(ErrorCode::NoAuth)
@@ -193,9 +193,9 @@ fn matches_are_skipped_and_counted() {
     });
 }
 
-/// The same requests with the same seed go the same way, whatever the connection.
+/// The same requests and seed give the same hits over both kinds of connection.
 #[test]
-fn chance_follows_from_the_seed() {
+fn probability_is_determined_by_the_seed() {
     let runs = std::cell::RefCell::new(Vec::new());
     for seed in [1, 1, 2] {
         both(async |scene| {
@@ -218,7 +218,7 @@ fn chance_follows_from_the_seed() {
 }
 
 #[test]
-fn fault_injected_first_decides() {
+fn first_injected_fault_wins() {
     both(async |scene| {
         let inject = |error| scene.server.inject(Fault::error(error).on(OpCode::Exists));
         let first = inject(ErrorCode::NoAuth).unwrap();
@@ -235,9 +235,9 @@ fn fault_injected_first_decides() {
     });
 }
 
-/// Goal: whatever is asked can be met by its name, requests that make no sense too.
+/// [`FaultOp::Any`] matches every request, also one with an unknown operation code.
 #[test]
-fn any_meets_what_has_no_name() {
+fn any_matches_an_unknown_operation() {
     both(async |scene| {
         let mut client = scene.open().await;
         let _cut = scene.server.inject(Fault::cut().on(FaultOp::Any));

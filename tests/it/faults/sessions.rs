@@ -1,4 +1,4 @@
-//! Connections and handshakes that fail, sessions that are not heard.
+//! Faults of connections and handshakes, and silenced sessions.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -9,11 +9,11 @@ use minikeeper_test_kit::wire;
 use super::client::both;
 use crate::kit::TIMEOUT_MS;
 
-/// Longer than a session's timeout, rounded up to ticks.
+/// Longer than a session's timeout rounded up to ticks.
 const LONG: Duration = Duration::from_secs(15);
 
 #[test]
-fn connection_is_refused_when_it_is_accepted() {
+fn refused_connection_is_closed_at_accept() {
     both(async |scene| {
         let refusing = scene.server.inject(Fault::refuse().times(2)).unwrap();
         for _ in 0..2 {
@@ -27,7 +27,7 @@ fn connection_is_refused_when_it_is_accepted() {
 }
 
 #[test]
-fn connections_from_elsewhere_are_not_refused() {
+fn refuse_with_an_address_spares_other_addresses() {
     both(async |scene| {
         let elsewhere: IpAddr = [127, 0, 0, 2].into();
         let here: IpAddr = [127, 0, 0, 1].into();
@@ -40,7 +40,7 @@ fn connections_from_elsewhere_are_not_refused() {
     });
 }
 
-/// The server has opened a session that its client never hears of: it goes when its time is up.
+/// The server opens a session that its client never learns of; the session expires after its timeout.
 #[test]
 fn lost_reply_to_a_handshake_leaves_a_session_behind() {
     both(async |scene| {
@@ -72,7 +72,7 @@ fn dropped_handshake_opens_nothing() {
     });
 }
 
-/// What a long pause looks like from the server: no heartbeat, no reconnect, then expiry.
+/// Simulates a client that pauses for long: no heartbeat, no reconnect, then expiry.
 #[test]
 fn silenced_session_is_not_heard_and_expires() {
     both(async |scene| {
@@ -88,7 +88,7 @@ fn silenced_session_is_not_heard_and_expires() {
         assert!(client.is_silent().await);
         other.check_quiet().await;
         assert_eq!(silenced.hits(), 2);
-        // Nor when it comes back.
+        // A new connection of the session is not served either.
         let mut again = scene.connect().await;
         let password = session.password.as_deref().unwrap();
         let resume = wire::resume(session.session_id, password, Zxid(0), TIMEOUT_MS);
@@ -104,7 +104,7 @@ fn silenced_session_is_not_heard_and_expires() {
 }
 
 #[test]
-fn session_that_is_heard_again_lives_on() {
+fn unsilenced_session_survives() {
     both(async |scene| {
         let (mut client, session) = scene.open_session().await;
         let silence = Fault::silence(session.session_id);
@@ -120,9 +120,9 @@ fn session_that_is_heard_again_lives_on() {
     });
 }
 
-/// The verbs of [`minikeeper::Universe`]: as above, for the selected sessions.
+/// The verbs of [`minikeeper::Universe`] silence and unsilence the selected sessions.
 #[test]
-fn silence_of_a_named_session_is_taken_back() {
+fn silence_and_unsilence_select_sessions_by_owner() {
     both(async |scene| {
         let mut client = scene.open().await;
         client
@@ -147,9 +147,9 @@ fn silence_of_a_named_session_is_taken_back() {
     });
 }
 
-/// An error is an answer: the server has heard of the session. A dropped request is not.
+/// A request answered with an error extends the session; a dropped request does not.
 #[test]
-fn refused_heartbeats_keep_a_session_and_dropped_ones_do_not() {
+fn heartbeats_with_injected_errors_keep_a_session_and_dropped_ones_do_not() {
     both(async |scene| {
         let (mut refused, session) = scene.open_session().await;
         let mut dropped = scene.open().await;
