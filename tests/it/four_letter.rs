@@ -97,7 +97,7 @@ fn unknown_words_close_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: words are recognized only as the first bytes.
+/// `docs/zookeeper-protocol.md` section 2.1: words are recognized only before the first handshake.
 #[test]
 fn word_after_a_refused_handshake_is_ignored() {
     let scene = Scene::new();

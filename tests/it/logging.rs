@@ -285,8 +285,8 @@ fn incomplete_log_end_is_ignored_unless_it_was_answered() {
     assert_eq!(trusting.children("/").unwrap(), names);
 }
 
-/// Neither the client who asked for it nor one who watches hears of a change that cannot be kept,
-/// and the server stops: who goes on behind a gap would keep nothing that could be believed.
+/// If a change cannot be logged, neither the requesting client nor a watcher learns of it, and the
+/// server stops: a log with a gap would be worthless.
 #[test]
 fn change_that_cannot_be_logged_is_seen_by_no_client() {
     let dir = scratch_dir("logging/full");
@@ -295,7 +295,7 @@ fn change_that_cannot_be_logged_is_seen_by_no_client() {
     let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
     watcher.refused(&wire::exists("/a", true));
     server.save().unwrap();
-    // The next log would have the name of a folder.
+    // A directory has the name of the next log.
     let next = zxid(&server.dump_exact()).0 + 1;
     let log = dir.join(format!("version-2/log.{next:x}"));
     fs::create_dir(&log).unwrap();
@@ -307,9 +307,9 @@ fn change_that_cannot_be_logged_is_seen_by_no_client() {
     assert_eq!(start(&dir).get("/a"), None);
 }
 
-/// Nor does the test that made it.
+/// A change of the embedding test that cannot be logged is an error.
 #[test]
-fn test_hears_of_no_change_that_cannot_be_logged() {
+fn seed_fails_if_it_cannot_be_logged() {
     let dir = scratch_dir("logging/full_for_a_test");
     let server = start(&dir);
     let next = zxid(&server.dump_exact()).0 + 1;
@@ -317,10 +317,9 @@ fn test_hears_of_no_change_that_cannot_be_logged() {
     server.seed(&tree! { "/a" => "" }).unwrap_err();
 }
 
-/// As it is for [`broken`](super::fail_stop) servers: says why, and saves nothing over what is
-/// there.
+/// Like a [`broken`](super::fail_stop) server, it reports why it stopped.
 #[test]
-fn server_says_why_it_has_stopped() {
+fn stopped_server_reports_the_log_failure() {
     let dir = scratch_dir("logging/says_why");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -345,7 +344,7 @@ fn server_says_why_it_has_stopped() {
 }
 
 #[test]
-fn log_needs_a_directory() {
+fn txn_log_without_a_data_directory_is_refused() {
     let builder = blocking::Server::builder().configure(|config| config.txn_log = TxnLog::Write);
     let error = builder.start().unwrap_err();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Clients that cost memory. The bounds are wide, for other tests run in the same process; what
-//! is asked for is far beyond them.
+//! Clients that cost memory. The bounds are wide because other tests run in the same process; the
+//! clients request far more.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::kit::{
     wait_until,
 };
 
-/// What the process may grow by. Unit: KiB.
+/// The limit of the growth of the process in KiB.
 const GROWTH_KIB_MAX: usize = 300 << 10;
 
 #[track_caller]
@@ -20,10 +20,10 @@ fn assert_grown_little(before_kib: usize) {
     assert!(grown_kib < GROWTH_KIB_MAX, "grown by {grown_kib} KiB");
 }
 
-/// Goal: replies a client does not read cost no more than the backlog. Method: ask for four
-/// gigabytes and read nothing.
+/// Replies that a client does not read cost no more memory than the backlog: the client requests 4 GB
+/// and reads nothing.
 #[test]
-fn replies_never_read_are_not_made() {
+fn unread_replies_are_not_built() {
     let _alone = alone_with_memory();
     let mut scene = Scene::new();
     let mut client = scene.open();
@@ -38,7 +38,7 @@ fn replies_never_read_are_not_made() {
         wire::get("/mb", false).encode(Xid(xid), &mut bytes);
     }
     client.send_raw(&bytes);
-    // Others are served in between, and the server continues to take turns.
+    // The server still serves other clients.
     for _ in 0..50 {
         scene.check_bystander();
     }
@@ -49,9 +49,9 @@ fn replies_never_read_are_not_made() {
     scene.end();
 }
 
-/// Makes events for a watcher that does not read, until the server has had enough of it.
+/// Makes events for a watcher that does not read, until the server closes its connection.
 fn flood(scene: &Scene, writer: &mut Wire, path: &str) {
-    // Each event is as long as its path; two thousand of them are 400 MB.
+    // Each event is as long as its path; 2,000 of them are 400 MB.
     for _ in 0..2000 {
         writer.must(&wire::set(path, b""));
         if scene.server.connections() == 2 {
@@ -67,10 +67,10 @@ fn long_path() -> String {
     format!("/{}", "e".repeat(200_000))
 }
 
-/// Goal: events a client does not read cost no more than `outbox_bytes_max`; its connection is
-/// closed then, although the socket is full, and its session lives on.
+/// Events that a client does not read cost no more than `outbox_bytes_max`. Beyond it the server closes
+/// the connection, even if the socket is full; the session survives.
 #[test]
-fn events_never_read_close_the_connection_at_the_outbox_limit() {
+fn unread_events_close_the_connection_at_the_outbox_limit() {
     let _alone = alone_with_memory();
     let scene = Scene::with(|config| config.outbox_bytes_max = 1 << 20);
     let mut writer = scene.open();
@@ -88,10 +88,10 @@ fn events_never_read_close_the_connection_at_the_outbox_limit() {
     scene.end();
 }
 
-/// The same for a client whose replies fill the socket: no task empties its outbox any more, and
-/// still it is closed.
+/// Unread replies fill the client's socket, so that no task empties its outbox; the connection is
+/// closed nevertheless.
 #[test]
-fn events_behind_replies_never_read_close_the_connection_at_the_outbox_limit() {
+fn unread_events_after_unread_replies_close_the_connection_at_the_outbox_limit() {
     let _alone = alone_with_memory();
     let scene = Scene::with(|config| config.outbox_bytes_max = 1 << 20);
     let mut writer = scene.open();
@@ -113,9 +113,9 @@ fn events_behind_replies_never_read_close_the_connection_at_the_outbox_limit() {
     scene.end();
 }
 
-/// A hundred watchers that never read had 1.45 GB together, each below `outbox_bytes_max`.
+/// A hundred watchers that never read took 1.45 GB together, each below `outbox_bytes_max`.
 #[test]
-fn events_that_no_watcher_reads_cost_no_more_than_unsent_bytes_max_together() {
+fn unread_events_of_all_connections_are_limited_by_unsent_bytes_max() {
     let _alone = alone_with_memory();
     let logged = Logged::start(|config| config.unsent_bytes_max = 100 << 20);
     let (mut writer, _) = Wire::open(logged.address(), TIMEOUT_MS);
@@ -129,7 +129,7 @@ fn events_that_no_watcher_reads_cost_no_more_than_unsent_bytes_max_together() {
         })
         .collect();
     let before_kib = memory_kib();
-    // 200 KB for each of 60, 60 times: 720 MB, of which sockets take some.
+    // 60 events of 200 KB for each of 60 watchers: 720 MB, of which the sockets buffer some.
     for _ in 0..60 {
         writer.must(&wire::set(&path, b""));
     }
@@ -143,9 +143,9 @@ fn events_that_no_watcher_reads_cost_no_more_than_unsent_bytes_max_together() {
     logged.server.check().unwrap();
 }
 
-/// The same for replies: each connection may keep its backlog and one reply.
+/// Each connection may buffer its backlog and one reply; `unsent_bytes_max` limits their sum.
 #[test]
-fn replies_that_no_client_reads_cost_no_more_than_unsent_bytes_max_together() {
+fn unread_replies_of_all_connections_are_limited_by_unsent_bytes_max() {
     let _alone = alone_with_memory();
     let logged = Logged::start(|config| config.unsent_bytes_max = 100 << 20);
     let (mut writer, _) = Wire::open(logged.address(), TIMEOUT_MS);
@@ -166,18 +166,19 @@ fn replies_that_no_client_reads_cost_no_more_than_unsent_bytes_max_together() {
             reader
         })
         .collect();
-    wait_until("the ones with most are cut", || {
-        logged.server.limit_counts().unsent_bytes_rejected > 20
-    });
+    wait_until(
+        "the connections with the most unsent bytes are closed",
+        || logged.server.limit_counts().unsent_bytes_rejected > 20,
+    );
     assert_grown_little(before_kib);
     writer.ping();
     drop(readers);
     logged.server.check().unwrap();
 }
 
-/// A client whose socket is full cannot keep its connection from being cut.
+/// The server can close a connection whose socket is full.
 #[test]
-fn connection_with_a_full_socket_is_cut_by_disconnect_expiry_and_move() {
+fn connection_with_a_full_socket_is_closed_by_disconnect_expiry_and_move() {
     let _alone = alone_with_memory();
     let scene = Scene::new();
     let stuck = |sign| stuck_reader(&scene.server, sign);
@@ -197,8 +198,8 @@ fn connection_with_a_full_socket_is_cut_by_disconnect_expiry_and_move() {
     scene.end();
 }
 
-/// Goal: connections leave nothing behind. Method: ten thousand, in chunks; some say nothing,
-/// some say half of a handshake, some open a session and close it.
+/// Closed connections leave no memory and no session behind: ten thousand, in chunks. Some send
+/// nothing, some send half a handshake, some open a session and close it.
 #[test]
 fn ten_thousand_connections_leave_nothing_behind() {
     let _alone = alone_with_memory();
@@ -237,20 +238,24 @@ fn ten_thousand_connections_leave_nothing_behind() {
 /// `docs/zookeeper-protocol.md` section 6.1, rule 4: a connection that never finishes its handshake
 /// is closed without a byte; one that did is not.
 #[test]
-fn handshakes_never_finished_are_closed_in_time() {
+fn unfinished_handshakes_are_closed_at_the_handshake_timeout() {
     let scene = Scene::new();
     let mut silent = scene.connect();
     let mut half = scene.connect();
     half.send_raw(&[0, 0, 0, 45, 0, 0]);
     let mut in_time = scene.connect();
-    wait_until("all are accepted", || scene.server.connections() == 4);
+    wait_until("all connections are accepted", || {
+        scene.server.connections() == 4
+    });
     scene.server.advance(Duration::from_millis(9_999));
     in_time.handshake(60_000);
     assert_eq!(scene.server.connections(), 4);
     scene.server.advance(Duration::from_millis(1));
     silent.expect_closed();
     half.expect_closed();
-    wait_until("both are gone", || scene.server.connections() == 2);
+    wait_until("both connections are closed", || {
+        scene.server.connections() == 2
+    });
     in_time.ping();
     scene.end();
 }

@@ -1,5 +1,5 @@
-//! What a verb says when it meets nothing, or is given a name that can name nothing: an error that
-//! says what to do, never a silent success, whichever verb it is.
+//! Every verb that matches nothing or gets an invalid name fails with an error that says what to do,
+//! and never succeeds silently.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,18 +13,19 @@ use crate::{
     kit::{Scene, TIMEOUT_MS},
 };
 
-/// What a verb is about, by what it takes.
+/// The target of a verb, derived from its parameters.
 #[derive(PartialEq, Eq)]
 enum About {
-    /// Sessions that are named, in one of four ways.
+    /// Sessions, selected in one of four ways.
     Sessions,
-    /// A thing of this name or number, which has to be there.
+    /// Something that must exist. The parameter, and a value that names nothing.
     Thing(&'static str, Value),
-    /// All there is, something that need not be there, or something new.
+    /// Everything, something that need not exist, or something new.
     Nothing,
 }
 
-/// By the kinds of its parameters; what has a name or number of its own is named here.
+/// Returns the target of a verb by the kinds of its parameters. Lists the verbs whose targets have
+/// names or ids that no parameter kind shows.
 fn about(verb: &control::Verb) -> About {
     let takes = |is_it: fn(&control::ParameterKind) -> bool| {
         let mut kinds = verb.parameters.iter().map(|parameter| &parameter.kind);
@@ -59,7 +60,7 @@ fn call(address: SocketAddr, verb: &control::Verb, field: &str, value: &Value) -
 }
 
 #[test]
-fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
+fn every_verb_that_matches_nothing_fails() {
     let scene = scene(|_| {});
     let address = scene.address();
     let no_match = [
@@ -100,10 +101,10 @@ fn verb_that_meets_nothing_is_an_error_whichever_it_is() {
     scene.end();
 }
 
-/// Verbs that are there and have nothing to do: a session without a connection cannot be cut, one
-/// that is heard cannot be heard again.
+/// A session without a connection cannot be disconnected, and one that is not silenced cannot be
+/// unsilenced.
 #[test]
-fn verb_that_has_nothing_to_do_is_an_error_too() {
+fn verb_without_effect_fails() {
     let scene = Scene::new();
     let (mut client, session) = scene.open_session();
     let id = session.session_id;
@@ -124,7 +125,7 @@ fn verb_that_has_nothing_to_do_is_an_error_too() {
 }
 
 #[test]
-fn path_that_names_nothing_is_refused_by_every_verb_that_takes_one() {
+fn invalid_path_is_refused_by_every_verb_with_a_path() {
     let scene = scene(|_| {});
     let mut seen = 0;
     for verb in control::verbs() {
@@ -149,7 +150,7 @@ fn path_that_names_nothing_is_refused_by_every_verb_that_takes_one() {
 }
 
 #[test]
-fn names_that_are_unknown_are_answered_with_those_there_are() {
+fn unknown_name_is_answered_with_the_known_ones() {
     let scene = scene(|_| {});
     let inject = |fault: Value| said(&post(scene.address(), "inject", &fault), 400).to_owned();
     let error = inject(json!({"action": "error", "error": "NO_NODE"}));
@@ -171,9 +172,8 @@ fn names_that_are_unknown_are_answered_with_those_there_are() {
     );
 }
 
-/// What is about the whole server says so where it is asked of one universe.
 #[test]
-fn verb_of_the_whole_server_says_so_where_a_universe_is_asked() {
+fn verb_of_the_whole_server_is_refused_for_a_universe() {
     let scene = scene(|_| {});
     let address = scene.address();
     done(post(address, "create_universe", &json!({"name": "mine"})));
@@ -188,7 +188,7 @@ fn verb_of_the_whole_server_says_so_where_a_universe_is_asked() {
 }
 
 #[test]
-fn fault_that_never_acted_is_an_error_when_it_ends() {
+fn removing_a_fault_that_never_acted_fails() {
     let scene = scene(|_| {});
     let address = scene.address();
     let never = || Fault::cut().on(OpCode::Delete).at("/never");
@@ -201,7 +201,7 @@ fn fault_that_never_acted_is_an_error_when_it_ends() {
         "{panic}"
     );
     assert!(scene.server.faults().is_empty());
-    // By hand, and from another process.
+    // Removed explicitly, and over HTTP.
     assert!(scene.server.inject(never()).unwrap().remove().is_err());
     let fault = json!({"action": "cut", "path": "/never"});
     let id = done(post(address, "inject", &fault));
@@ -212,7 +212,7 @@ fn fault_that_never_acted_is_an_error_when_it_ends() {
     );
     assert!(sentence.contains("inject it as optional"), "{sentence}");
     assert!(scene.server.faults().is_empty());
-    // Unless that is fine, or was found out already.
+    // No error if the fault is optional or was removed already.
     drop(scene.server.inject(never().optional()).unwrap());
     let guard = scene.server.inject(never()).unwrap();
     scene.server.reset_faults();
@@ -224,7 +224,7 @@ fn fault_that_never_acted_is_an_error_when_it_ends() {
     let id = done(post(address, "inject", &optional));
     assert_eq!(done(get(address, "faults"))["faults"][0]["optional"], true);
     assert_eq!(done(post(address, "remove_fault", &id)), json!({"hits": 0}));
-    // One that has acted.
+    // No error if the fault has acted.
     let mut client = scene.open();
     let guard = scene.server.inject(never()).unwrap();
     client.send(&wire::delete("/never"));
@@ -233,9 +233,9 @@ fn fault_that_never_acted_is_an_error_when_it_ends() {
     scene.end();
 }
 
-/// What is not there yet is waited for, and an error says what is.
+/// `until_sessions` waits for a number of sessions; its error reports the sessions that exist.
 #[test]
-fn sessions_are_counted_over_http() {
+fn until_sessions_waits_over_http_or_lists_the_sessions() {
     let scene = scene(|_| {});
     let address = scene.address();
     let _open = scene.open();
@@ -249,7 +249,7 @@ fn sessions_are_counted_over_http() {
 }
 
 #[test]
-fn fault_that_can_meet_nothing_in_its_universe_is_refused() {
+fn fault_that_can_match_nothing_in_its_universe_is_refused() {
     let scene = Scene::new();
     let mine = scene.server.create_universe("mine").unwrap();
     let refused = mine.inject(Fault::refuse()).unwrap_err();
@@ -258,7 +258,7 @@ fn fault_that_can_meet_nothing_in_its_universe_is_refused() {
     let guard = scene.server.inject(Fault::refuse().once()).unwrap();
     Wire::connect(scene.address()).expect_reset();
     drop(guard);
-    // There it is of use to ask for a handshake: one that resumes a session of this universe.
+    // The server and the universe still serve.
     let (mut client, _) = Wire::open(scene.address(), TIMEOUT_MS);
     client.must(&wire::create("/mine/a", b"", CreateMode::Persistent));
     scene.end();

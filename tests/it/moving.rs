@@ -1,4 +1,4 @@
-//! From one server's data directory to another server, and back. Source:
+//! Exporting a server's state to a data directory, and importing it into another server:
 //! `docs/zookeeper-protocol.md` section 22.
 
 use std::fs;
@@ -13,7 +13,7 @@ fn builder() -> blocking::BlockingBuilder {
     blocking::Server::builder().manual_clock()
 }
 
-/// The znodes of a dump.
+/// Returns the znode lines of a dump.
 fn znodes(dump: &str) -> Vec<&str> {
     let lines = dump.lines();
     lines.filter(|line| line.starts_with("znode ")).collect()
@@ -44,7 +44,7 @@ fn exported_directory_starts_another_server_with_the_same_state() {
 }
 
 #[test]
-fn running_server_goes_on_with_an_imported_state() {
+fn running_server_continues_with_an_imported_state() {
     let dir = scratch_dir("moving/imported");
     let production = builder().start().unwrap();
     let (mut client, _) = Wire::open(production.addr(), TIMEOUT_MS);
@@ -59,7 +59,7 @@ fn running_server_goes_on_with_an_imported_state() {
         .configure(|config| config.initial_zxid = Some(1_000))
         .start()
         .unwrap();
-    // Clocks that stand still give the same ids; the first one is that of production's session.
+    // Frozen clocks give the same session ids; the first one is the id of production's session.
     let _ = Wire::open(test.addr(), TIMEOUT_MS);
     let (mut client, session) = Wire::open(test.addr(), TIMEOUT_MS);
     let created = client.call(&wire::create("/of_the_test", b"", CreateMode::Ephemeral));
@@ -68,7 +68,7 @@ fn running_server_goes_on_with_an_imported_state() {
     client.expect_closed();
     test.check().unwrap();
     assert_eq!(znodes(&test.dump_exact()), znodes(&production.dump_exact()));
-    // The sessions of production have their whole timeout before them.
+    // The imported sessions have their whole timeout left.
     assert_eq!(test.sessions().len(), 1);
     test.advance(std::time::Duration::from_secs(9));
     assert_eq!(test.sessions().len(), 1);
@@ -94,7 +94,7 @@ fn import_that_fails_changes_nothing() {
 }
 
 #[test]
-fn import_into_a_data_directory_needs_that_to_be_empty() {
+fn import_into_a_data_directory_that_is_not_empty_is_refused() {
     let (dir, data_dir) = (
         scratch_dir("moving/source"),
         scratch_dir("moving/lives_there"),

@@ -1,4 +1,4 @@
-//! How bytes arrive and leave: all at once, one by one, never finished, never read.
+//! Bytes that arrive all at once, one by one or incompletely, and replies that are read slowly.
 
 use minikeeper_protocol::{
     ConnectRequest, CreateMode, EventKind, OpCode, Reply, Request, Xid, Zxid,
@@ -7,8 +7,8 @@ use minikeeper_test_kit::wire;
 
 use crate::kit::{Scene, TIMEOUT_MS};
 
-/// `docs/zookeeper-protocol.md` section 2.1, "pipelining": requests behind the handshake wait for
-/// the session.
+/// `docs/zookeeper-protocol.md` section 2.1, "pipelining": requests after the handshake wait for the
+/// session.
 #[test]
 fn handshake_and_requests_in_one_write_are_answered_in_order() {
     let scene = Scene::new();
@@ -28,8 +28,7 @@ fn handshake_and_requests_in_one_write_are_answered_in_order() {
         matches!(read, Reply::Data(_, stat) if stat.ephemeral_owner == session.session_id),
         "{read:?}"
     );
-    // `docs/zookeeper-protocol.md` section 12.4, rule 1: the event first, then the reply of the
-    // write.
+    // `docs/zookeeper-protocol.md` section 12.4, rule 1: the event comes before the reply to the write.
     let event = client.event();
     assert_eq!((event.kind, &*event.path), (EventKind::DataChanged, "/p"));
     let answer = client.answer(OpCode::SetData);
@@ -38,7 +37,7 @@ fn handshake_and_requests_in_one_write_are_answered_in_order() {
     scene.end();
 }
 
-/// The same, cut everywhere: handshake, header, body.
+/// Every handshake, header and body arrives in pieces.
 #[test]
 fn handshake_and_requests_byte_by_byte_are_answered() {
     let scene = Scene::new();
@@ -86,8 +85,8 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
         ][usize::try_from(number % 4).unwrap()];
         let answer = client.answer(op);
         assert_eq!(answer.xid, Xid(1000 + number));
-        // `docs/zookeeper-protocol.md` section 7.3: every write takes a zxid, a failed one too; a
-        // read none.
+        // `docs/zookeeper-protocol.md` section 7.3: every write takes a zxid, even a failed one; a read
+        // takes none.
         let took = i64::from(op != OpCode::GetData);
         if number > 0 {
             assert_eq!(answer.zxid.0, last.0 + took, "request {number}");
@@ -98,7 +97,7 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
                 assert_eq!(path.to_str_lossy(), format!("/q/n-{created:010}"));
                 created += 1;
             }
-            // The write before this read, three requests ago, is visible to it.
+            // The read sees the last setData, three requests before it.
             Ok(Reply::Data(data, _)) if number > 4 => {
                 assert_eq!(data.unwrap(), (number - 3).to_string().as_bytes());
             }
@@ -109,10 +108,10 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
     scene.end();
 }
 
-/// Backpressure must not lose, cut or reorder anything: the socket is full many times over
-/// before the client reads its first byte.
+/// Backpressure must not lose, truncate or reorder replies. They exceed the socket's buffer many times
+/// before the client reads the first byte.
 #[test]
-fn replies_far_beyond_the_backlog_arrive_whole_at_a_slow_reader() {
+fn replies_far_beyond_the_backlog_reach_a_slow_reader_whole() {
     let scene = Scene::with(|config| config.write_backlog_bytes_max = 10_000);
     let mut client = scene.open();
     let data: Vec<u8> = (0..500_000_u32)
@@ -131,13 +130,13 @@ fn replies_far_beyond_the_backlog_arrive_whole_at_a_slow_reader() {
         assert_eq!(answer.xid, Xid(xid));
         assert!(matches!(answer.outcome, Ok(Reply::Data(Some(got), _)) if *got == data));
     }
-    // `docs/zookeeper-protocol.md` section 6.5: closing is orderly, what was queued comes first.
+    // `docs/zookeeper-protocol.md` section 6.5: the server sends queued replies before it closes.
     assert_eq!(client.answer(OpCode::CloseSession).xid, Xid(61));
     client.expect_closed();
     scene.end();
 }
 
-/// The smallest backlog serves one request at a time and still everything.
+/// With the smallest backlog and turn, the server serves one request at a time.
 #[test]
 fn smallest_backlog_and_turn_answer_everything() {
     let scene = Scene::with(|config| {
@@ -156,8 +155,8 @@ fn smallest_backlog_and_turn_answer_everything() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5: the end of the client's stream ends the connection.
-/// Requests that were received are executed; the session lives on, its watches do not.
+/// `docs/zookeeper-protocol.md` section 6.5: the end of the client's stream ends the connection. Requests
+/// received before are executed; the session survives, its watches do not.
 #[test]
 fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     let mut scene = Scene::new();
@@ -175,7 +174,7 @@ fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": so does one that never shook hands.
+/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": the same without a handshake.
 #[test]
 fn half_closed_socket_before_the_handshake_is_closed() {
     let scene = Scene::new();
@@ -187,8 +186,8 @@ fn half_closed_socket_before_the_handshake_is_closed() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 12.4: a client that pipelines while others write sees
-/// events and replies in the order of the changes.
+/// `docs/zookeeper-protocol.md` section 12.4: a client that reads while others write gets events and
+/// replies in the order of the changes.
 #[test]
 fn events_arrive_before_replies_that_show_the_change() {
     let scene = Scene::new();

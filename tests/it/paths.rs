@@ -1,12 +1,11 @@
-//! Path rules over the wire: which operation looks at what, and in which order.
+//! Path rules over the wire: what each operation checks, and in which order.
 
 use minikeeper_protocol::{AclList, CreateMode, ErrorCode, Reply, Request};
 use minikeeper_test_kit::wire;
 
 use crate::kit::Scene;
 
-/// One path for every rule of `docs/zookeeper-protocol.md` section 8.1, each below a parent that
-/// exists.
+/// At least one path for each rule of `docs/zookeeper-protocol.md` section 8.1.
 const INVALID: [(&str, &[u8]); 25] = [
     ("rule 1: empty", b""),
     ("rule 1: relative", b"relative"),
@@ -54,13 +53,13 @@ fn ustring(path: &[u8]) -> Option<minikeeper_protocol::Ustring> {
 
 fn create(path: &[u8], mode: CreateMode) -> Request {
     let Request::Create(mut create) = wire::create("", b"", mode) else {
-        unreachable!("a create is a create");
+        unreachable!("`wire::create` returns a create");
     };
     create.path = ustring(path);
     Request::Create(create)
 }
 
-/// `docs/zookeeper-protocol.md` section 8.1 and 8.2, rows setData, setACL: full validation first.
+/// `docs/zookeeper-protocol.md` sections 8.1 and 8.2, rows setData, setACL: full validation first.
 #[test]
 fn every_invalid_path_is_refused_by_set_data_and_set_acl() {
     let scene = Scene::new();
@@ -91,7 +90,7 @@ fn every_invalid_path_is_refused_by_create_once_its_parent_is_found() {
     let mut client = scene.open();
     client.must(&wire::create("/a", b"", CreateMode::Persistent));
     for (rule, path) in INVALID {
-        // What has no slash at all, or a NUL, is refused before a parent is looked for.
+        // A path without a slash or with a NUL is refused before the parent is looked up.
         let parent_missing = matches!(path, b"a/b" | b"/a//b" | b"/a/./b");
         let expected = if parent_missing {
             ErrorCode::NoNode
@@ -105,7 +104,7 @@ fn every_invalid_path_is_refused_by_create_once_its_parent_is_found() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.1: what looks odd and is allowed.
+/// `docs/zookeeper-protocol.md` section 8.1: unusual paths that are valid.
 #[test]
 fn every_valid_path_is_created_and_read_back() {
     let scene = Scene::new();
@@ -121,8 +120,8 @@ fn every_valid_path_is_created_and_read_back() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2: reads do not validate, a malformed path simply does
-/// not exist; exists alone minds a NUL.
+/// `docs/zookeeper-protocol.md` section 8.2: reads do not validate, so an invalid path does not exist.
+/// Only exists rejects a NUL.
 #[test]
 fn every_invalid_path_does_not_exist_for_reads() {
     let scene = Scene::new();
@@ -161,10 +160,10 @@ fn every_invalid_path_does_not_exist_for_reads() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2, row delete, and 10.4: special paths, a slash and NUL
-/// are minded, nothing else.
+/// `docs/zookeeper-protocol.md` section 8.2, row delete, and 10.4: delete rejects special paths, a path
+/// without a slash and a NUL, and checks nothing else.
 #[test]
-fn delete_minds_slash_nul_and_special_paths_only() {
+fn delete_checks_only_slash_nul_and_special_paths() {
     let scene = Scene::new();
     let mut client = scene.open();
     client.must(&wire::create("/a", b"", CreateMode::Persistent));
@@ -191,8 +190,8 @@ fn delete_minds_slash_nul_and_special_paths_only() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2, "consequences": a trailing slash is fine before a
-/// sequence number.
+/// `docs/zookeeper-protocol.md` section 8.2, "consequences": a trailing slash is valid before a sequence
+/// number.
 #[test]
 fn trailing_slash_depends_on_parent_and_sequence() {
     let scene = Scene::new();
@@ -206,8 +205,7 @@ fn trailing_slash_depends_on_parent_and_sequence() {
         client.must(&sequential),
         Reply::Path(Some("/x/0000000000".into()))
     );
-    // The root itself exists: an error before any other rule (`docs/zookeeper-protocol.md` section
-    // 10.1).
+    // For the root, NodeExists comes before any other rule (`docs/zookeeper-protocol.md` section 10.1).
     let root = create(b"/", CreateMode::Persistent);
     assert_eq!(client.refused(&root), ErrorCode::NodeExists);
     scene.end();

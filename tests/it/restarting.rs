@@ -1,5 +1,5 @@
-//! A server that goes down and comes up on the same port. Source: `docs/zookeeper-protocol.md`
-//! sections 6.5, 6.8 and 14.7.
+//! A server that goes down and comes up on the same port: `docs/zookeeper-protocol.md` sections 6.5, 6.8
+//! and 14.7.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::kit::TIMEOUT_MS;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client with a znode and an ephemeral, its session, and the newest zxid it has seen.
+/// A server before the restart, and a client with a znode, an ephemeral and its last seen zxid.
 struct Before {
     server: blocking::Server,
     client: Wire,
@@ -33,9 +33,9 @@ impl Before {
         }
     }
 
-    /// The client comes back, as any does by itself.
+    /// Reconnects and resumes the session, as clients do on their own.
     #[track_caller]
-    fn come_back(&self) -> (Wire, ConnectResponse) {
+    fn reconnect(&self) -> (Wire, ConnectResponse) {
         let password = self.session.password.as_deref().expect("always sent");
         let mut wire = Wire::connect(self.server.addr());
         let response = wire.resume(self.session.session_id, password, self.seen, TIMEOUT_MS);
@@ -44,13 +44,13 @@ impl Before {
 }
 
 #[test]
-fn everything_kept_gives_the_session_back_with_its_ephemerals() {
+fn restart_keeping_everything_keeps_sessions_and_ephemerals() {
     let mut before = Before::new();
     let port = before.server.addr().port();
     before.server.restart(Keep::Everything).unwrap();
     assert_eq!(before.server.addr().port(), port);
     before.client.expect_closed();
-    let (mut client, resumed) = before.come_back();
+    let (mut client, resumed) = before.reconnect();
     assert_eq!(resumed, before.session);
     client.must(&wire::get("/ephemeral", false));
     let next = client.call(&wire::create("/next", b"", CreateMode::Persistent));
@@ -59,24 +59,24 @@ fn everything_kept_gives_the_session_back_with_its_ephemerals() {
 }
 
 #[test]
-fn data_kept_alone_leaves_znodes_and_expires_sessions() {
+fn restart_keeping_data_expires_sessions() {
     let mut before = Before::new();
     before.server.restart(Keep::Data).unwrap();
     before.client.expect_closed();
-    let (_, refused) = before.come_back();
+    let (_, refused) = before.reconnect();
     assert_eq!(refused.session_id, SessionId::NONE);
     assert_eq!(before.server.children("/").unwrap(), ["zookeeper", "data"]);
     assert_eq!(before.server.sessions(), []);
     before.server.check().unwrap();
 }
 
-/// The client learns that its session is gone, and is not refused for having seen newer changes.
+/// The client learns that its session has expired, and is not refused for having seen a later zxid.
 #[test]
-fn nothing_kept_is_a_fresh_tree_for_clients_of_before() {
+fn restart_keeping_nothing_serves_an_empty_tree_to_old_clients() {
     let mut before = Before::new();
     before.server.restart(Keep::Nothing).unwrap();
     before.client.expect_closed();
-    let (_, refused) = before.come_back();
+    let (_, refused) = before.reconnect();
     assert_eq!(refused.session_id, SessionId::NONE);
     assert_eq!(before.server.children("/").unwrap(), ["zookeeper"]);
     let mut client = Wire::connect(before.server.addr());
@@ -87,7 +87,7 @@ fn nothing_kept_is_a_fresh_tree_for_clients_of_before() {
 }
 
 #[test]
-fn server_that_is_down_refuses_and_lets_no_session_expire() {
+fn server_that_is_down_refuses_connections_and_expires_no_session() {
     let mut before = Before::new();
     before.server.go_down();
     before.server.go_down();
@@ -98,10 +98,10 @@ fn server_that_is_down_refuses_and_lets_no_session_expire() {
     before.server.advance(60 * SECOND);
     assert_eq!(before.server.sessions().len(), 1);
     before.server.come_up(Keep::Everything).unwrap();
-    // What is up stays as it is.
+    // `come_up` has no effect on a server that is up.
     before.server.come_up(Keep::Nothing).unwrap();
     assert!(before.server.get("/data").is_some());
-    // Its whole timeout is before it from here on.
+    // The session has its whole timeout left.
     let last = Duration::from_millis(1);
     before.server.advance(10 * SECOND - last);
     assert_eq!(before.server.sessions().len(), 1);
@@ -112,22 +112,22 @@ fn server_that_is_down_refuses_and_lets_no_session_expire() {
 }
 
 #[test]
-fn watches_are_the_clients_to_set_again() {
+fn restart_drops_watches() {
     let mut before = Before::new();
     before.client.must(&wire::get("/data", true));
     before.server.restart(Keep::Everything).unwrap();
-    let (mut client, _) = before.come_back();
+    let (mut client, _) = before.reconnect();
     client.must(&wire::set("/data", b"other"));
-    // Its answer is the next thing that comes, and no event.
+    // The next frame is the reply, not an event.
     client.must(&wire::get("/data", false));
     before.server.check().unwrap();
 }
 
 #[test]
-fn restart_again_and_again_under_clients() {
+fn repeated_restarts_keep_the_session() {
     let before = Before::new();
     for round in 0..20 {
-        let (mut client, resumed) = before.come_back();
+        let (mut client, resumed) = before.reconnect();
         assert_eq!(resumed, before.session, "{round}");
         client.must(&wire::set("/data", b"again"));
         before.server.restart(Keep::Everything).unwrap();
@@ -139,7 +139,7 @@ fn restart_again_and_again_under_clients() {
 }
 
 #[tokio::test]
-async fn connections_inside_the_process_are_cut_too() {
+async fn restart_closes_in_process_connections() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let server = minikeeper::Server::builder().start().await.unwrap();
     let mut old = server.local();
@@ -159,7 +159,7 @@ async fn connections_inside_the_process_are_cut_too() {
 }
 
 #[tokio::test]
-async fn server_that_cannot_come_up_says_why_and_stays_down() {
+async fn server_that_cannot_come_up_reports_why_and_stays_down() {
     let server = minikeeper::Server::builder().start().await.unwrap();
     server.go_down().await;
     let taken = std::net::TcpListener::bind(server.addr()).unwrap();
@@ -173,9 +173,9 @@ async fn server_that_cannot_come_up_says_why_and_stays_down() {
     assert!(matches!(error, RestartError::Stopped), "{error}");
 }
 
-/// What is not kept must not come back from the disk either.
+/// A state that is not kept must not come back from the disk either.
 #[test]
-fn data_directory_follows_what_is_kept() {
+fn restart_keeping_nothing_empties_the_data_directory() {
     let dir = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("restarting");
     let _ = std::fs::remove_dir_all(&dir);
     let start = || {

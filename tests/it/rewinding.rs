@@ -1,4 +1,4 @@
-//! Snapshots in memory, and going back to them, as clients see it.
+//! Snapshots in memory and restoring them, as clients see it.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 
-/// Source: the promise of [`minikeeper::Universe::restore`].
+/// Source: the documentation of [`minikeeper::Universe::restore`].
 #[test]
-fn clients_find_what_was_there_as_often_as_one_goes_back() {
+fn snapshot_can_be_restored_repeatedly() {
     let server = start();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/a", b"1", CreateMode::Persistent));
@@ -28,22 +28,22 @@ fn clients_find_what_was_there_as_often_as_one_goes_back() {
 }
 
 #[test]
-fn session_opened_since_is_cut_off_and_unknown() {
+fn session_opened_after_the_snapshot_is_closed_and_unknown() {
     let server = start();
     let (mut old, _) = Wire::open(server.addr(), TIMEOUT_MS);
     let before = server.snapshot();
     let (mut new, session) = Wire::open(server.addr(), TIMEOUT_MS);
     server.restore(&before).unwrap();
     new.expect_closed();
-    wait_until("its connection is gone", || server.connections() == 1);
+    wait_until("the connection is closed", || server.connections() == 1);
     let (_, refused) = resume(&server, &session);
     assert_eq!(refused.timeout_ms, 0);
     old.ping();
 }
 
-/// The client of a session that has ended since takes it up again, with its ephemeral.
+/// A session that expired after the snapshot can be resumed after the restore, with its ephemeral.
 #[test]
-fn session_that_has_ended_since_can_be_taken_up() {
+fn session_expired_after_the_snapshot_can_be_resumed() {
     let server = start();
     let (mut owner, session) = Wire::open(server.addr(), TIMEOUT_MS);
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -54,15 +54,15 @@ fn session_that_has_ended_since_can_be_taken_up() {
     let (mut owner, resumed) = resume(&server, &session);
     assert_eq!(resumed.session_id, session.session_id);
     owner.must(&wire::get("/e", false));
-    // No client resumes another's session: it has one whole timeout left.
+    // Without a client, the restored session expires after its timeout.
     drop(owner);
-    wait_until("it is not connected", || server.connections() == 0);
+    wait_until("the connection is closed", || server.connections() == 0);
     server.advance(Duration::from_secs(60));
     assert!(server.get("/e").is_none());
 }
 
 #[test]
-fn watch_that_has_fired_since_fires_again() {
+fn watch_fired_after_the_snapshot_fires_again() {
     let server = start();
     let (mut watcher, _) = Wire::open(server.addr(), TIMEOUT_MS);
     let (mut writer, _) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -77,7 +77,7 @@ fn watch_that_has_fired_since_fires_again() {
 }
 
 #[test]
-fn snapshot_that_cannot_be_restored_says_why() {
+fn restore_of_a_foreign_or_dropped_snapshot_fails() {
     let (server, other) = (start(), start());
     let (old, foreign) = (server.snapshot(), other.snapshot());
     let young = server.snapshot();
@@ -87,9 +87,9 @@ fn snapshot_that_cannot_be_restored_says_why() {
     server.restore(&old).unwrap();
 }
 
-/// Nothing is kept once the last snapshot is dropped, and the server's check would see it.
+/// The server keeps nothing once the last snapshot is dropped; its check would fail otherwise.
 #[test]
-fn dropped_snapshots_leave_nothing() {
+fn dropped_snapshots_leave_nothing_behind() {
     let server = start();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     let (first, second) = (server.snapshot(), server.snapshot());

@@ -1,4 +1,4 @@
-//! What a server leaves behind for the next one on the same data directory.
+//! Saving to a data directory, and starting the next server from it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 14.7 and 22.1.
 
@@ -12,13 +12,13 @@ use crate::kit::{TIMEOUT_MS, runtime_that_panics, scratch_dir, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server whose time stands still, on this directory.
+/// Starts a server with a frozen clock on this directory.
 fn start(dir: &PathBuf) -> blocking::Server {
     let builder = blocking::Server::builder().manual_clock().data_dir(dir);
     builder.start().unwrap()
 }
 
-/// Goes on with a session of an earlier server.
+/// Resumes a session of an earlier server.
 #[track_caller]
 fn resume(server: &Server, session: &ConnectResponse, seen: Zxid) -> (Wire, ConnectResponse) {
     let mut wire = Wire::connect(server.addr());
@@ -32,11 +32,11 @@ fn create_numbered(client: &mut Wire, path: &str) -> (String, Zxid) {
     let answer = client.call(&wire::create(path, b"", CreateMode::PersistentSequential));
     match answer.outcome {
         Ok(Reply::Path(Some(path))) => (path.to_string(), answer.zxid),
-        other => panic!("{other:?} to a create"),
+        other => panic!("{other:?} in reply to a create"),
     }
 }
 
-/// The znodes of a dump: what lasts, without sessions, whose deadlines do not.
+/// Returns the znode lines of a dump. Session lines have deadlines, which do not survive a restart.
 fn znodes(dump: &str) -> Vec<&str> {
     dump.lines()
         .filter(|line| line.starts_with("znode "))
@@ -44,7 +44,7 @@ fn znodes(dump: &str) -> Vec<&str> {
 }
 
 #[test]
-fn next_server_goes_on_where_the_last_one_stopped() {
+fn next_server_continues_where_the_last_one_stopped() {
     let dir = scratch_dir("saving/goes_on");
     let first = start(&dir);
     let address = first.addr();
@@ -84,9 +84,9 @@ fn next_server_goes_on_where_the_last_one_stopped() {
     assert!(third.sessions().is_empty());
 }
 
-/// Whatever time was left, a session has a whole timeout before it, and then it ends.
+/// After a start, every session has its whole timeout left, whatever was left before.
 #[test]
-fn session_has_a_whole_timeout_before_it_after_a_start() {
+fn restored_session_has_its_whole_timeout_left() {
     let dir = scratch_dir("saving/timeout");
     let mut server = start(&dir);
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -99,7 +99,7 @@ fn session_has_a_whole_timeout_before_it_after_a_start() {
     }
     server.advance(9 * SECOND);
     assert!(server.get("/e").is_some());
-    // A tick of three seconds more than the timeout, at most.
+    // The session expires at most one tick of 3 s after its timeout.
     server.advance(4 * SECOND);
     assert!(server.get("/e").is_none());
     let (_client, response) = resume(&server, &session, Zxid(0));
@@ -107,10 +107,10 @@ fn session_has_a_whole_timeout_before_it_after_a_start() {
     server.check().unwrap();
 }
 
-/// The ids of one run must not be those of another's sessions, or clients of the other would take
-/// them over: ids and passwords are all that a session is known by.
+/// A session is identified only by its id and password. If two runs gave out the same ids, clients of
+/// one could take over sessions of the other.
 #[test]
-fn session_ids_of_earlier_runs_are_not_given_out_again() {
+fn session_ids_of_earlier_runs_are_not_reused() {
     let dir = scratch_dir("saving/ids");
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -134,7 +134,7 @@ fn dropped_server_keeps_what_was_saved_before() {
     let (mut client, session) = Wire::open(first.addr(), TIMEOUT_MS);
     client.must(&wire::create("/saved", b"", CreateMode::Persistent));
     first.save().unwrap();
-    // Nothing has changed: nothing is written.
+    // Without a change, nothing is written.
     first.save().unwrap();
     let seen = client.call(&wire::create("/lost", b"", CreateMode::Persistent));
     drop(first);
@@ -142,16 +142,16 @@ fn dropped_server_keeps_what_was_saved_before() {
     let second = start(&dir);
     assert!(second.get("/saved").is_some());
     assert!(second.get("/lost").is_none());
-    // The client has seen more than was saved, and is served all the same.
+    // The client has seen a later zxid than was saved, and is still served.
     let (mut client, resumed) = resume(&second, &session, seen.zxid);
     assert_eq!(resumed, session);
     let next = client.call(&wire::create("/lost", b"", CreateMode::Persistent));
     assert!(next.zxid > seen.zxid);
 }
 
-/// After `stop` the state can still be looked at, and the directory is free.
+/// After `stop` the state can still be inspected, and the directory is unlocked.
 #[test]
-fn stopped_server_lets_go_of_its_directory() {
+fn stopped_server_unlocks_its_directory() {
     let dir = scratch_dir("saving/let_go");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let builder = Server::builder().data_dir(&dir);
@@ -174,7 +174,7 @@ fn stopped_server_lets_go_of_its_directory() {
     let second = start(&dir);
     assert!(second.get("/kept").is_some());
     assert!(first.get("/kept").is_some());
-    // Once more does nothing, above all not over the next server's head.
+    // A second stop has no effect; above all it does not save over the next server's state.
     runtime.block_on(first.stop()).unwrap();
 }
 
@@ -197,7 +197,7 @@ fn save_interval_saves_while_serving() {
     assert!(start(&dir).get("/saved").is_some());
 }
 
-/// Half a change must not replace a whole state.
+/// A state with half a change must not replace a consistent one.
 #[test]
 fn broken_server_saves_nothing() {
     let dir = scratch_dir("saving/broken");
@@ -224,9 +224,9 @@ fn broken_server_saves_nothing() {
     assert!(third.get("/half").is_none());
 }
 
-/// Goal: a save is the state of one moment, whatever goes on around it. Method: one client makes
-/// pairs of znodes, each pair in one multi, while saves are made; in each of them all pairs are
-/// whole, and it has every pair that was made before it began.
+/// A save is the state of one moment, even while clients write. A client creates pairs of znodes, each
+/// pair in one multi, while the server saves. Every save has only whole pairs, and all pairs that were
+/// created before it began.
 #[test]
 fn save_while_clients_write_is_the_state_of_one_moment() {
     let dir = scratch_dir("saving/moment");
@@ -250,7 +250,7 @@ fn save_while_clients_write_is_the_state_of_one_moment() {
         pairs
     });
     for round in 0..10 {
-        wait_until("more pairs are there", || {
+        wait_until("more pairs are created", || {
             server.get(&format!("/b{}", round * 20)).is_some()
         });
         server.save().unwrap();
@@ -275,7 +275,7 @@ fn save_while_clients_write_is_the_state_of_one_moment() {
     assert!(writer.join().unwrap() > 180);
 }
 
-/// Connections that do not let go must not keep a server from saving.
+/// Connections that stay open must not keep a server from saving.
 #[test]
 fn stop_within_saves_despite_open_connections() {
     let dir = scratch_dir("saving/hangs_on");
@@ -293,8 +293,8 @@ fn stop_within_saves_despite_open_connections() {
     };
     runtime
         .block_on(stop)
-        .expect("it stops in time")
-        .expect("it saves");
+        .expect("the server stops within PATIENCE")
+        .expect("the server saves");
     let write = tokio::io::AsyncWriteExt::write_all(&mut local, b"ruok");
     let _ = runtime.block_on(write);
     assert_eq!(server.dump_exact(), before);
@@ -302,7 +302,7 @@ fn stop_within_saves_despite_open_connections() {
 }
 
 #[test]
-fn next_server_in_the_process_goes_on_without_a_file() {
+fn next_server_in_the_process_continues_without_a_file() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -326,7 +326,7 @@ fn next_server_in_the_process_goes_on_without_a_file() {
     client.must(&wire::delete("/e"));
     let (_, fresh) = Wire::open(second.addr(), TIMEOUT_MS);
     assert!(![session.session_id, other.session_id].contains(&fresh.session_id));
-    // Each has exactly its whole timeout to come back.
+    // Each session has exactly its whole timeout left.
     assert!(second.get("/l").is_some());
     second.advance(timeout / 2 + 4 * SECOND);
     assert!(second.get("/l").is_none());
@@ -342,9 +342,9 @@ fn next_server_in_the_process_goes_on_without_a_file() {
     );
 }
 
-/// What is gone back to is another state than the one that was saved last, and saved too.
+/// A restored snapshot differs from the last saved state, so it is saved too.
 #[test]
-fn state_that_was_gone_back_to_is_saved() {
+fn restored_snapshot_is_saved() {
     let dir = scratch_dir("saving/gone_back");
     let server = start(&dir);
     let before = server.snapshot();
