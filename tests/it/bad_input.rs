@@ -27,8 +27,8 @@ fn path(out: &mut Vec<u8>, path: &str) {
     jute::put_buffer(out, Some(path.as_bytes()));
 }
 
-/// `docs/zookeeper-protocol.md` sections 2.1 and 6.2, rule 1: the server reads the first frame as the
-/// handshake.
+/// `docs/zookeeper-protocol.md` sections 2.1 and 6.2, rule 1: the server reads the first frame as
+/// the handshake.
 #[test]
 fn invalid_handshake_closes_without_a_byte() {
     let mut password_beyond_frame = Vec::new();
@@ -129,8 +129,8 @@ fn requests_before_a_bad_frame_are_answered_first() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.1: a frame of 0xFFFFF bytes is accepted, one of 0x100000 is
-/// not. This limits the size of data.
+/// `docs/zookeeper-protocol.md` section 2.1: a frame of 0xFFFFF bytes is accepted, one of 0x100000
+/// is not. This limits the size of data.
 #[test]
 fn frame_of_exactly_the_limit_is_served_and_one_more_byte_closes() {
     let scene = Scene::new();
@@ -172,8 +172,9 @@ fn incomplete_frame_of_a_disconnected_client_is_discarded() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 2.2, rules 1, 2, 5: the reply to an undecodable body is -5, in
-/// request order, and the connection stays open. Section 7.3: of such requests, only a multi uses a zxid.
+/// `docs/zookeeper-protocol.md` section 2.2, rules 1, 2, 5: the reply to an undecodable body is -5,
+/// in request order, and the connection stays open. Section 7.3: of such requests, only a multi
+/// uses a zxid.
 #[test]
 fn undecodable_body_is_answered_and_the_connection_stays_open() {
     const ABSURD: i32 = i32::MAX;
@@ -350,8 +351,8 @@ fn malformed_auth_and_sasl_close_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 9.10: without a SASL login the reply to a token is success with
-/// a null token.
+/// `docs/zookeeper-protocol.md` section 9.10: without a SASL login the reply to a token is success
+/// with a null token.
 #[test]
 fn sasl_token_is_answered_with_null_and_zxid_zero() {
     let scene = Scene::new();
@@ -364,8 +365,8 @@ fn sasl_token_is_answered_with_null_and_zxid_zero() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 3.1 and 26: the reply to a code that does not exist or is not
-/// for clients is -6 with zxid -1, and later requests of the connection are not served.
+/// `docs/zookeeper-protocol.md` sections 3.1 and 26: the reply to a code that does not exist or is
+/// not for clients is -6 with zxid -1, and later requests of the connection are not served.
 #[test]
 fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() {
     let codes = [10, 23, 99, 108, 0, 13, -1, -10, 20, i32::MIN, i32::MAX];
@@ -396,7 +397,8 @@ fn unknown_operation_is_answered_and_closes_and_later_requests_are_not_served() 
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5: the server reads a second handshake as xid 0, operation 0.
+/// `docs/zookeeper-protocol.md` section 6.5: the server reads a second handshake as xid 0,
+/// operation 0.
 #[test]
 fn second_handshake_is_an_unknown_operation() {
     let scene = Scene::new();
@@ -412,8 +414,8 @@ fn second_handshake_is_an_unknown_operation() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 3.2: the reply to a ping has xid -2 whatever the request's xid;
-/// any other reply echoes the xid, even if it is zero, negative, repeated or decreasing.
+/// `docs/zookeeper-protocol.md` section 3.2: the reply to a ping has xid -2 whatever the request's
+/// xid; any other reply echoes the xid, even if it is zero, negative, repeated or decreasing.
 #[test]
 fn replies_echo_the_xid_except_to_pings() {
     let scene = Scene::new();

@@ -40,7 +40,8 @@ fn restart_keeps_all_or_data_or_nothing() {
     assert!(said(&answer, 400).starts_with("parameter keep: "));
 }
 
-/// Checks that connecting is refused. A port that accepts and closes would not do: some clients notice.
+/// Checks that connecting is refused. A port that accepts and closes would not do: some clients
+/// notice.
 #[track_caller]
 fn assert_refused(address: SocketAddr) {
     let refused = TcpStream::connect(address).unwrap_err();
@@ -86,7 +87,8 @@ fn server_that_is_down_serves_control_on_a_side_port() {
     done(get(address, "now"));
 }
 
-/// The port that only serves control while the server is down closes with that state, however it ends.
+/// The port that only serves control while the server is down closes with that state, however it
+/// ends.
 #[test]
 fn side_port_closes_when_the_server_comes_up_or_stops() {
     let scene = scene(|_| {});

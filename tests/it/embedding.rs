@@ -1,4 +1,5 @@
-//! A server inside the process of a test suite: start, inspect, advance the clock, disconnect, stop.
+//! A server inside the process of a test suite: start, inspect, advance the clock, disconnect,
+//! stop.
 
 use std::{error::Error as _, net::SocketAddr, time::Duration};
 

@@ -36,8 +36,8 @@ fn srvr_reports_version_zxid_and_counts() {
     let (number, _) = version.split_once('-').unwrap();
     assert!(number.split('.').all(|part| part.parse::<u32>().is_ok()));
     assert_eq!(lines[1], "Latency min/avg/max: 0/0.0/0");
-    // The bystander's handshake, create, set and get, of which the first three took a zxid, and this
-    // word.
+    // The bystander's handshake, create, set and get, of which the first three took a zxid, and
+    // this word.
     assert_eq!(lines[2], "Received: 5");
     assert_eq!(lines[3], "Sent: 4");
     assert_eq!(lines[4], "Connections: 2");
@@ -61,8 +61,8 @@ fn envi_reports_the_version() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rule 2: an exception to the rule for half-closed sockets
-/// (section 6.5).
+/// `docs/zookeeper-protocol.md` section 18.1, rule 2: an exception to the rule for half-closed
+/// sockets (section 6.5).
 #[test]
 fn word_on_a_half_closed_socket_is_answered() {
     let scene = Scene::new();
@@ -84,8 +84,8 @@ fn word_sent_byte_by_byte_is_answered() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.1, rule 1: other bytes are a frame length, which exceeds the
-/// limit. Section 18.2: telnet's interrupt is known and has an empty answer.
+/// `docs/zookeeper-protocol.md` section 18.1, rule 1: other bytes are a frame length, which exceeds
+/// the limit. Section 18.2: telnet's interrupt is known and has an empty answer.
 #[test]
 fn unknown_words_close_without_a_byte() {
     let scene = Scene::new();
@@ -133,8 +133,8 @@ fn word_outside_the_whitelist_is_refused_and_srvr_always_answers() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.2: the mask is the eight bytes after the word, which must have
-/// arrived with it.
+/// `docs/zookeeper-protocol.md` section 18.2: the mask is the eight bytes after the word, which
+/// must have arrived with it.
 #[test]
 fn trace_mask_is_set_and_reported() {
     let scene = Scene::new();
@@ -190,8 +190,8 @@ fn events_from_other_connections_count_as_sent_until_crst() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 18.8: a connection whose watches have all fired still counts
-/// until it removes a watch or closes.
+/// `docs/zookeeper-protocol.md` section 18.8: a connection whose watches have all fired still
+/// counts until it removes a watch or closes.
 #[test]
 fn connection_with_fired_watches_counts_until_it_removes_a_watch() {
     let scene = Scene::new();
@@ -268,8 +268,8 @@ fn conf_reports_the_settings_in_force() {
     scene.end();
 }
 
-/// Captured from ZooKeeper 3.9.5: quota metrics are summed per child of the root. Limits add up, those
-/// of subtrees included; without a soft limit the hard limit counts.
+/// Captured from ZooKeeper 3.9.5: quota metrics are summed per child of the root. Limits add up,
+/// those of subtrees included; without a soft limit the hard limit counts.
 #[test]
 fn mntr_sums_quotas_per_child_of_the_root() {
     let scene = Scene::new();
@@ -313,7 +313,8 @@ fn mntr_sums_quotas_per_child_of_the_root() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 18.2 and 22.2: one line per 128 zxids, none before the first.
+/// `docs/zookeeper-protocol.md` sections 18.2 and 22.2: one line per 128 zxids, none before the
+/// first.
 #[test]
 fn hash_reports_a_digest_every_128_zxids_if_enabled() {
     let hashes: Vec<_> = [true, true, false]

@@ -18,7 +18,8 @@ use tracing_subscriber::{filter::dynamic_filter_fn, layer::SubscriberExt};
 /// The session timeout that most tests request.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
 
-/// Returns the path of a directory for this test's files, and deletes what an earlier run left in it.
+/// Returns the path of a directory for this test's files, and deletes what an earlier run left in
+/// it.
 pub(crate) fn scratch_dir(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);

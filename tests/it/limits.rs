@@ -94,8 +94,8 @@ fn handshake_beyond_sessions_max_is_closed_and_a_session_can_be_resumed() {
     assert_eq!(fourth.timeout_ms, TIMEOUT_MS);
 }
 
-/// Requests that would register a watch are refused, reads without one are served, and a fired watch
-/// frees its place.
+/// Requests that would register a watch are refused, reads without one are served, and a fired
+/// watch frees its place.
 #[test]
 fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     let logged = Logged::start(|config| config.watches_max = 3);
@@ -136,8 +136,8 @@ fn watch_beyond_watches_max_is_refused_with_quota_exceeded() {
     logged.server.check().unwrap();
 }
 
-/// A request of 39 KB, with 2,200 times getData of a megabyte, made the server build a reply of 2 GB,
-/// which terminated it.
+/// A request of 39 KB, with 2,200 times getData of a megabyte, made the server build a reply of 2
+/// GB, which terminated it.
 #[test]
 fn read_beyond_reply_bytes_max_is_refused_and_the_connection_stays_open() {
     let logged = Logged::start(|config| config.reply_bytes_max = Some(8 << 20));
@@ -178,7 +178,8 @@ fn multi_beyond_multi_operations_max_is_refused() {
     assert_eq!(logged.server.limit_counts().multi_operations_rejected, 1);
 }
 
-/// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets free space.
+/// Creates and growing sets are refused, alone and in a multi; deletes and shrinking sets free
+/// space.
 #[test]
 fn write_beyond_tree_bytes_max_is_refused_with_quota_exceeded() {
     let logged = Logged::start(|config| config.tree_bytes_max = 4096);

@@ -78,8 +78,8 @@ async fn call(stream: &mut LocalStream, request: &Request) -> Reply {
     answer(stream, request.op()).await
 }
 
-/// Two servers in the same state, one with a socket and one in-process, send the same bytes: replies,
-/// events, errors and the end.
+/// Two servers in the same state, one with a socket and one in-process, send the same bytes:
+/// replies, events, errors and the end.
 #[test]
 fn requests_in_process_get_the_same_bytes_as_over_a_socket() {
     let sequence = encoded(&[
@@ -228,7 +228,8 @@ fn write_after_expiry_is_not_served() {
     });
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": the watches end at once, the session does not.
+/// `docs/zookeeper-protocol.md` section 6.5, "half-closes": the watches end at once, the session
+/// does not.
 #[test]
 fn shutdown_by_the_client_ends_the_connection_at_once() {
     run(async {

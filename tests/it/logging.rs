@@ -138,8 +138,8 @@ fn multi_is_recovered_whole_or_not_at_all() {
     assert_eq!(server.get("/x"), None);
 }
 
-/// ZooKeeper does not start from a log in which a zxid is missing, so refused requests are logged too.
-/// Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
+/// ZooKeeper does not start from a log in which a zxid is missing, so refused requests are logged
+/// too. Source: ZooKeeper 3.9, ZKDatabase.addCommittedProposal.
 #[test]
 fn log_has_every_zxid_even_of_refused_requests() {
     let dir = scratch_dir("logging/numbers");
@@ -220,8 +220,8 @@ fn changes_without_log_entries_are_saved_at_once() {
     assert_eq!(server.get("/fresh"), None);
 }
 
-/// After `snap_count` changes the server saves its state and begins another log. It deletes the logs
-/// that no kept snapshot needs.
+/// After `snap_count` changes the server saves its state and begins another log. It deletes the
+/// logs that no kept snapshot needs.
 #[test]
 fn long_log_is_saved_and_old_ones_are_deleted() {
     let dir = scratch_dir("logging/long");
@@ -246,8 +246,8 @@ fn long_log_is_saved_and_old_ones_are_deleted() {
     assert_eq!(lasting(&start(&dir)), before);
 }
 
-/// A server that is killed while it writes leaves an incomplete last entry, for which no client has a
-/// reply. A missing entry that had a reply is detected.
+/// A server that is killed while it writes leaves an incomplete last entry, for which no client has
+/// a reply. A missing entry that had a reply is detected.
 #[test]
 fn incomplete_log_end_is_ignored_unless_it_was_answered() {
     let dir = scratch_dir("logging/torn");

@@ -20,8 +20,8 @@ fn assert_grown_little(before_kib: usize) {
     assert!(grown_kib < GROWTH_KIB_MAX, "grown by {grown_kib} KiB");
 }
 
-/// Replies that a client does not read cost no more memory than the backlog: the client requests 4 GB
-/// and reads nothing.
+/// Replies that a client does not read cost no more memory than the backlog: the client requests 4
+/// GB and reads nothing.
 #[test]
 fn unread_replies_are_not_built() {
     let _alone = alone_with_memory();
@@ -67,8 +67,8 @@ fn long_path() -> String {
     format!("/{}", "e".repeat(200_000))
 }
 
-/// Events that a client does not read cost no more than `outbox_bytes_max`. Beyond it the server closes
-/// the connection, even if the socket is full; the session survives.
+/// Events that a client does not read cost no more than `outbox_bytes_max`. Beyond it the server
+/// closes the connection, even if the socket is full; the session survives.
 #[test]
 fn unread_events_close_the_connection_at_the_outbox_limit() {
     let _alone = alone_with_memory();

@@ -1,5 +1,5 @@
-//! Every verb that matches nothing or gets an invalid name fails with an error that says what to do,
-//! and never succeeds silently.
+//! Every verb that matches nothing or gets an invalid name fails with an error that says what to
+//! do, and never succeeds silently.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -7,8 +7,8 @@ use minikeeper_test_kit::wire;
 
 use crate::kit::{Scene, TIMEOUT_MS};
 
-/// `docs/zookeeper-protocol.md` section 2.1, "pipelining": requests after the handshake wait for the
-/// session.
+/// `docs/zookeeper-protocol.md` section 2.1, "pipelining": requests after the handshake wait for
+/// the session.
 #[test]
 fn handshake_and_requests_in_one_write_are_answered_in_order() {
     let scene = Scene::new();
@@ -28,7 +28,8 @@ fn handshake_and_requests_in_one_write_are_answered_in_order() {
         matches!(read, Reply::Data(_, stat) if stat.ephemeral_owner == session.session_id),
         "{read:?}"
     );
-    // `docs/zookeeper-protocol.md` section 12.4, rule 1: the event comes before the reply to the write.
+    // `docs/zookeeper-protocol.md` section 12.4, rule 1: the event comes before the reply to the
+    // write.
     let event = client.event();
     assert_eq!((event.kind, &*event.path), (EventKind::DataChanged, "/p"));
     let answer = client.answer(OpCode::SetData);
@@ -85,8 +86,8 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
         ][usize::try_from(number % 4).unwrap()];
         let answer = client.answer(op);
         assert_eq!(answer.xid, Xid(1000 + number));
-        // `docs/zookeeper-protocol.md` section 7.3: every write takes a zxid, even a failed one; a read
-        // takes none.
+        // `docs/zookeeper-protocol.md` section 7.3: every write takes a zxid, even a failed one; a
+        // read takes none.
         let took = i64::from(op != OpCode::GetData);
         if number > 0 {
             assert_eq!(answer.zxid.0, last.0 + took, "request {number}");
@@ -108,8 +109,8 @@ fn two_hundred_pipelined_requests_are_answered_in_order() {
     scene.end();
 }
 
-/// Backpressure must not lose, truncate or reorder replies. They exceed the socket's buffer many times
-/// before the client reads the first byte.
+/// Backpressure must not lose, truncate or reorder replies. They exceed the socket's buffer many
+/// times before the client reads the first byte.
 #[test]
 fn replies_far_beyond_the_backlog_reach_a_slow_reader_whole() {
     let scene = Scene::with(|config| config.write_backlog_bytes_max = 10_000);
@@ -155,8 +156,8 @@ fn smallest_backlog_and_turn_answer_everything() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.5: the end of the client's stream ends the connection. Requests
-/// received before are executed; the session survives, its watches do not.
+/// `docs/zookeeper-protocol.md` section 6.5: the end of the client's stream ends the connection.
+/// Requests received before are executed; the session survives, its watches do not.
 #[test]
 fn half_closed_socket_is_closed_and_its_requests_are_executed() {
     let mut scene = Scene::new();
@@ -186,8 +187,8 @@ fn half_closed_socket_before_the_handshake_is_closed() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 12.4: a client that reads while others write gets events and
-/// replies in the order of the changes.
+/// `docs/zookeeper-protocol.md` section 12.4: a client that reads while others write gets events
+/// and replies in the order of the changes.
 #[test]
 fn events_arrive_before_replies_that_show_the_change() {
     let scene = Scene::new();

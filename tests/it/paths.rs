@@ -120,8 +120,8 @@ fn every_valid_path_is_created_and_read_back() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2: reads do not validate, so an invalid path does not exist.
-/// Only exists rejects a NUL.
+/// `docs/zookeeper-protocol.md` section 8.2: reads do not validate, so an invalid path does not
+/// exist. Only exists rejects a NUL.
 #[test]
 fn every_invalid_path_does_not_exist_for_reads() {
     let scene = Scene::new();
@@ -160,8 +160,8 @@ fn every_invalid_path_does_not_exist_for_reads() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2, row delete, and 10.4: delete rejects special paths, a path
-/// without a slash and a NUL, and checks nothing else.
+/// `docs/zookeeper-protocol.md` section 8.2, row delete, and 10.4: delete rejects special paths, a
+/// path without a slash and a NUL, and checks nothing else.
 #[test]
 fn delete_checks_only_slash_nul_and_special_paths() {
     let scene = Scene::new();
@@ -190,8 +190,8 @@ fn delete_checks_only_slash_nul_and_special_paths() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 8.2, "consequences": a trailing slash is valid before a sequence
-/// number.
+/// `docs/zookeeper-protocol.md` section 8.2, "consequences": a trailing slash is valid before a
+/// sequence number.
 #[test]
 fn trailing_slash_depends_on_parent_and_sequence() {
     let scene = Scene::new();
@@ -205,7 +205,8 @@ fn trailing_slash_depends_on_parent_and_sequence() {
         client.must(&sequential),
         Reply::Path(Some("/x/0000000000".into()))
     );
-    // For the root, NodeExists comes before any other rule (`docs/zookeeper-protocol.md` section 10.1).
+    // For the root, NodeExists comes before any other rule (`docs/zookeeper-protocol.md` section
+    // 10.1).
     let root = create(b"/", CreateMode::Persistent);
     assert_eq!(client.refused(&root), ErrorCode::NodeExists);
     scene.end();

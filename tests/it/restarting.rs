@@ -1,5 +1,5 @@
-//! A server that goes down and comes up on the same port: `docs/zookeeper-protocol.md` sections 6.5, 6.8
-//! and 14.7.
+//! A server that goes down and comes up on the same port: `docs/zookeeper-protocol.md` sections
+//! 6.5, 6.8 and 14.7.
 
 use std::{net::TcpStream, time::Duration};
 

@@ -77,7 +77,7 @@ fn watch_fired_after_the_snapshot_fires_again() {
 }
 
 #[test]
-fn restore_of_a_foreign_or_dropped_snapshot_fails() {
+fn restore_of_a_foreign_or_invalidated_snapshot_fails() {
     let (server, other) = (start(), start());
     let (old, foreign) = (server.snapshot(), other.snapshot());
     let young = server.snapshot();

@@ -107,8 +107,8 @@ fn restored_session_has_its_whole_timeout_left() {
     server.check().unwrap();
 }
 
-/// A session is identified only by its id and password. If two runs gave out the same ids, clients of
-/// one could take over sessions of the other.
+/// A session is identified only by its id and password. If two runs gave out the same ids, clients
+/// of one could take over sessions of the other.
 #[test]
 fn session_ids_of_earlier_runs_are_not_reused() {
     let dir = scratch_dir("saving/ids");
@@ -224,9 +224,9 @@ fn broken_server_saves_nothing() {
     assert!(third.get("/half").is_none());
 }
 
-/// A save is the state of one moment, even while clients write. A client creates pairs of znodes, each
-/// pair in one multi, while the server saves. Every save has only whole pairs, and all pairs that were
-/// created before it began.
+/// A save is the state of one moment, even while clients write. A client creates pairs of znodes,
+/// each pair in one multi, while the server saves. Every save has only whole pairs, and all pairs
+/// that were created before it began.
 #[test]
 fn save_while_clients_write_is_the_state_of_one_moment() {
     let dir = scratch_dir("saving/moment");

@@ -1,5 +1,5 @@
-//! Schemes of authentication and their settings, as ZooKeeper's own tests of each expect them:
-//! AuthTest with AuthSHA2Test and AuthSHA3Test, EnsembleAuthTest, KeyAuthClientTest,
+//! Authentication schemes and the whitelist of words, ported from ZooKeeper's tests AuthTest,
+//! AuthSHA2Test, AuthSHA3Test, EnsembleAuthTest, KeyAuthClientTest and
 //! FourLetterWordsWhiteListTest. `docs/zookeeper-protocol.md` sections 9.7, 9.8 and 18.1.
 
 use minikeeper::{Config, DigestAlgorithm};
@@ -24,7 +24,7 @@ fn list(scheme: &str, id: &str) -> AclList {
     }])
 }
 
-/// A create of a znode that only its creator may use.
+/// Returns the create of a znode that only its creator may access.
 fn create_own(path: &str) -> Request {
     let mut create = Create::new(path, b"", CreateMode::Persistent);
     create.acl = list("auth", "");
@@ -39,7 +39,7 @@ fn set_acl(path: &str, acl: AclList) -> Request {
     }
 }
 
-/// A client who has shown this, or nothing.
+/// Opens a session, and authenticates with this scheme and data if given.
 fn client(scene: &Scene, shown: Option<(&str, &str)>) -> Wire {
     let mut client = scene.open();
     if let Some((scheme, data)) = shown {
@@ -52,9 +52,9 @@ fn digest(scene: &Scene, data: &str) -> Wire {
     client(scene, Some(("digest", data)))
 }
 
-/// `testSuper`, `testSuperACL` and `testOrdinaryACL` with each hash.
+/// `testSuper`, `testSuperACL` and `testOrdinaryACL` with each hash algorithm.
 #[test]
-fn digest_algorithm_is_that_of_logins_lists_and_the_super_user() {
+fn digest_algorithm_applies_to_logins_lists_and_the_super_user() {
     for (name, super_digest) in [
         ("SHA1", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
         (
@@ -82,7 +82,7 @@ fn digest_algorithm_is_that_of_logins_lists_and_the_super_user() {
         root.must(&set_acl("/path1", list("world", "anyone")));
         root.must(&create_own("/path1/foo"));
         let mut user = digest(&scene, "username1:password1");
-        // Data behind `auth` means nothing.
+        // The id of the scheme `auth` is ignored.
         user.must(&set_acl("/path1", list("auth", "username1:password1")));
         root.must(&read);
         assert_eq!(scene.open().refused(&read), ErrorCode::NoAuth, "{name}");
@@ -93,7 +93,7 @@ fn digest_algorithm_is_that_of_logins_lists_and_the_super_user() {
 
 /// `testBadAuthNotifiesWatch` and `testBadAuthThenSendOtherCommands`.
 #[test]
-fn unknown_scheme_is_refused_and_nothing_behind_it_served() {
+fn auth_with_an_unknown_scheme_fails_and_closes_the_connection() {
     let scene = Scene::new();
     for scheme in ["FOO", "INVALID", "ensemble", "key"] {
         let mut client = scene.open();
@@ -104,10 +104,10 @@ fn unknown_scheme_is_refused_and_nothing_behind_it_served() {
     scene.end();
 }
 
-/// EnsembleAuthTest: which name passes by which setting.
+/// EnsembleAuthTest: the names that each setting admits.
 #[test]
 fn ensemble_scheme_admits_clients_that_name_this_ensemble() {
-    // `None`: the scheme is not there.
+    // `None`: the client does not use the scheme.
     for (names, shown, is_served) in [
         // emptyAuth, skipAuth, passAuth, passAuthCSV, failAuth
         (&[][..], Some("foo"), true),
@@ -126,7 +126,7 @@ fn ensemble_scheme_admits_clients_that_name_this_ensemble() {
         if let Some(shown) = shown {
             client.send(&auth("ensemble", shown.as_bytes()));
             if !is_served {
-                // Without an answer: with one a client would give up, instead of trying another
+                // No reply: after an error the client would give up instead of trying another
                 // server.
                 client.expect_closed();
                 scene.end();
@@ -135,7 +135,7 @@ fn ensemble_scheme_admits_clients_that_name_this_ensemble() {
             client.answer(minikeeper_protocol::OpCode::Auth);
         }
         client.must(&wire::get("/", false));
-        // It adds no identity.
+        // The scheme adds no identity.
         let refused = client.refused(&set_acl("/", list("auth", "")));
         assert_eq!(refused, ErrorCode::InvalidAcl);
         let refused = client.refused(&set_acl("/", list("ensemble", "woo")));
@@ -146,10 +146,10 @@ fn ensemble_scheme_admits_clients_that_name_this_ensemble() {
 
 /// KeyAuthClientTest, step by step.
 #[test]
-fn key_scheme_asks_for_a_multiple_of_the_number_in_the_tree() {
+fn key_scheme_requires_a_multiple_of_the_number_in_the_tree() {
     let scene = Scene::with(|config| config.key_scheme = true);
     let key = |number| client(&scene, Some(("key", number)));
-    // While there is no key, any will do.
+    // Without a key in the tree, any number passes.
     let mut first = key("25");
     for path in ["/pre", "/abc", "/key"] {
         first.must(&create_own(path));
@@ -169,7 +169,7 @@ fn key_scheme_asks_for_a_multiple_of_the_number_in_the_tree() {
     let mut wrong = scene.open();
     assert_eq!(wrong.refused(&auth("key", b"26")), ErrorCode::AuthFailed);
     wrong.expect_closed();
-    // Whatever the number, the identity is the same.
+    // The identity does not depend on the number.
     let mut reader = key("5");
     let acl = reader.must(&Request::GetAcl {
         path: Some("/abc".into()),
@@ -183,9 +183,10 @@ fn key_scheme_asks_for_a_multiple_of_the_number_in_the_tree() {
     scene.end();
 }
 
-/// It exited with 2. ZooKeeper starts, and refuses all clients until there are users.
+/// The server refused to start, with exit code 2. ZooKeeper starts, and refuses all clients until
+/// users are configured.
 #[test]
-fn sasl_is_demanded_although_there_are_no_users() {
+fn enforced_sasl_without_users_refuses_all_clients() {
     let scene = minikeeper::blocking::Server::builder()
         .manual_clock()
         .configure(|config| config.enforce_auth_schemes = vec!["sasl".to_owned()])
@@ -199,9 +200,9 @@ fn sasl_is_demanded_although_there_are_no_users() {
 
 const REFUSED: &str = " is not executed because it is not in the whitelist.\n";
 
-/// FourLetterWordsWhiteListTest: what each list lets through, among all words.
+/// FourLetterWordsWhiteListTest: the words that each list allows.
 #[test]
-fn whitelist_lets_through_what_it_names_and_srvr() {
+fn whitelist_allows_the_words_it_names_and_srvr() {
     const WORDS: [&str; 17] = [
         "conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "mntr", "ruok",
         "srst", "srvr", "stat", "wchc", "wchp", "wchs",

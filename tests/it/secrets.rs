@@ -1,5 +1,5 @@
-//! Secrets that no reply and no log level shows: passwords, tokens and their hashes. And what each
-//! security advisory about ZooKeeper means here, under its number.
+//! Secrets that must not leak into replies or logs: passwords, tokens and their hashes. One test
+//! per security advisory about ZooKeeper, named by its number, shows the behaviour here.
 //!
 //! `docs/zookeeper-protocol.md` sections 9.9, 12.6 and 18.1.
 
@@ -20,7 +20,7 @@ const WORDS: [&[u8; 4]; 18] = [
     b"ruok", b"srst", b"srvr", b"stat", b"stmk", b"wchc", b"wchp", b"wchs",
 ];
 
-/// Of `super:planted-super`.
+/// The digest of `super:planted-super`.
 const SUPER_DIGEST: &str = "super:bGFudGVk+planted-super-hash=";
 
 fn auth(data: &[u8]) -> Request {
@@ -45,7 +45,7 @@ fn create(path: &str, entries: &[(Perms, &str, &str)]) -> Request {
     Request::Create(create)
 }
 
-/// A secret in the forms in which it may get into a text.
+/// Returns the forms in which a secret may appear in a text.
 fn forms(secret: &[u8]) -> [String; 4] {
     let hex = |separator: &str| {
         let bytes = secret.iter().map(|byte| format!("{byte:02x}"));
@@ -61,11 +61,11 @@ fn forms(secret: &[u8]) -> [String; 4] {
 }
 
 #[track_caller]
-fn assert_untold(text: &str, secrets: &[&[u8]]) {
+fn assert_no_leak(text: &str, secrets: &[&[u8]]) {
     for secret in secrets {
         for form in forms(secret) {
             let line = text.lines().find(|line| line.contains(&form));
-            assert_eq!(line, None, "tells {form:?}");
+            assert_eq!(line, None, "leaks {form:?}");
         }
     }
 }
@@ -76,17 +76,18 @@ fn control(address: SocketAddr, token: &str, verb: &str) -> String {
     format!("{answer:?}")
 }
 
-/// Goal: no secret gets into a log at any level, a four-letter word, what control says of sessions
-/// and of itself, or the `Debug` form of settings and servers. Method: secrets that are easy to
-/// recognise are put wherever one is taken, used rightly and wrongly, and looked for.
-fn all_that_is_told() -> (String, Vec<u8>) {
+/// Uses recognizable secrets wherever the server takes one, correctly and wrongly. Returns
+/// everything that it discloses, and the session's password: logs at every level, four-letter
+/// words, the control API's answers on sessions and itself, and the `Debug` form of settings and
+/// server.
+fn disclosed() -> (String, Vec<u8>) {
     let mut settings = String::new();
     let logged = Logged::start_at(tracing::Level::TRACE, |config| {
         config.super_digest = Some(SUPER_DIGEST.into());
         config.sasl_users = vec![("ann".to_owned(), "planted-sasl".into())];
         config.control.token = Some("planted-token".into());
         config.control.is_enabled = true;
-        // Its last line is not to be the only one that is right.
+        // The `Debug` form of the settings is checked too.
         let _ = writeln!(settings, "{config:?}");
     });
     let address = logged.address();
@@ -96,14 +97,14 @@ fn all_that_is_told() -> (String, Vec<u8>) {
     bob.must(&auth(b"super:planted-guess"));
     bob.must(&create("/a", &[(Perms::ALL, "auth", "")]));
     bob.must(&wire::get("/a", true));
-    // A challenge, then the answer to it, which makes no sense.
+    // A token that starts the login, then one that is an invalid response to the challenge.
     for _ in 0..2 {
         bob.send(&Request::Sasl {
             token: Some(b"planted-sasl-token".to_vec().into()),
         });
     }
     bob.rest();
-    // Resumed, once with a wrong password.
+    // Resumes with a wrong and with the right password.
     let mut wrong = Wire::connect(address);
     let zxid = minikeeper_protocol::Zxid(0);
     wrong.resume(session.session_id, b"planted-password", zxid, TIMEOUT_MS);
@@ -126,12 +127,12 @@ fn all_that_is_told() -> (String, Vec<u8>) {
     (told, password)
 }
 
-/// CVE-2026-24308: ZooKeeper's client logs the values of its settings, passwords of key stores
-/// among them.
+/// CVE-2026-24308: ZooKeeper's client logged the values of its settings, including passwords of key
+/// stores.
 #[test]
-fn cve_2026_24308_no_secret_is_told() {
-    let (told, password) = all_that_is_told();
-    // What is looked for would be found.
+fn cve_2026_24308_no_secret_is_disclosed() {
+    let (told, password) = disclosed();
+    // The text has what it should: logs, settings and answers.
     for known in [
         "token: Some(Secret)",
         "wrong control token",
@@ -139,7 +140,7 @@ fn cve_2026_24308_no_secret_is_told() {
     ] {
         assert!(told.contains(known), "{known}");
     }
-    assert_untold(
+    assert_no_leak(
         &told,
         &[
             SUPER_DIGEST.as_bytes(),
@@ -155,9 +156,9 @@ fn cve_2026_24308_no_secret_is_told() {
     );
 }
 
-/// CVE-2026-24281: where a certificate has no matching address, ZooKeeper believes the name that a
-/// reverse look-up gives for it. Nothing here asks for a name: the standard library cannot, and no
-/// package that can is there. (`tls.rs` has the other half.)
+/// CVE-2026-24281: if a certificate had no matching address, ZooKeeper accepted the name that a
+/// reverse look-up of the address gave. Nothing here does reverse look-ups: the standard library
+/// cannot, and no dependency can. (`tls.rs` has the other half.)
 #[test]
 fn cve_2026_24281_no_package_looks_up_names_of_addresses() {
     let lock = include_str!("../../Cargo.lock");
@@ -168,10 +169,10 @@ fn cve_2026_24281_no_package_looks_up_names_of_addresses() {
     }
 }
 
-/// CVE-2025-58457: `snapshot` and `restore` of ZooKeeper's admin server ask for no permission. Here
-/// every verb asks for the token, those two and all that come later.
+/// CVE-2025-58457: `snapshot` and `restore` of ZooKeeper's admin server required no permission.
+/// Here every verb requires the token, those two and all future ones.
 #[test]
-fn cve_2025_58457_every_verb_asks_for_the_token() {
+fn cve_2025_58457_every_verb_requires_the_token() {
     let scene = Scene::with(|config| {
         config.control.is_enabled = true;
         config.control.token = Some("s3cret".into());
@@ -194,10 +195,10 @@ fn cve_2025_58457_every_verb_asks_for_the_token() {
     scene.end();
 }
 
-/// CVE-2024-23944: a persistent watch on a parent told its client the paths of children that it
+/// CVE-2024-23944: a persistent watch on a parent disclosed the paths of children that the client
 /// may not read.
 #[test]
-fn cve_2024_23944_persistent_watches_tell_no_path_that_may_not_be_read() {
+fn cve_2024_23944_persistent_watches_disclose_no_unreadable_path() {
     let scene = Scene::new();
     let mut bob = scene.open();
     bob.must(&auth(b"bob:secret"));
@@ -210,7 +211,7 @@ fn cve_2024_23944_persistent_watches_tell_no_path_that_may_not_be_read() {
     bob.must(&create("/a/private", &[(Perms::ALL, "auth", "")]));
     bob.must(&wire::set("/a/private", b"1"));
     bob.must(&wire::delete("/a/private"));
-    // An event for a readable znode comes, and nothing before it.
+    // The first event is that of a readable znode.
     bob.must(&wire::create("/a/public", b"", CreateMode::Persistent));
     let event = eve.event();
     assert_eq!(
@@ -220,9 +221,9 @@ fn cve_2024_23944_persistent_watches_tell_no_path_that_may_not_be_read() {
     scene.end();
 }
 
-/// CVE-2019-0201: getACL asked for no permission, and told the hashes of digest identities.
+/// CVE-2019-0201: getACL required no permission, and disclosed the hashes of digest identities.
 #[test]
-fn cve_2019_0201_get_acl_asks_for_permission_and_hides_hashes() {
+fn cve_2019_0201_get_acl_requires_permission_and_hides_hashes() {
     let scene = Scene::new();
     let mut bob = scene.open();
     bob.must(&auth(b"bob:pw"));
@@ -246,9 +247,9 @@ fn cve_2019_0201_get_acl_asks_for_permission_and_hides_hashes() {
     scene.end();
 }
 
-/// CVE-2017-5637: the cost of `wchp` and `wchc` grows with the watches, for any client. Here
-/// they list up to a limit, and by default for this machine alone
-/// (`star_tells_other_machines_nothing_of_clients`).
+/// CVE-2017-5637: any client could run `wchp` and `wchc`, whose cost grows with the number of
+/// watches. Here they list up to a limit, and by default answer this machine only
+/// (`star_allows_other_machines_no_words_about_clients`).
 #[test]
 fn cve_2017_5637_wchp_and_wchc_have_a_limit() {
     const ROWS_MAX: usize = 5;
@@ -262,7 +263,7 @@ fn cve_2017_5637_wchp_and_wchc_have_a_limit() {
     }
     for word in [b"wchp", b"wchc"] {
         let text = wire::four_letter(scene.address(), word);
-        // Heads and rows, an empty line, and how many are left out.
+        // Heads and rows, an empty line, and the number of rows left out.
         assert!(text.lines().count() <= 2 * ROWS_MAX + 2, "{text}");
         assert!(text.contains("left out"), "{text}");
     }

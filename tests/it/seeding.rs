@@ -1,4 +1,4 @@
-//! Trees put there, taken out and compared.
+//! Seeding, exporting and comparing trees.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::kit::{Scene, start};
 const ROUNDS: u64 = 200;
 
 #[test]
-fn what_is_missing_is_created_and_what_differs_is_set() {
+fn seed_creates_missing_znodes_and_sets_different_ones() {
     let server = start();
     let seeded = server
         .seed(&tree! { "/a/b/c" => "1", "/d" => null })
@@ -34,7 +34,7 @@ fn what_is_missing_is_created_and_what_differs_is_set() {
 }
 
 #[test]
-fn watchers_are_told_and_each_change_has_its_zxid() {
+fn seed_notifies_watchers_and_takes_a_zxid_per_change() {
     let scene = Scene::new();
     let mut client = scene.open();
     client.must(&wire::create("/a", b"1", CreateMode::Persistent));
@@ -61,7 +61,7 @@ fn watchers_are_told_and_each_change_has_its_zxid() {
 }
 
 #[test]
-fn lifetimes_and_access_lists_are_as_clients_make_them() {
+fn seed_sets_lifetimes_and_access_lists() {
     let scene = Scene::new();
     let mut client = scene.open();
     let ttl = Duration::from_secs(60);
@@ -73,7 +73,7 @@ fn lifetimes_and_access_lists_are_as_clients_make_them() {
             "/r" => Znode::from("x").acl(["world:anyone:r"]),
         })
         .unwrap();
-    // The access list is in the client's way, and not in that of a seed.
+    // The access list binds the client, but not a seed.
     assert_eq!(client.refused(&wire::set("/r", b"y")), ErrorCode::NoAuth);
     scene.server.seed(&tree! { "/r" => "y" }).unwrap();
     scene
@@ -81,7 +81,7 @@ fn lifetimes_and_access_lists_are_as_clients_make_them() {
         .seed(&tree! { "/r" => Znode::any().acl(["world:anyone:cdrwa"]) })
         .unwrap();
     client.must(&wire::set("/r", b"z"));
-    // A container goes once its last child has gone; a time to live runs out.
+    // The empty container waits for the next check, and the time to live has not run out.
     client.must(&wire::create("/c/x", b"", CreateMode::Persistent));
     client.must(&wire::delete("/c/x"));
     scene.server.advance(Duration::from_secs(5));
@@ -93,7 +93,7 @@ fn lifetimes_and_access_lists_are_as_clients_make_them() {
 }
 
 #[test]
-fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
+fn invalid_seed_is_refused_with_its_path_and_changes_nothing() {
     let scene = Scene::with(|config| config.tree_bytes_max = 100_000);
     let mut client = scene.open();
     client.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -154,7 +154,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
         "{refused}"
     );
     assert_eq!(scene.server.dump_exact(), before);
-    // Known only to the one who serves it: said with its path.
+    // The server detects an unknown scheme only when it serves the create; the error has the path.
     let unknown = tree! { "/x" => Znode::any().acl(["nobody:knows:r"]) };
     let refused = scene.server.seed(&unknown).unwrap_err();
     assert_eq!(
@@ -165,7 +165,7 @@ fn what_cannot_be_there_is_refused_with_its_path_and_nothing_changes() {
 }
 
 #[test]
-fn server_begins_with_its_seed_or_not_at_all() {
+fn server_starts_with_its_seed_or_not_at_all() {
     let server = blocking::Server::builder()
         .seed(tree! { "/a" => "x" })
         .start()
@@ -180,7 +180,7 @@ fn server_begins_with_its_seed_or_not_at_all() {
 }
 
 #[test]
-fn export_leaves_out_ephemerals_and_what_is_the_servers_own() {
+fn export_leaves_out_ephemerals_and_system_znodes() {
     let scene = Scene::new();
     let mut client = scene.open();
     client.must(&wire::create("/a", b"x", CreateMode::Persistent));
@@ -188,7 +188,7 @@ fn export_leaves_out_ephemerals_and_what_is_the_servers_own() {
     let tree = scene.server.export_tree();
     let paths: Vec<_> = tree.iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["/a"]);
-    // To compare, they are there.
+    // A comparison includes ephemerals.
     let differences = scene.server.diff_tree(&tree! { "/a" => "x" }).unwrap();
     let lines = differences.to_string();
     assert!(lines.contains("\n+ /a/e = \"\" (ephemeral)"), "{lines}");
@@ -202,7 +202,7 @@ fn export_leaves_out_ephemerals_and_what_is_the_servers_own() {
 
 #[test]
 #[should_panic = "the tree is not as expected (- expected, + found):\n- /a = \"y\"\n+ /a = \"x\"\n+ /b = null"]
-fn assertion_shows_what_differs() {
+fn assert_tree_shows_the_difference() {
     let server = start();
     server.seed(&tree! { "/a" => "x", "/b" => null }).unwrap();
     assert_tree!(server, { "/a" => "y" });
@@ -210,17 +210,17 @@ fn assertion_shows_what_differs() {
 
 #[test]
 #[should_panic = "+ /x = \"\""]
-fn assertion_takes_a_universe_too() {
+fn assert_tree_takes_a_universe() {
     let server = start();
     server.seed(&tree! { "/x" => "" }).unwrap();
     let universe: &Universe = &server;
     assert_tree!(universe, Tree::new());
 }
 
-/// Goal: what is exported can be seeded, and both forms on disk keep every bit. Method: random
-/// trees of a client's making, through Rust, JSON and YAML into fresh servers.
+/// An exported tree can be seeded, and JSON and YAML lose nothing. Random trees that a client
+/// creates pass through both formats into new servers.
 #[test]
-fn exported_trees_are_seeded_again_as_they_were() {
+fn exported_trees_can_be_seeded_without_loss() {
     let seed = minikeeper_test_kit::random::seed_or(0);
     for round in seed..seed + ROUNDS {
         let server = start();
@@ -254,7 +254,7 @@ fn exported_trees_are_seeded_again_as_they_were() {
     }
 }
 
-/// With everything said that the forms on disk leave out.
+/// Adds the defaults that the JSON and YAML forms leave out.
 fn complete(tree: Tree) -> Tree {
     tree.iter()
         .map(|(path, znode)| {
@@ -266,7 +266,7 @@ fn complete(tree: Tree) -> Tree {
         .collect()
 }
 
-/// A create that may well fail: below any of a few parents, with any data and lifetime.
+/// Returns a random create, with any data and lifetime. It fails if the parent does not exist.
 fn random_create(random: &mut Random) -> Request {
     const NAMES: [&str; 9] = ["a", "b c", "null", "no", "#", "ä€", "'\"\\", "0x10", ": -"];
     const TEXTS: [&str; 10] = [
@@ -309,7 +309,7 @@ fn random_create(random: &mut Random) -> Request {
     Request::Create(create)
 }
 
-/// Equal trees have equal dumps, and different ones different dumps, however they were made.
+/// Equal trees have equal dumps, and different ones different dumps, whatever their history.
 #[test]
 fn equal_trees_have_equal_dumps() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Sessions as a test sees, ends and cuts them: by id, address, identity, owner.
+//! Listing, expiring and disconnecting sessions by id, address, identity and owner.
 
 use std::{
     io::{self, Read as _},
@@ -17,12 +17,14 @@ use crate::kit::{Scene, TIMEOUT_MS, stuck_reader, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How often the strictest promise is tried.
+/// The number of expiries whose events must be in the socket at once.
 const ROUNDS: usize = 1_000;
 
 fn info(server: &Server, id: SessionId) -> SessionInfo {
     let mut sessions = server.sessions().into_iter();
-    sessions.find(|info| info.id == id).expect("it is there")
+    sessions
+        .find(|info| info.id == id)
+        .expect("the session exists")
 }
 
 fn login(user: &str) -> Request {
@@ -34,7 +36,7 @@ fn login(user: &str) -> Request {
 }
 
 #[test]
-fn session_tells_everything_that_is_its() {
+fn session_info_reports_everything_about_a_session() {
     let scene = Scene::new();
     let (mut client, session) = scene.open_session();
     let id = session.session_id;
@@ -84,13 +86,13 @@ fn session_tells_everything_that_is_its() {
     assert!(!gone.is_connected && gone.address.is_none() && gone.last_operation.is_none());
     assert!(gone.identities.is_empty() && gone.watches.is_empty());
     assert_eq!(gone.ephemerals, ["/e1", "/e2"]);
-    // A connection inside the process has no address.
+    // An in-process connection has no address.
     let _local = scene.server.local();
     scene.end();
 }
 
 #[test]
-fn sessions_are_found_by_id_address_identity_and_owner() {
+fn sessions_can_be_selected_by_id_address_identity_and_owner() {
     let scene = Scene::new();
     let (mut alice, session) = scene.open_session();
     let (mut bob, other) = scene.open_session();
@@ -126,15 +128,15 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
         assert!(scene.server.expire(no_match).is_err());
         assert!(scene.server.disconnect(no_match).is_err());
     }
-    // The bystander is from there too.
+    // The bystander has this address too.
     for all in ["127.0.0.1", "ip:127.0.0.1", "::ffff:127.0.0.1"] {
         assert_eq!(scene.server.find_sessions(all).len(), 3, "{all}");
     }
     assert!(scene.server.disconnect("digest:alice").is_ok());
     alice.expect_closed();
     assert!(info(&scene.server, alices).ephemerals == ["/alice"]);
-    // Without a connection it is still the owner, but has no identity.
-    wait_until("it is gone", || {
+    // Without a connection the session still owns the znode, but has no identity.
+    wait_until("the connection is closed", || {
         scene.server.find_sessions("digest:alice").is_empty()
     });
     assert!(scene.server.disconnect("/alice").is_err());
@@ -147,18 +149,18 @@ fn sessions_are_found_by_id_address_identity_and_owner() {
 }
 
 #[test]
-fn all_that_are_meant_are_ended_or_cut() {
+fn expire_and_disconnect_act_on_all_selected_sessions() {
     let server = Server::builder().manual_clock().start().unwrap();
     let mut clients: Vec<_> = (0..3)
         .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
         .collect();
     assert!(server.disconnect("127.0.0.1").is_ok());
     clients.iter_mut().for_each(Wire::expect_closed);
-    wait_until("they are gone", || server.connections() == 0);
+    wait_until("the connections are closed", || server.connections() == 0);
     assert_eq!(server.sessions().len(), 3);
     assert!(
         server.disconnect("127.0.0.1").is_err(),
-        "no session is connected from there"
+        "no session is connected from that address"
     );
     let mut clients: Vec<_> = (0..3)
         .map(|_| Wire::open(server.addr(), TIMEOUT_MS).0)
@@ -168,12 +170,12 @@ fn all_that_are_meant_are_ended_or_cut() {
     assert_eq!(
         server.sessions().len(),
         3,
-        "those without a connection are not from there"
+        "sessions without a connection have no address"
     );
     server.check().unwrap();
 }
 
-/// Everything that is there to read right now, without waiting.
+/// Reads the bytes that have arrived, without waiting.
 fn read_now(stream: &TcpStream) -> Vec<u8> {
     let mut bytes = vec![0; 1_024];
     let mut stream = stream;
@@ -184,17 +186,18 @@ fn read_now(stream: &TcpStream) -> Vec<u8> {
     }
 }
 
-/// A watcher that reads its socket without waiting, on demand.
+/// A client that watches the ephemerals of `owners`.
 struct Watcher {
     wire: Wire,
     owners: Vec<SessionId>,
 }
 
-/// `ROUNDS` sessions with an ephemeral each, and a client that watches all of them.
+/// Opens [`ROUNDS`] sessions with an ephemeral each, a client that watches all of them, and another
+/// one.
 fn watched_owners(address: std::net::SocketAddr) -> (Watcher, Wire) {
     let (mut wire, _) = Wire::open(address, 60_000);
     let mut owners = Vec::new();
-    // Their connections are closed; the sessions live on.
+    // The owners' connections are closed; their sessions survive.
     for round in 0..ROUNDS {
         let (mut owner, session) = Wire::open(address, 60_000);
         let path = format!("/e{round}");
@@ -207,7 +210,7 @@ fn watched_owners(address: std::net::SocketAddr) -> (Watcher, Wire) {
 }
 
 #[track_caller]
-fn assert_told(watcher: &Watcher, stream: &TcpStream, round: usize) {
+fn assert_event_arrived(watcher: &Watcher, stream: &TcpStream, round: usize) {
     let frame = read_now(stream);
     let path = format!("/e{round}");
     assert!(frame.ends_with(path.as_bytes()), "round {round}: {frame:?}");
@@ -217,10 +220,10 @@ fn assert_told(watcher: &Watcher, stream: &TcpStream, round: usize) {
     assert!(!watcher.owners.is_empty());
 }
 
-/// Goal: when `expire` returns, the watchers' events are in their sockets. Method: a thousand
-/// times, right afterwards the bytes are there for a read that does not wait.
+/// When `expire` returns, the watchers' events are in their sockets: a thousand times, a read that
+/// does not wait gets the bytes.
 #[test]
-fn event_of_an_expiry_is_in_the_watchers_socket_when_the_call_returns() {
+fn expiry_event_is_in_the_socket_when_expire_returns() {
     let server = Server::builder().manual_clock().start().unwrap();
     let (watcher, mut other) = watched_owners(server.addr());
     let stream = watcher.wire.raw();
@@ -229,17 +232,17 @@ fn event_of_an_expiry_is_in_the_watchers_socket_when_the_call_returns() {
         // Another client keeps the server's thread busy.
         other.send(&Request::Ping);
         assert!(server.expire(*owner).is_ok());
-        assert_told(&watcher, stream, round);
+        assert_event_arrived(&watcher, stream, round);
     }
     for _ in 0..ROUNDS {
-        other.frame("the answer to a ping");
+        other.frame("the reply to a ping");
     }
     server.check().unwrap();
 }
 
-/// The same where the caller is a task on the server's only thread.
+/// When `expire_told` resolves, the event is in the socket, even on the server's only thread.
 #[test]
-fn event_of_an_expiry_is_in_the_watchers_socket_when_the_future_resolves() {
+fn expiry_event_is_in_the_socket_when_expire_told_resolves() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -253,13 +256,13 @@ fn event_of_an_expiry_is_in_the_watchers_socket_when_the_future_resolves() {
         stream.set_nonblocking(true).unwrap();
         for (round, owner) in watcher.owners.iter().enumerate() {
             assert_eq!(server.expire_told(*owner).await, Ok(1));
-            assert_told(&watcher, stream, round);
+            assert_event_arrived(&watcher, stream, round);
         }
     });
 }
 
-/// A client that waits for a reply because of a fault gets events in the meantime, and
-/// `expire_told` does not wait for the reply.
+/// A watcher whose request is delayed by a fault gets the event meanwhile, and `expire` does not
+/// wait for the delayed reply.
 #[test]
 fn expiry_does_not_wait_for_a_delayed_request_of_a_watcher() {
     let server = Server::builder().manual_clock().start().unwrap();
@@ -267,23 +270,23 @@ fn expiry_does_not_wait_for_a_delayed_request_of_a_watcher() {
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
     let (mut watcher, _) = Wire::open(server.addr(), 60_000);
     watcher.must(&wire::exists("/e", true));
-    // Nothing but the event is to happen when the session ends.
+    // The expiry then has no connection of the owner to close.
     drop(owner);
-    wait_until("its connection is gone", || server.connections() == 1);
+    wait_until("its connection is closed", || server.connections() == 1);
     let delay = minikeeper::Fault::delay(SECOND).at("/slow");
     let delay = server.inject(delay).unwrap();
     watcher.send(&wire::exists("/slow", false));
-    wait_until("it is delayed", || delay.hits() == 1);
+    wait_until("the request is delayed", || delay.hits() == 1);
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
     thread::scope(|scope| {
         scope.spawn(|| done.send(server.expire(session.session_id)).unwrap());
-        // Less than `expire` waits at most.
+        // Shorter than the time limit of `expire`.
         assert!(is_done.recv_timeout(PATIENCE / 2).unwrap().is_ok());
     });
     assert_eq!(watcher.event().kind, EventKind::Deleted);
 }
 
-/// A client whose socket is full cannot get its events; no verb waits for it.
+/// A client whose socket is full cannot get its event; `expire` does not wait for it.
 #[test]
 fn expiry_does_not_wait_for_a_client_that_does_not_read() {
     let _alone = crate::kit::alone_with_memory();
@@ -293,7 +296,7 @@ fn expiry_does_not_wait_for_a_client_that_does_not_read() {
     let (mut stuck, _) = stuck_reader(&server, "/stuck");
     let mut bytes = Vec::new();
     wire::exists("/e", true).encode(minikeeper_protocol::Xid(3), &mut bytes);
-    // It is not read before the replies are; so this one watches by itself.
+    // The server reads this request only once the replies are read, so another client watches too.
     let (mut watcher, _) = Wire::open(server.addr(), 60_000);
     watcher.must(&wire::exists("/e", true));
     stuck.send_raw(&bytes);

@@ -1,4 +1,4 @@
-//! Sessions: they outlive connections, and end on time. Time is moved by hand.
+//! Sessions: resume, move, expiry, negotiation, close. The clock is frozen.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kit::{Scene, TIMEOUT_MS, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Goes on with a session over a new connection.
+/// Resumes a session over a new connection.
 #[track_caller]
 fn resume(scene: &Scene, session: &ConnectResponse, timeout_ms: i32) -> (Wire, ConnectResponse) {
     let mut wire = scene.connect();
@@ -21,18 +21,18 @@ fn resume(scene: &Scene, session: &ConnectResponse, timeout_ms: i32) -> (Wire, C
     (wire, response)
 }
 
-/// `docs/zookeeper-protocol.md` section 6.4, rule 5: timeout, id and password are all zero, and the
-/// connection closes.
+/// Checks that a handshake was refused. `docs/zookeeper-protocol.md` section 6.4, rule 5: timeout,
+/// id and password are zero, and the connection closes.
 #[track_caller]
 fn assert_refused(mut wire: Wire, response: &ConnectResponse) {
     assert_eq!(response, &ConnectResponse::refused(Some(false)));
     wire.expect_closed();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.4, rule 4: same id and password, no zxid; ephemerals
-/// stay, watches do not.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 4: id and password stay the same, the resume
+/// takes no zxid; ephemerals stay, watches do not.
 #[test]
-fn session_goes_on_over_a_new_connection_without_its_watches() {
+fn resumed_session_keeps_ephemerals_but_not_watches() {
     let scene = Scene::new();
     let (mut first, session) = scene.open_session();
     first.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -62,19 +62,19 @@ fn session_that_moves_closes_its_old_connection() {
     assert_eq!(resumed.session_id, session.session_id);
     old.expect_closed();
     new.must(&wire::create("/m", b"", CreateMode::Ephemeral));
-    wait_until("the old connection is gone", || {
+    wait_until("the old connection is closed", || {
         scene.server.connections() == 2
     });
-    // The end of the old connection must not touch the new one.
+    // The end of the old connection must not affect the new one.
     new.ping();
     assert!(scene.server.get("/m").is_some());
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.4, rule 1: the attempt with a wrong password is refused,
-/// and has kicked the rightful connection; the session survives.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 1: an attempt with a wrong password is refused,
+/// but closes the owner's connection; the session survives.
 #[test]
-fn wrong_password_kicks_the_connection_and_is_refused_and_the_session_survives() {
+fn resume_with_a_wrong_password_is_refused_and_closes_the_old_connection() {
     let scene = Scene::new();
     let (mut rightful, session) = scene.open_session();
     rightful.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -90,7 +90,8 @@ fn wrong_password_kicks_the_connection_and_is_refused_and_the_session_survives()
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.4, rule 5: unknown and expired look the same.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 5: the response is the same for unknown and
+/// expired sessions.
 #[test]
 fn unknown_and_expired_sessions_are_refused_with_zeros() {
     let scene = Scene::new();
@@ -102,7 +103,7 @@ fn unknown_and_expired_sessions_are_refused_with_zeros() {
     client.expect_closed();
     let (wire, refused) = resume(&scene, &session, TIMEOUT_MS);
     assert_refused(wire, &refused);
-    // A client that reads the 36-byte form gets that.
+    // A client that sent the short form gets the short response of 36 bytes.
     let mut old_client = scene.connect();
     let mut hello = wire::resume(session.session_id, &[0; 16], Zxid(0), TIMEOUT_MS);
     hello.read_only = None;
@@ -111,10 +112,10 @@ fn unknown_and_expired_sessions_are_refused_with_zeros() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.2, row 2: new sessions and old alike; the session's
-/// connection is not disturbed. Negative values pass.
+/// `docs/zookeeper-protocol.md` section 6.2, row 2: for new and existing sessions; the session's
+/// current connection stays open. Negative zxids pass.
 #[test]
-fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
+fn client_that_has_seen_a_later_zxid_is_closed_without_a_byte() {
     let scene = Scene::new();
     let (mut client, session) = scene.open_session();
     let zxid = client.call(&Request::Ping).zxid;
@@ -135,8 +136,8 @@ fn client_that_has_seen_a_newer_zxid_is_closed_without_a_byte() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 14.1 and 14.6: past the timeout, at a tick; all ephemerals
-/// under one zxid, and watchers get events.
+/// `docs/zookeeper-protocol.md` sections 14.1 and 14.6: the session expires at the first tick after
+/// its timeout; its ephemerals are deleted under one zxid, and watchers get events.
 #[test]
 fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
@@ -180,8 +181,8 @@ fn silent_session_expires_at_the_tick_and_its_ephemerals_with_it() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 14.2: pings and reads keep a session alive, events sent to
-/// it do not.
+/// `docs/zookeeper-protocol.md` section 14.2: pings and reads extend a session, events sent to it
+/// do not.
 #[test]
 fn requests_keep_a_session_alive_and_events_do_not() {
     let scene = Scene::new();
@@ -197,7 +198,7 @@ fn requests_keep_a_session_alive_and_events_do_not() {
         pinging.must(&wire::set("/w", b""));
     }
     assert_eq!(scene.server.sessions().len(), 3);
-    // Everything until the close, and nothing that says "expired".
+    // Only events come before the close, and no notice of the expiry.
     assert_eq!(watching.event().kind, EventKind::Created);
     while let Ok(message) = watching.try_frame("an event or the close") {
         assert_eq!(message[..4], Xid::EVENT.0.to_be_bytes());
@@ -205,10 +206,9 @@ fn requests_keep_a_session_alive_and_events_do_not() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 14.4: a session without a connection waits for its
-/// deadline.
+/// `docs/zookeeper-protocol.md` section 14.4.
 #[test]
-fn session_without_a_connection_lives_until_its_deadline() {
+fn session_without_a_connection_survives_until_its_deadline() {
     let scene = Scene::with(|config| config.rounds_expiry = true);
     let (mut owner, session) = scene.open_session();
     owner.must(&wire::create("/e", b"", CreateMode::Ephemeral));
@@ -216,7 +216,7 @@ fn session_without_a_connection_lives_until_its_deadline() {
     scene.wait_alone();
     scene.server.advance(Duration::from_millis(11_999));
     assert!(scene.server.get("/e").is_some());
-    // A reconnect is a sign of life (`docs/zookeeper-protocol.md` section 14.2).
+    // A reconnect extends the session (`docs/zookeeper-protocol.md` section 14.2).
     let (again, _) = resume(&scene, &session, TIMEOUT_MS);
     drop(again);
     scene.wait_alone();
@@ -227,11 +227,12 @@ fn session_without_a_connection_lives_until_its_deadline() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.2, row 3: clamped silently; here 2 and 20 ticks of 3 s.
+/// `docs/zookeeper-protocol.md` section 6.2, row 3: clamped without an error, here to 2 and 20
+/// ticks of 3 s.
 #[test]
 fn timeout_is_clamped_between_minimum_and_maximum() {
     let scene = Scene::new();
-    for (wish_ms, granted_ms) in [
+    for (requested_ms, granted_ms) in [
         (i32::MIN, 6_000),
         (-1, 6_000),
         (0, 6_000),
@@ -241,23 +242,23 @@ fn timeout_is_clamped_between_minimum_and_maximum() {
         (60_001, 60_000),
         (i32::MAX, 60_000),
     ] {
-        let (_wire, response) = Wire::open(scene.address(), wish_ms);
-        assert_eq!(response.timeout_ms, granted_ms, "asked for {wish_ms}");
+        let (_wire, response) = Wire::open(scene.address(), requested_ms);
+        assert_eq!(response.timeout_ms, granted_ms, "requested {requested_ms}");
     }
     scene.end();
     let scene = Scene::with(|config| {
         config.session_timeout_min_ms = Some(100);
         config.session_timeout_max_ms = Some(200);
     });
-    for (wish_ms, granted_ms) in [(0, 100), (150, 150), (1000, 200)] {
-        let (_wire, response) = Wire::open(scene.address(), wish_ms);
-        assert_eq!(response.timeout_ms, granted_ms, "asked for {wish_ms}");
+    for (requested_ms, granted_ms) in [(0, 100), (150, 150), (1000, 200)] {
+        let (_wire, response) = Wire::open(scene.address(), requested_ms);
+        assert_eq!(response.timeout_ms, granted_ms, "requested {requested_ms}");
     }
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.2, rule 2: the read-only byte is answered in kind, 37 or
-/// 36 bytes.
+/// `docs/zookeeper-protocol.md` section 6.2, rule 2: the response has 37 bytes with the read-only
+/// byte, 36 without.
 #[test]
 fn connect_response_has_the_read_only_byte_only_if_the_request_had_it() {
     let scene = Scene::new();
@@ -270,15 +271,14 @@ fn connect_response_has_the_read_only_byte_only_if_the_request_had_it() {
         };
         hello.encode(&mut bytes);
         wire.send_raw(&bytes);
-        let response = wire.frame("the answer to the handshake");
+        let response = wire.frame("the connect response");
         assert_eq!(response.len(), length, "{read_only:?}");
         assert_eq!(response.get(36).copied().unwrap_or(0), 0, "never read-only");
     }
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 6.2, rule 3, and 6.3, rule 3: version and password of a
-/// new session are ignored.
+/// `docs/zookeeper-protocol.md` sections 6.2, rule 3, and 6.3, rule 3.
 #[test]
 fn handshake_of_a_new_session_ignores_version_and_password() {
     let scene = Scene::new();
@@ -296,10 +296,10 @@ fn handshake_of_a_new_session_ignores_version_and_password() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.4, rule 4: what the reconnect negotiates governs from
-/// then on, shorter or longer.
+/// `docs/zookeeper-protocol.md` section 6.4, rule 4: the timeout negotiated by a reconnect applies
+/// from then on, shorter or longer.
 #[test]
-fn timeout_changes_with_the_reconnect() {
+fn reconnect_changes_the_timeout() {
     let scene = Scene::new();
     let (_first, session) = scene.open_session();
     let (_second, resumed) = resume(&scene, &session, 30_000);
@@ -321,8 +321,8 @@ fn timeout_changes_with_the_reconnect() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` sections 6.5 and 10.24: answered, closed, and what was pipelined
-/// behind gets nothing; the session is gone at once.
+/// `docs/zookeeper-protocol.md` sections 6.5 and 10.24: the server replies and closes the
+/// connection; later pipelined requests get no reply; the session ends at once.
 #[test]
 fn close_session_is_answered_and_later_requests_are_not() {
     let scene = Scene::new();
@@ -343,10 +343,10 @@ fn close_session_is_answered_and_later_requests_are_not() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 12.9: the session's own watch on its own ephemeral fires
-/// before the answer.
+/// `docs/zookeeper-protocol.md` section 12.9: the session's watch on its own ephemeral fires before
+/// the reply.
 #[test]
-fn close_session_tells_its_own_watches_first() {
+fn close_session_fires_its_own_watches_before_the_reply() {
     let scene = Scene::new();
     let mut client = scene.open();
     let mut other = scene.open();
@@ -362,7 +362,7 @@ fn close_session_tells_its_own_watches_first() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 24, item 59: a client that switches connections in quick
+/// `docs/zookeeper-protocol.md` section 24, item 59: a client may change connections in quick
 /// succession.
 #[test]
 fn session_that_moves_many_times_is_never_lost() {
@@ -383,10 +383,10 @@ fn session_that_moves_many_times_is_never_lost() {
     scene.end();
 }
 
-/// `docs/zookeeper-protocol.md` section 14.7: a restarted server is ahead of what its clients have
-/// seen, so it can tell them that their session is gone.
+/// `docs/zookeeper-protocol.md` section 14.7: a restarted server begins with a later zxid than its
+/// clients have seen, so it can reply that their sessions have expired.
 #[test]
-fn session_of_a_server_restarted_is_refused_and_not_silently_closed() {
+fn session_of_a_restarted_server_is_refused_with_a_response() {
     let restart = || minikeeper::blocking::Server::builder().start().unwrap();
     let server = restart();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);

@@ -1,4 +1,4 @@
-//! Limits on handshakes and on requests that wait: what meets each, the counter, and the log line.
+//! Limits on handshakes and on waiting requests: the effect, the counter and the log line of each.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use minikeeper_test_kit::wire::{self, Wire};
 
 use crate::kit::{Logged, TIMEOUT_MS, alone_with_memory, wait_until};
 
-/// Sends a handshake that is closed without an answer.
+/// Sends a handshake, and checks that the server closes the connection without a response.
 fn refused_handshake(logged: &Logged) {
     let mut wire = Wire::connect(logged.address());
     let mut bytes = Vec::new();
@@ -18,8 +18,8 @@ fn refused_handshake(logged: &Logged) {
     wire.expect_closed();
 }
 
-/// `docs/zookeeper-protocol.md` section 17.1; the same handshakes at the same times were let in by
-/// a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.1. A live ZooKeeper 3.9.5 accepted the same handshakes
+/// at the same times.
 #[test]
 fn handshake_without_a_token_is_closed_without_an_answer() {
     let logged = Logged::start(|config| {
@@ -32,13 +32,13 @@ fn handshake_without_a_token_is_closed_without_an_answer() {
     refused_handshake(&logged);
     logged.wait_for_line(&["WARN", "connection_throttle_tokens", "max=2"]);
     assert_eq!(logged.server.limit_counts().connection_rejected, 2);
-    // Neither a session that exists nor a four-letter word is concerned.
+    // Existing sessions and four-letter words are not throttled.
     first.ping();
     assert_eq!(wire::four_letter(logged.address(), b"ruok"), "imok");
     logged.server.advance(Duration::from_millis(2_000));
     refused_handshake(&logged);
     logged.server.advance(Duration::from_millis(1));
-    // To resume takes a token as well.
+    // Resuming a session takes a token too.
     let mut again = Wire::connect(logged.address());
     let password = session.password.unwrap();
     let resumed = again.resume(session.session_id, &password, Zxid(0), TIMEOUT_MS);
@@ -51,10 +51,12 @@ fn handshake_without_a_token_is_closed_without_an_answer() {
 }
 
 #[test]
-fn connections_refused_and_expired_are_counted() {
+fn refused_and_expired_connections_are_counted() {
     let logged = Logged::start(|config| config.connections_max = 1);
     let mut silent = Wire::connect(logged.address());
-    wait_until("it is accepted", || logged.server.connections() == 1);
+    wait_until("the connection is accepted", || {
+        logged.server.connections() == 1
+    });
     for _ in 0..3 {
         Wire::connect(logged.address()).expect_reset();
     }
@@ -66,8 +68,8 @@ fn connections_refused_and_expired_are_counted() {
     assert_eq!(counts.sessionless_connections_expired, 1);
 }
 
-/// A client whose requests wait: the reply in front of them is larger than any socket buffer, and
-/// it reads nothing of it. They were read in one go, for they are short.
+/// Connects a client whose requests wait: the reply before them is larger than any socket buffer,
+/// and the client does not read it. The server reads all requests at once, since they are short.
 fn waiting_client(logged: &Logged, requests: &[(Xid, Request)]) -> Wire {
     let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
     client.must(&wire::create(
@@ -92,10 +94,11 @@ fn waiting_client(logged: &Logged, requests: &[(Xid, Request)]) -> Wire {
     client
 }
 
-/// Goal: a request that waited too long is refused, changes nothing and uses no zxid; requests that
-/// ZooKeeper never throttles are served. Method: let requests wait behind a reply that is not read.
+/// A request that waited too long is refused, changes nothing and takes no zxid; requests that
+/// ZooKeeper never throttles are served. The requests wait after a reply that the client does not
+/// read.
 ///
-/// `docs/zookeeper-protocol.md` section 17.2; the answers were observed on a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.2; the replies were observed on a live ZooKeeper 3.9.5.
 #[test]
 fn requests_that_waited_longer_than_throttled_op_wait_time_are_refused() {
     let _alone = alone_with_memory();
@@ -144,7 +147,7 @@ fn requests_that_waited_longer_than_throttled_op_wait_time_are_refused() {
 }
 
 #[test]
-fn requests_that_waited_as_long_as_allowed_are_served() {
+fn requests_that_waited_exactly_throttled_op_wait_time_are_served() {
     let _alone = alone_with_memory();
     let logged =
         Logged::start(|config| config.throttled_op_wait_time = Duration::from_millis(1_000));
@@ -153,15 +156,15 @@ fn requests_that_waited_as_long_as_allowed_are_served() {
     for op in [OpCode::Create, OpCode::MultiRead, OpCode::SetData] {
         assert!(client.answer(op).outcome.is_ok());
     }
-    // Time spent idle is no wait.
+    // Idle time does not count as waiting.
     logged.server.advance(Duration::from_millis(5_000));
     client.must(&wire::set("/sign", b"again"));
     assert_eq!(logged.server.limit_counts().throttled_ops, 0);
 }
 
-/// Part of a request that was slow to come has not waited: it is read with its last byte.
+/// The wait of a request begins when its last byte is read.
 #[test]
-fn request_that_came_in_parts_is_not_throttled() {
+fn request_that_arrives_in_parts_is_not_throttled() {
     let logged = Logged::start(|config| config.throttled_op_wait_time = Duration::from_millis(10));
     let (mut client, _) = Wire::open(logged.address(), TIMEOUT_MS);
     let mut bytes = Vec::new();
@@ -177,25 +180,27 @@ fn request_that_came_in_parts_is_not_throttled() {
 
 /// The counterpart of ZooKeeper's stale requests, which it drops if `requestThrottleLimit` is set.
 #[test]
-fn requests_that_wait_when_their_connection_ends_are_dropped_and_counted() {
+fn waiting_requests_of_a_closed_connection_are_dropped_and_counted() {
     let _alone = alone_with_memory();
     let logged = Logged::start(|_| {});
     let requests = [3, 4, 5].map(|xid| (Xid(xid), wire::set("/sign", b"stale")));
     drop(waiting_client(&logged, &requests));
-    wait_until("the connection is gone", || {
+    wait_until("the connection is closed", || {
         logged.server.connections() == 0
     });
     assert_eq!(logged.server.limit_counts().stale_requests_dropped, 3);
     assert_eq!(logged.server.get("/sign").unwrap().1.version, 0);
 }
 
-/// A request to set data whose frame is that long.
+/// Returns a setData request with a frame of this length.
 fn set_of(bytes: usize) -> Request {
     let overhead = 8 + 4 + "/l".len() + 4 + 4;
     wire::set("/l", &vec![0; bytes - overhead])
 }
 
-/// `docs/zookeeper-protocol.md` section 17.2; the single requests were put to a live 3.9.5.
+/// `docs/zookeeper-protocol.md` section 17.2; the single requests were also sent to a live
+/// ZooKeeper
+/// 3.9.5.
 #[test]
 fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     let logged = Logged::start(|config| {
@@ -210,20 +215,20 @@ fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     let (mut alone, _) = Wire::open(logged.address(), TIMEOUT_MS);
     alone.send(&set_of(5_001));
     alone.expect_closed();
-    // Its length is enough; so it is before a handshake.
+    // The length alone suffices, even before a handshake.
     let mut unopened = Wire::connect(logged.address());
     unopened.send_raw(&5_001_i32.to_be_bytes());
     unopened.expect_closed();
     logged.wait_for_line(&["WARN", "large_request_bytes_max", "max=5000"]);
     assert_eq!(logged.server.limit_counts().large_requests_rejected, 2);
 
-    // Together with another one that is still coming.
+    // Together with another large request that has not arrived in full.
     let mut bytes = Vec::new();
     set_of(3_000).encode(Xid(1), &mut bytes);
     client.send_raw(&bytes[..4]);
     let mut together = Wire::connect(logged.address());
     together.handshake(TIMEOUT_MS);
-    wait_until("the first counts", || {
+    wait_until("the incomplete request counts", || {
         let mut probe = Wire::connect(logged.address());
         probe.send_raw(&2_001_i32.to_be_bytes());
         let rejected = logged.server.limit_counts().large_requests_rejected;
@@ -238,10 +243,10 @@ fn large_requests_beyond_large_request_bytes_max_close_their_connections() {
     together.must(&set_of(5_000));
 }
 
-/// Clients that sent only parts of requests used up the common limit: the next client was closed
-/// for its first large request.
+/// Clients that sent only parts of requests used up the common limit, so that the server closed the
+/// next client's connection at its first large request.
 #[test]
-fn half_sent_requests_of_others_make_room_for_who_comes_later() {
+fn incomplete_requests_of_old_connections_yield_to_new_ones() {
     let logged = Logged::start(|config| config.unserved_bytes_max = 4_000_000);
     let half = {
         let mut bytes = Vec::new();
@@ -271,17 +276,17 @@ fn half_sent_requests_of_others_make_room_for_who_comes_later() {
         stranger.send_raw(&half);
         strangers.push(stranger);
     }
-    // The first ones are closed, and the log names them.
+    // The oldest connections are closed, and the log names the limit.
     strangers[0].expect_closed();
     logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=4000000"]);
 }
 
-/// Parts of requests, of all connections together, cost no more than `unserved_bytes_max`.
+/// Incomplete requests of all connections together take no more than `unserved_bytes_max`.
 #[test]
 fn partial_requests_beyond_unserved_bytes_max_close_their_connections() {
     const CLIENTS: usize = 100;
     const PART_BYTES: usize = 60_000;
-    // Twice what one whole request takes: buffers double as they grow, and count as they are.
+    // More than twice a whole request: buffers double as they grow, and count with their capacity.
     const BYTES_MAX: usize = 2_500_000;
     let logged = Logged::start(|config| config.unserved_bytes_max = BYTES_MAX);
     let (mut bystander, _) = Wire::open(logged.address(), TIMEOUT_MS);
@@ -292,21 +297,23 @@ fn partial_requests_beyond_unserved_bytes_max_close_their_connections() {
         .map(|_| Wire::open(logged.address(), TIMEOUT_MS).0)
         .collect();
     for wire in &mut slow {
-        // May be closed already over the first half of it.
+        // The server may close the connection before it has read all of it.
         let _ = wire.try_send_raw(&bytes[..PART_BYTES]);
     }
     logged.wait_for_line(&["WARN", "unserved_bytes_max", "max=2500000"]);
     let fitting = BYTES_MAX / PART_BYTES;
-    wait_until("only as many are kept as fit", || {
+    wait_until("only the connections within the limit are left", || {
         logged.server.connections() <= 1 + fitting
     });
     let rejected = logged.server.limit_counts().unserved_bytes_rejected;
     assert!(usize::try_from(rejected).unwrap() >= CLIENTS - fitting);
-    // Whole requests are no concern of it.
+    // Complete requests are not affected.
     bystander.must(&set_of(100));
     drop(slow);
-    wait_until("they are gone", || logged.server.connections() == 1);
-    // What they held is free again: a long request may come in parts.
+    wait_until("the connections are closed", || {
+        logged.server.connections() == 1
+    });
+    // Their memory is free again: a long request may arrive in parts.
     for part in bytes.chunks(100_000) {
         bystander.send_raw(part);
     }

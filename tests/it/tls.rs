@@ -1,4 +1,4 @@
-//! Clients over TLS, and what their certificates let them do.
+//! Clients over TLS, their certificates and permissions.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ use crate::{
     kit::{Logged, TIMEOUT_MS, wait_until},
 };
 
-/// A certificate authority, and a folder with what it has made for a server.
+/// A certificate authority, and a folder with a server's certificate and key.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -47,7 +47,7 @@ struct Authority {
 type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
 impl Authority {
-    /// The name must be unique.
+    /// Creates an authority. `name` must be unique within the process, as it names the folder.
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("minikeeper-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -76,7 +76,7 @@ impl Authority {
         (certificate.der().clone(), key.into())
     }
 
-    /// A server on two ports.
+    /// Starts a server with a plain and a secure port.
     fn serve(&self, change: impl FnOnce(&mut Config)) -> Logged {
         Logged::start(|config| {
             config.secure_listen = Some("127.0.0.1:0".parse().unwrap());
@@ -86,15 +86,15 @@ impl Authority {
         })
     }
 
-    /// The same, where clients must show a certificate.
-    fn serve_known(&self, change: impl FnOnce(&mut Config)) -> Logged {
+    /// Starts a server that requires client certificates of this authority.
+    fn serve_mutual(&self, change: impl FnOnce(&mut Config)) -> Logged {
         self.serve(|config| {
             config.tls_client_ca = Some(self.folder.join("ca.pem"));
             change(config);
         })
     }
 
-    /// What a client that knows this authority begins with.
+    /// Returns the configuration of a client that trusts this authority.
     fn trusting(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
@@ -104,7 +104,7 @@ impl Authority {
             .with_root_certificates(roots)
     }
 
-    /// A client of that server, over TLS: what it says and hears is carried by a thread.
+    /// Connects a client over TLS. A thread encrypts and decrypts its bytes.
     fn connect(&self, logged: &Logged, shown: Option<Shown>) -> Wire {
         let config = self.trusting();
         let config = match shown {
@@ -127,7 +127,7 @@ impl Authority {
                 let stream = tokio::net::TcpStream::connect(address).await.unwrap();
                 let name = ServerName::try_from("localhost").unwrap();
                 let connector = TlsConnector::from(Arc::new(config));
-                // Where it fails, the client sees its connection closed.
+                // If the handshake fails, the client's connection is closed.
                 if let Ok(mut stream) = connector.connect(name, stream).await {
                     let _ = tokio::io::copy_bidirectional(&mut plain, &mut stream).await;
                 }
@@ -186,10 +186,10 @@ fn set_acl(path: &str, scheme: &str, id: &str) -> Request {
     }
 }
 
-/// `docs/zookeeper-protocol.md` section 9.12: both ports lead to one state; large replies arrive
+/// `docs/zookeeper-protocol.md` section 9.12: both ports serve one state; large replies arrive
 /// whole.
 #[test]
-fn clients_over_tls_and_without_share_a_state() {
+fn tls_and_plain_clients_share_a_state() {
     let authority = Authority::new("share");
     let logged = authority.serve(|_| {});
     let mut secret = authority.open(&logged, None);
@@ -207,7 +207,7 @@ fn clients_over_tls_and_without_share_a_state() {
         [("ip".to_owned(), "127.0.0.1".to_owned())]
     );
     drop(secret);
-    wait_until("its connection is gone", || {
+    wait_until("its connection is closed", || {
         logged.server.connections() == 1
     });
 }
@@ -226,13 +226,13 @@ fn four_letter_words_are_answered_over_tls() {
     assert!(String::from_utf8(wire.rest()).unwrap().contains(&port));
 }
 
-/// The port without TLS could not be turned off, so clients without a certificate used that one.
+/// The plain port could not be disabled, so clients without a certificate could use it.
 #[test]
-fn server_without_a_plain_port_is_reached_over_tls_alone() {
+fn server_without_a_plain_port_serves_tls_only() {
     let authority = Authority::new("alone");
-    // The server could not start if it listened there too.
+    // The server would not start if it listened on the plain port too.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let logged = authority.serve_known(|config| {
+    let logged = authority.serve_mutual(|config| {
         config.listen = taken.local_addr().unwrap();
         config.secure_only = true;
         config.control.is_enabled = true;
@@ -262,9 +262,10 @@ fn control_is_served_over_tls() {
     assert!(answer.contains("\"elapsed_ms\":"), "{answer}");
 }
 
-/// The way up leads over this machine alone, where nothing goes over a network in clear.
+/// While the server is down, its control port is on the loopback address only, so that nothing
+/// crosses a network unencrypted.
 #[test]
-fn server_taken_down_over_tls_is_brought_up_on_the_same_machine() {
+fn server_taken_down_over_tls_has_its_side_port_on_loopback() {
     let authority = Authority::new("down");
     let logged = authority.serve(|config| config.control.is_enabled = true);
     let mut wire = authority.connect(&logged, None);
@@ -277,43 +278,48 @@ fn server_taken_down_over_tls_is_brought_up_on_the_same_machine() {
     authority.open(&logged, None).ping();
 }
 
-/// `docs/zookeeper-protocol.md` section 9.12: what is no TLS ends that connection, and is counted.
+/// `docs/zookeeper-protocol.md` section 9.12: a failed TLS handshake closes the connection and is
+/// counted.
 #[test]
-fn plain_bytes_on_the_secure_port_close_it() {
+fn plain_bytes_on_the_secure_port_close_the_connection() {
     let authority = Authority::new("plain");
     let logged = authority.serve(|_| {});
     let mut wire = Wire::connect(secure(&logged));
     wire.send_raw(&[0; 64]);
-    // An alert of TLS comes before the end.
+    // A TLS alert comes before the end.
     assert!(wire.rest().len() < 64);
     logged.wait_for_line(&["DEBUG", "TLS handshake failed"]);
     assert_eq!(logged.server.limit_counts().unsuccessful_handshakes, 1);
     authority.open(&logged, None).ping();
 }
 
-/// `docs/zookeeper-protocol.md` section 6.1: half a handshake has no more time than a whole one.
+/// `docs/zookeeper-protocol.md` section 6.1: the handshake timeout includes the TLS handshake.
 #[test]
-fn unfinished_handshake_ends_with_its_time() {
+fn unfinished_tls_handshake_is_closed_at_the_handshake_timeout() {
     let authority = Authority::new("half");
     let logged = authority.serve(|_| {});
     let mut silent = Wire::connect(secure(&logged));
-    // The head of a record, and a byte of what it announces.
+    // The header of a record of 200 bytes, and one byte of it.
     silent.send_raw(&[22, 3, 1, 0, 200, 1]);
     let mut idle = authority.connect(&logged, None);
-    wait_until("both are there", || logged.server.connections() == 2);
+    wait_until("both connections are accepted", || {
+        logged.server.connections() == 2
+    });
     logged.server.advance(Duration::from_secs(10));
     silent.expect_closed();
     idle.expect_closed();
-    wait_until("both are gone", || logged.server.connections() == 0);
+    wait_until("both connections are closed", || {
+        logged.server.connections() == 0
+    });
     assert_eq!(
         logged.server.limit_counts().sessionless_connections_expired,
         2
     );
 }
 
-/// Limits for each address count both ports together.
+/// The limit of connections per address counts both ports together.
 #[test]
-fn limit_for_each_address_counts_both_ports() {
+fn connections_per_address_max_counts_both_ports() {
     let authority = Authority::new("limit");
     let logged = authority.serve(|config| config.connections_per_address_max = 2);
     let (mut plain, _) = Wire::open(logged.address(), TIMEOUT_MS);
@@ -324,15 +330,15 @@ fn limit_for_each_address_counts_both_ports() {
     secret.ping();
 }
 
-/// `docs/zookeeper-protocol.md` section 9.12: with `ssl.clientAuth=need`, ZooKeeper's default.
+/// `docs/zookeeper-protocol.md` section 9.12: like `ssl.clientAuth=need`, ZooKeeper's default.
 #[test]
-fn certificate_is_demanded_and_checked() {
+fn client_certificate_is_required_and_checked() {
     let authority = Authority::new("demand");
-    let logged = authority.serve_known(|_| {});
+    let logged = authority.serve_mutual(|_| {});
     authority.connect(&logged, None).expect_closed();
     let stranger = Authority::new("stranger").client(&[(DnType::CommonName, "bob")]);
     authority.connect(&logged, Some(stranger)).expect_closed();
-    wait_until("both are counted", || {
+    wait_until("both handshakes are counted", || {
         logged.server.limit_counts().unsuccessful_handshakes == 2
     });
     let name = [
@@ -349,9 +355,9 @@ fn certificate_is_demanded_and_checked() {
 
 /// `docs/zookeeper-protocol.md` sections 9.2, 9.3, 9.5 and 9.12.
 #[test]
-fn subject_is_an_identity_in_access_lists() {
+fn certificate_subject_is_an_identity_in_access_lists() {
     let authority = Authority::new("lists");
-    let logged = authority.serve_known(|config| {
+    let logged = authority.serve_mutual(|config| {
         config.x509_super_user = Some("CN=admin".to_owned());
     });
     let common = |name| authority.client(&[(DnType::CommonName, name)]);
@@ -384,13 +390,13 @@ fn subject_is_an_identity_in_access_lists() {
     assert_eq!(plain.refused(&auth), ErrorCode::AuthFailed);
 }
 
-/// CVE-2026-24281: ZooKeeper took a certificate for an address if a reverse look-up of the address
-/// gave its name, as that of 127.0.0.1 gives `localhost`. The name that is asked for is the one
-/// that counts, and the server asks for none: a client is who its chain says.
+/// CVE-2026-24281: ZooKeeper accepted a certificate for an address if a reverse look-up of the
+/// address gave the certificate's name, as for 127.0.0.1 and `localhost`. Here a client checks the
+/// name that it connects to, and the server checks only the client's chain, not its name.
 #[test]
-fn cve_2026_24281_certificate_for_a_name_is_none_for_its_address() {
+fn cve_2026_24281_certificate_for_a_name_is_invalid_for_its_address() {
     let authority = Authority::new("reverse");
-    let logged = authority.serve_known(|_| {});
+    let logged = authority.serve_mutual(|_| {});
     let bob = || authority.client(&[(DnType::CommonName, "not.the.name.of.this.machine")]);
     let connect = |name: &str| {
         let (certificate, key) = bob();
@@ -442,7 +448,8 @@ impl RecordReader {
         }
     }
 
-    /// What the next record says; nothing, if it says that to TLS alone.
+    /// Reads a record. Returns its plaintext, which is empty for a record of the TLS protocol
+    /// itself.
     fn record(&mut self) -> Vec<u8> {
         let mut record = vec![0; 5];
         self.socket.read_exact(&mut record).unwrap();
@@ -459,7 +466,7 @@ impl RecordReader {
         plain
     }
 
-    /// Reads N frames; returns in how many records they came.
+    /// Reads `count` frames. Returns the number of records.
     fn frames(&mut self, count: usize) -> usize {
         let (mut records, mut read) = (0, 0);
         let mut left = 0;
@@ -485,8 +492,8 @@ impl RecordReader {
     }
 }
 
-/// All answers to requests that came together went into one record. kazoo reads one frame and
-/// waits for its socket, which has nothing more: 20 reads at once took 10 s.
+/// The replies to requests that arrived together went into one record. kazoo read one frame and
+/// then waited for its socket, which had no more bytes: 20 reads at once took 10 s.
 #[test]
 fn each_tls_record_has_bytes_of_one_frame_only() {
     let authority = Authority::new("records");
@@ -516,14 +523,14 @@ fn each_tls_record_has_bytes_of_one_frame_only() {
             records_min += 1 + usize::from(size / 16_384);
         }
         reader.send(&requests);
-        // Nor is a frame cut up, but where rustls has no room for all of it.
+        // A frame is split only where rustls has no room for all of it.
         let records = reader.frames(count);
         assert!(
             records <= 2 * records_min,
             "{records} records, {records_min}"
         );
     }
-    // Events, several at once.
+    // Several events at once.
     let mut requests = Vec::new();
     for (size, xid) in sizes.into_iter().zip(1..) {
         wire::set(&format!("/{size}"), b"").encode(Xid(xid), &mut requests);

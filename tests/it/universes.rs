@@ -1,4 +1,4 @@
-//! Several trees behind one port.
+//! Several trees on one port.
 
 use std::{thread, time::Duration};
 
@@ -10,9 +10,9 @@ use minikeeper_test_kit::wire::{self, PATIENCE, Wire};
 
 use crate::kit::{TIMEOUT_MS, resume, start, wait_until};
 
-/// Everything that carries a path carries the universe's prefix, both ways.
+/// Every path in requests, replies and events has the universe's prefix.
 #[test]
-fn clients_see_their_chroot_and_nothing_else() {
+fn clients_see_only_their_universe_under_its_prefix() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     assert_eq!(mine.connect_string(), format!("{}/mine", server.addr()));
@@ -48,16 +48,16 @@ fn clients_see_their_chroot_and_nothing_else() {
     let Reply::Multi(results) = client.must(&Request::Multi(vec![MultiOp::Create(
         minikeeper_protocol::Create::new("/mine/m", b"", CreateMode::Persistent),
     )])) else {
-        panic!("a multi is answered as one")
+        panic!("the reply to a multi is a multi")
     };
     assert!(matches!(&results[..], [MultiResult::Create2 { path, .. }] if *path == "/mine/m"));
-    // The root of the universe is what the prefix alone names.
+    // The prefix alone is the root of the universe.
     let children = client.must(&wire::children("/mine", false));
     assert!(
         format!("{children:?}").contains("e-0000000001"),
         "{children:?}"
     );
-    // Nothing of it is in the server's own universe, nor the other way round.
+    // The default universe has none of its znodes, nor the other way round.
     assert_eq!(server.children("/").unwrap(), ["zookeeper"]);
     assert_eq!(
         root.refused(&wire::get("/mine/a", false)),
@@ -76,9 +76,10 @@ fn clients_see_their_chroot_and_nothing_else() {
     server.check().unwrap();
 }
 
-/// The first path decides; what comes before it, and in one batch with it, is served in order.
+/// A session belongs to the universe of its first path. Requests before that one, and in the same
+/// batch, are served in order.
 #[test]
-fn session_moves_with_its_first_path() {
+fn session_is_bound_to_a_universe_by_its_first_path() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -100,9 +101,9 @@ fn session_moves_with_its_first_path() {
     assert_eq!(mine.sessions()[0].id, session.session_id);
     assert!(!mine.sessions()[0].is_unbound);
     server.check().unwrap();
-    // Over another connection it is known by its id.
+    // Another connection finds the session by its id.
     drop(client);
-    wait_until("the connection is gone", || mine.connections() == 0);
+    wait_until("the connection is closed", || mine.connections() == 0);
     let (mut client, resumed) = resume(&server, &session);
     assert_eq!(resumed.session_id, session.session_id);
     client.must(&wire::get("/mine/a", false));
@@ -110,10 +111,10 @@ fn session_moves_with_its_first_path() {
     mine.check().unwrap();
 }
 
-/// Curator asks for the configuration before anything else, with a watch, and without its chroot.
+/// Curator first reads the configuration, with a watch and without its chroot.
 /// Source: Curator, EnsembleTracker; ZooKeeper 3.9, ZooKeeper.getConfig.
 #[test]
-fn config_is_answered_everywhere_and_says_nothing_about_the_universe() {
+fn read_of_the_config_does_not_bind_a_session() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -129,7 +130,7 @@ fn config_is_answered_everywhere_and_says_nothing_about_the_universe() {
 }
 
 #[test]
-fn each_has_its_time_and_its_sessions() {
+fn universes_have_separate_clocks_sessions_and_zxids() {
     let server = start();
     let (one, two) = (
         server.create_universe("one").unwrap(),
@@ -145,12 +146,12 @@ fn each_has_its_time_and_its_sessions() {
     first.expect_closed();
     second.ping();
     assert!(one.get("/e").is_none() && two.get("/e").is_some());
-    // Each counts its changes itself.
+    // Each universe has its own zxids.
     assert_eq!(two.get("/e").unwrap().1.czxid, Zxid(2));
 }
 
 #[test]
-fn universe_is_gone_with_its_guard() {
+fn universe_is_dropped_with_its_guard() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -160,7 +161,7 @@ fn universe_is_gone_with_its_guard() {
     let (_, refused) = resume(&server, &session);
     assert_eq!(refused.timeout_ms, 0);
     assert_eq!(server.universes(), [""; 0]);
-    // The name is free, and the next one begins with nothing.
+    // The name is free, and the next universe with it starts empty.
     let mine = server.create_universe("mine").unwrap().keep();
     assert!(mine.get("/a").is_none());
     assert_eq!(server.universes(), ["mine"]);
@@ -169,7 +170,7 @@ fn universe_is_gone_with_its_guard() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_and_taken_universe_names_are_refused() {
     let server = start();
     for name in ["", "a/b", "/a", ".", "..", "a\0b"] {
         let refused = server.create_universe(name).unwrap_err();
@@ -189,9 +190,9 @@ fn names_that_cannot_be_are_refused() {
     assert!(names[0] != names[1] && names[1] != names[2]);
 }
 
-/// A copy goes on by itself, and a client that names it goes on in it.
+/// A fork changes independently of its origin, and clients reach it by its name.
 #[test]
-fn fork_is_a_universe_of_its_own() {
+fn fork_is_an_independent_universe() {
     let server = start();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.must(&wire::create("/a", b"1", CreateMode::Persistent));
@@ -205,7 +206,7 @@ fn fork_is_a_universe_of_its_own() {
     let (mut other, _) = Wire::open(server.addr(), TIMEOUT_MS);
     other.must(&wire::set("/copy/a", b"3"));
     assert_eq!(data(&server), Some(b"2".to_vec()));
-    // The session that owned it here does not live on there.
+    // In the copy, the owner's session has no client and expires.
     copy.advance(Duration::from_secs(60));
     assert!(copy.get("/e").is_none() && server.get("/e").is_some());
     let second = copy.fork("second").unwrap();
@@ -215,9 +216,9 @@ fn fork_is_a_universe_of_its_own() {
     }
 }
 
-/// Real time, a server without a clock of its own making, and a client of ours.
+/// On the system clock, a session of a universe expires without `advance`.
 #[test]
-fn sessions_of_a_universe_expire_by_themselves() {
+fn sessions_of_a_universe_expire_on_the_system_clock() {
     let server = blocking::Server::builder()
         .tick_time(Duration::from_millis(10))
         .configure(|config| config.session_timeout_min_ms = Some(20))
@@ -228,15 +229,16 @@ fn sessions_of_a_universe_expire_by_themselves() {
     let path = format!("/{}/e", mine.name());
     client.must(&wire::create(&path, b"", CreateMode::Ephemeral));
     wait_until("the session expires", || mine.get("/e").is_none());
-    // A copy of a server whose time runs: its time goes on too.
+    // A fork of a server with a running clock is consistent too.
     let copy = server.fork("copy").unwrap();
     copy.check().unwrap();
 }
 
-/// Until its client has sent a path, a session may belong to any universe. Each finds it where it is
-/// named beyond doubt, and the only one beside the server's own in any way.
+/// Until its client has sent a path, a session is unbound: it may belong to any universe. Every
+/// universe finds it by an unambiguous selector; a universe that is the only one besides the
+/// default one finds it by any selector.
 #[test]
-fn session_of_no_universe_yet_is_found_from_each() {
+fn unbound_session_is_found_from_every_universe() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
@@ -249,7 +251,7 @@ fn session_of_no_universe_yet_is_found_from_each() {
             assert_eq!(universe.find_sessions(who), [id]);
         }
     }
-    // With a third one it may be that one's client.
+    // With a third universe, the client may be that one's.
     let other = server.create_universe("other").unwrap();
     for universe in [&*mine, &*other] {
         assert!(universe.sessions().is_empty());
@@ -265,36 +267,36 @@ fn session_of_no_universe_yet_is_found_from_each() {
     }
     assert_eq!(server.find_sessions("127.0.0.1"), [id]);
     assert!(server.sessions()[0].is_unbound);
-    // It is cut, and comes back.
+    // The session is disconnected and resumed.
     assert_eq!(mine.disconnect(id), Ok(1));
     client.expect_closed();
-    wait_until("the connection is gone", || server.connections() == 0);
+    wait_until("the connection is closed", || server.connections() == 0);
     assert!(!server.sessions()[0].is_unbound);
     let (mut client, _) = resume(&server, &session);
-    // Not heard, wherever it goes.
+    // It can be silenced while unbound.
     assert_eq!(mine.silence(id), Ok(1));
     assert!(server.faults().len() == 1 && mine.faults().len() == 1);
     client.send(&Request::Ping);
-    wait_until("it is lost", || server.faults()[0].hits == 1);
+    wait_until("the ping is dropped", || server.faults()[0].hits == 1);
     assert_eq!(mine.unsilence(id), Ok(1));
     assert!(server.faults().is_empty() && mine.faults().is_empty());
     client.ping();
-    // It belongs to one, and to no other.
+    // Bound to one universe, it is unknown to the others.
     client.must(&wire::create("/mine/a", b"", CreateMode::Ephemeral));
     assert!(!mine.sessions()[0].is_unbound);
     assert!(other.sessions().is_empty() && server.sessions().is_empty());
     assert!(other.expire(id).is_err() && server.expire(id).is_err());
     assert_eq!(mine.expire(id), Ok(1));
     client.expect_closed();
-    // One that is ended before it has said a word.
+    // A session can be expired before it has sent a request.
     let (mut client, session) = Wire::open(server.addr(), TIMEOUT_MS);
     assert_eq!(mine.expire(session.session_id), Ok(1));
     client.expect_closed();
 }
 
-/// What a universe lists is what its waits count.
+/// `until_sessions` counts the sessions that `sessions` lists.
 #[test]
-fn sessions_are_waited_for() {
+fn until_sessions_waits_for_the_sessions_of_a_universe() {
     let server = start();
     let mine = server.create_universe("mine").unwrap();
     let (first, second) = thread::scope(|scope| {

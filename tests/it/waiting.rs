@@ -1,5 +1,5 @@
-//! Waiting for watches, children, contenders and quiet. What is waited for comes from another
-//! thread, and a bound that runs out is short or the runtime's own time, paused.
+//! Waiting for watches, children, contenders and idleness. Another thread brings about the
+//! condition; a wait that times out has a short limit or runs on paused time.
 
 use std::{thread, time::Duration};
 
@@ -16,7 +16,7 @@ fn create(client: &mut Wire, path: &str) {
     client.must(&wire::create(path, b"", CreateMode::Persistent));
 }
 
-/// Runs the client once the server is being waited on, more or less; either order must do.
+/// Runs the client on another thread while this one waits. Either may be first.
 fn while_waiting(server: &Server, client: impl FnOnce(&mut Wire) + Send, wait: impl FnOnce()) {
     thread::scope(|scope| {
         let acting = scope.spawn(|| {
@@ -46,7 +46,7 @@ fn until_exists_ends_when_the_znode_is_created() {
 }
 
 #[test]
-fn waiting_ends_when_the_path_is_watched_in_any_way() {
+fn until_watched_ends_with_any_kind_of_watch() {
     let server = start();
     for (path, watch) in [
         ("/data", wire::exists("/data", true)),
@@ -77,12 +77,12 @@ fn waiting_ends_when_the_path_is_watched_in_any_way() {
         );
         server.disconnect_all();
         server.until_idle(MS, PATIENCE).unwrap();
-        crate::kit::wait_until("watches are gone", || server.connections() == 0);
+        crate::kit::wait_until("the connection is closed", || server.connections() == 0);
     }
 }
 
 #[test]
-fn error_says_what_is_watched_instead() {
+fn until_watched_error_lists_the_watched_paths() {
     let server = start();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     client.refused(&wire::exists("/a", true));
@@ -100,7 +100,7 @@ fn error_says_what_is_watched_instead() {
 }
 
 #[test]
-fn waiting_ends_when_there_are_so_many_children_and_no_more() {
+fn until_children_ends_at_exactly_the_count() {
     let server = start();
     while_waiting(
         &server,
@@ -123,9 +123,9 @@ fn waiting_ends_when_there_are_so_many_children_and_no_more() {
     server.until_children("/q", 0, NOW).unwrap();
 }
 
-/// Ephemerals go with the sessions that a test expires, without any request.
+/// An expiry deletes ephemerals without a request of a client.
 #[test]
-fn waiting_ends_when_a_turn_without_a_client_takes_the_children() {
+fn until_children_ends_when_an_expiry_deletes_the_children() {
     let server = start();
     let (mut owner, _) = Wire::open(server.addr(), TIMEOUT_MS);
     create(&mut owner, "/p");
@@ -137,7 +137,7 @@ fn waiting_ends_when_a_turn_without_a_client_takes_the_children() {
 }
 
 #[test]
-fn contenders_are_those_named_like_one() {
+fn until_contenders_counts_children_named_like_contenders() {
     let server = start();
     let (mut client, _) = Wire::open(server.addr(), TIMEOUT_MS);
     create(&mut client, "/lock");
@@ -167,7 +167,7 @@ fn contenders_are_those_named_like_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_is_idle_when_clients_only_ping() {
+async fn until_idle_ignores_pings() {
     use tokio::io::AsyncWriteExt as _;
     let server = AsyncServer::builder().manual_clock().start().await.unwrap();
     let mut client = server.local();
@@ -199,7 +199,6 @@ async fn server_is_idle_when_clients_only_ping() {
     waiting.await.unwrap().unwrap();
 }
 
-/// A test may wait for a blocking server inside a runtime.
 #[tokio::test]
 async fn blocking_wait_works_inside_a_runtime() {
     let server = start();
@@ -207,9 +206,9 @@ async fn blocking_wait_works_inside_a_runtime() {
     assert!(server.expire("127.0.0.1").is_err());
 }
 
-/// Many tasks wait at once, for different conditions, and all are notified.
+/// Many threads wait at once for different conditions, and all are notified.
 #[test]
-fn many_wait_at_the_same_time() {
+fn concurrent_waits_are_all_notified() {
     let server = start();
     thread::scope(|scope| {
         for number in 0..8 {

@@ -11,9 +11,9 @@ use super::client::Scene;
 const CLIENTS: usize = 4;
 const REQUESTS: usize = 300;
 
-/// A delayed request is served in every interleaving of the end of its delay, the removal of its fault
-/// and its connection's task. Each client waits for its replies, so a lost request fails the test by
-/// the time limit.
+/// A delayed request is served in every interleaving of the end of its delay, the removal of its
+/// fault and its connection's task. Each client waits for its replies, so a lost request fails the
+/// test by the time limit.
 #[test]
 fn no_request_is_lost_while_delays_are_injected_and_removed() {
     for over_tcp in [false, true] {

@@ -92,8 +92,8 @@ fn events_are_sent_while_a_request_is_delayed() {
     });
 }
 
-/// One call of `advance` serves everything at its own time: two delayed creates, of which the one sent
-/// first is due last, and the expiry of a session.
+/// One call of `advance` serves everything at its own time: two delayed creates, of which the one
+/// sent first is due last, and the expiry of a session.
 #[test]
 fn delayed_requests_and_expiries_happen_in_deadline_order() {
     both(async |scene| {

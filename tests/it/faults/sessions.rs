@@ -40,7 +40,8 @@ fn refuse_with_an_address_spares_other_addresses() {
     });
 }
 
-/// The server opens a session that its client never learns of; the session expires after its timeout.
+/// The server opens a session that its client never learns of; the session expires after its
+/// timeout.
 #[test]
 fn lost_reply_to_a_handshake_leaves_a_session_behind() {
     both(async |scene| {

@@ -7,7 +7,8 @@ use proptest::{
 
 use crate::random::seed;
 
-/// Runs `property` on `cases` values. On failure panics with the smallest value that fails and the seed.
+/// Runs `property` on `cases` values. On failure panics with the smallest value that fails and the
+/// seed.
 #[track_caller]
 pub fn check<S: Strategy>(
     cases: u32,

@@ -69,8 +69,8 @@ pub async fn soon<T>(what: impl Future<Output = T>) -> T {
 
 /// Spawns a boxed future with [`tokio::spawn`].
 ///
-/// Boxing compiles the code that runs a task once per result type instead of once per caller. With a
-/// hundred callers that code is nearly half of a test program.
+/// Boxing compiles the code that runs a task once per result type instead of once per caller. With
+/// a hundred callers that code is nearly half of a test program.
 pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let task: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(task);
     tokio::spawn(task)

@@ -1,8 +1,8 @@
 //! A deliberately simple client over a blocking socket, which can also send malformed bytes.
 //!
-//! It sends and reads one frame per call, and never reconnects. Waits are bounded: a read that gets no
-//! frame within [`PATIENCE`] panics at the line of the test and names the frame it waited for. To show
-//! that the server sent nothing, a test sends a ping: its reply must be the next frame.
+//! It sends and reads one frame per call, and never reconnects. Waits are bounded: a read that gets
+//! no frame within [`PATIENCE`] panics at the line of the test and names the frame it waited for.
+//! To show that the server sent nothing, a test sends a ping: its reply must be the next frame.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -89,7 +89,8 @@ impl Wire {
             .expect("a connected socket has an address")
     }
 
-    /// Returns the socket, for reads that do not wait. It no longer holds the bytes already buffered.
+    /// Returns the socket, for reads that do not wait. It no longer holds the bytes already
+    /// buffered.
     #[must_use]
     pub fn raw(&self) -> &TcpStream {
         self.stream.get_ref()
@@ -284,7 +285,8 @@ impl Wire {
         }
     }
 
-    /// Waits until the server closes the connection, orderly or by a reset. Panics if a byte comes first.
+    /// Waits until the server closes the connection, orderly or by a reset. Panics if a byte comes
+    /// first.
     #[track_caller]
     pub fn expect_closed(&mut self) {
         let rest = self.rest();

@@ -166,7 +166,7 @@ mod tests {
     /// `dump`, `wchc` and `wchp` told any machine that reached the port the ids of sessions and the
     /// paths of locks.
     #[test]
-    fn star_tells_other_machines_nothing_of_clients() {
+    fn star_allows_other_machines_no_words_about_clients() {
         let hidden = WORDS
             .iter()
             .filter(|word| !super::is_allowed(word, "*", false));
