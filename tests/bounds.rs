@@ -1,20 +1,20 @@
-//! What one request can cost, whatever it asks for.
+//! The memory that one request can cost.
 //!
-//! The rule: no request that `frame_bytes_max` admits makes the server allocate more than
-//! [`allowed`], against a tree that was made to be nasty: large znodes, many children, many
-//! ephemerals, long paths, many watches. A connection inside the process is served by the thread
-//! that writes to it, so the counting allocator sees everything a request costs.
+//! No request that `frame_bytes_max` admits makes the server allocate more than [`allowed`], even
+//! on a tree that makes requests expensive: large znodes, many children, many ephemerals, long
+//! paths, many watches. The thread that writes to an in-process connection also serves it, so the
+//! counting allocator sees every allocation of a request.
 //!
-//! Another operation, or another way to make one expensive, is a line in [`requests`] or
+//! To cover another operation, or another way to make one expensive, add it to [`requests`] or
 //! [`scene`].
 
 #![allow(
     clippy::unwrap_used,
-    reason = "all of it is test code, its helpers included"
+    reason = "everything here is test code, helpers included"
 )]
 #![allow(
     clippy::print_stdout,
-    reason = "seeds and figures, shown when a test fails or is asked to show them"
+    reason = "seeds and figures, shown when a test fails or runs with --nocapture"
 )]
 
 use std::{
@@ -30,18 +30,18 @@ use minikeeper_protocol::{
 use minikeeper_test_kit::{random::Random, wire};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
-/// Small enough to be met often, and large enough for every reply to a change.
+/// Small enough that requests often exceed it, and large enough for the reply to any change.
 const REPLY_BYTES_MAX: usize = 8 << 20;
 
-/// Unit: bytes.
+/// The limit of a request in bytes.
 const FRAME_BYTES_MAX: usize = frame::BYTES_MAX_DEFAULT;
 
-/// The most that a request may have the server hold at a time. Unit: bytes.
+/// Returns the limit in bytes of what a request may have allocated at any time.
 ///
-/// A reply is made in one vector that doubles, and an in-process connection copies it into
-/// another; the text of a four-letter word is made from rows of as many bytes. What a request is
-/// decoded into, what it changes and what is noted to take it back is in proportion to its own
-/// length: at worst a multi of operations of 18 bytes each.
+/// The server builds a reply in one vector that doubles, and an in-process connection copies it
+/// into another; the text of a four-letter word is built from rows of the same total size. The
+/// decoded request, its changes and its undo log are in proportion to the length of the request:
+/// the worst case is a multi of operations of 18 bytes each.
 fn allowed(request_bytes: usize) -> u64 {
     let bytes = 5 * REPLY_BYTES_MAX + 64 * request_bytes + (1 << 20);
     u64::try_from(bytes).unwrap()
@@ -57,7 +57,7 @@ struct Scene {
 type Answer = (Option<ErrorCode>, usize);
 
 impl Scene {
-    /// Writes all of it, and reads what comes back until `until` says that this was all.
+    /// Writes all bytes, and reads until `until` returns true or the connection ends.
     fn exchange(&mut self, bytes: &[u8], mut until: impl FnMut(&[u8]) -> bool) {
         let _guard = self.runtime.enter();
         let mut cx = Context::from_waker(Waker::noop());
@@ -78,12 +78,12 @@ impl Scene {
                         return;
                     }
                 }
-                Poll::Pending => panic!("a request is answered at once"),
+                Poll::Pending => panic!("the server must answer at once"),
             }
         }
     }
 
-    /// Sends a request and reads its reply, with the events before it, and keeps nothing.
+    /// Sends a request, and reads its reply and the events before it without keeping them.
     fn ask(&mut self, request: &[u8]) -> Answer {
         let mut frames = Frames::default();
         self.exchange(request, |bytes| frames.take(bytes));
@@ -96,7 +96,7 @@ impl Scene {
         assert_eq!(error, None, "{:?}", request.op());
     }
 
-    /// The answer to a four-letter word, asked over a connection of its own.
+    /// Sends a four-letter word on a new connection. Returns the length of the answer.
     fn word(&mut self, word: &[u8; 4]) -> usize {
         let own = std::mem::replace(&mut self.stream, self.server.local());
         let mut length = 0;
@@ -109,12 +109,12 @@ impl Scene {
     }
 }
 
-/// What is received, looked at without being kept.
+/// Parses received frames without keeping them.
 #[derive(Default)]
 struct Frames {
-    /// Of the frame that is being received.
+    /// The head of the current frame, as far as it is received.
     head: Vec<u8>,
-    /// How many bytes of it are missing, once its head is there.
+    /// The number of bytes missing in the current frame, once its head is complete.
     missing: usize,
     /// The header of the reply, and its length.
     reply: Option<(ReplyHeader, usize)>,
@@ -123,7 +123,7 @@ struct Frames {
 impl Frames {
     const HEAD_BYTES: usize = frame::PREFIX_BYTES + ReplyHeader::BYTES;
 
-    /// Takes more of them in; whether the reply is there, whole.
+    /// Takes received bytes. Returns whether the reply is complete.
     fn take(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let skipped = self.missing.min(bytes.len());
@@ -156,7 +156,7 @@ fn encoded(request: &Request) -> Vec<u8> {
     out
 }
 
-/// Returns a path with this number of bytes behind a name.
+/// Returns a path whose name is `name` and this number of further bytes.
 fn long_path(name: &str, bytes: usize) -> String {
     format!("/{name}{}", "x".repeat(bytes))
 }
@@ -176,7 +176,7 @@ const BIG: [&str; 3] = ["/big0", "/big1", "/big2"];
 const CHILDREN: usize = 100_000;
 const EPHEMERALS: usize = 10_000;
 
-/// A tree in which requests are expensive.
+/// Starts a server with a tree that makes requests expensive.
 fn scene() -> Scene {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -225,7 +225,7 @@ fn scene() -> Scene {
     let ops = (0..EPHEMERALS)
         .map(|number| MultiOp::Create(create(format!("/e{number}"), b"", CreateMode::Ephemeral)));
     scene.must(&Request::Multi(ops.collect()));
-    // Ephemerals and watches whose paths are 20 MB together.
+    // Ephemerals and watches with paths of 20 MB in total.
     for number in 0..40 {
         let path = long_path(&format!("long{number}-"), 500_000);
         scene.must(&Request::Create(create(&path, b"", CreateMode::Ephemeral)));
@@ -235,7 +235,7 @@ fn scene() -> Scene {
     for number in 0..EPHEMERALS {
         scene.must(&wire::get(&format!("/e{number}"), true));
     }
-    // Below 30 names of 500 KB each.
+    // 30 children with names of 500 KB each.
     scene.must(&Request::Create(create(
         "/names",
         b"",
@@ -252,7 +252,7 @@ fn configure(config: &mut minikeeper::Config) {
     config.reply_bytes_max = Some(REPLY_BYTES_MAX);
 }
 
-/// As many of these operations as a frame takes, or a few.
+/// Returns random picks of these operations: a few, any number, or as many as fit in a frame.
 fn repeated<T: Clone>(random: &mut Random, ops: &[T], bytes_each: usize) -> Vec<T> {
     let most = (FRAME_BYTES_MAX - 64) / bytes_each;
     let count = match random.below(3) {
@@ -265,7 +265,7 @@ fn repeated<T: Clone>(random: &mut Random, ops: &[T], bytes_each: usize) -> Vec<
         .collect()
 }
 
-/// One request of each operation, made expensive in one way.
+/// Returns requests of every operation, each expensive in one way.
 fn requests(random: &mut Random) -> Vec<Request> {
     let path = |path: &str| Some(path.into());
     let any_path =
@@ -345,7 +345,7 @@ fn requests(random: &mut Random) -> Vec<Request> {
         Request::Sync {
             path: path(&long_path("sync", random.below(1_000_000))),
         },
-        // Each byte is echoed as three.
+        // Each invalid byte is echoed as three bytes.
         Request::Sync {
             path: Some(bytes::Bytes::from(vec![0xff; 1_000_000]).into()),
         },
@@ -379,7 +379,7 @@ fn requests(random: &mut Random) -> Vec<Request> {
     ]
 }
 
-/// `MINIKEEPER_SEED` repeats a run.
+/// Returns and prints the seed; `MINIKEEPER_SEED` repeats a run.
 fn seed() -> u64 {
     let seed = minikeeper_test_kit::random::seed_or(1);
     println!("MINIKEEPER_SEED={seed}");
@@ -387,7 +387,7 @@ fn seed() -> u64 {
 }
 
 impl Scene {
-    /// Asks, and judges what it cost.
+    /// Sends a request, and checks its allocations and the length of the reply.
     fn measure(&mut self, request: &Request) -> Option<ErrorCode> {
         let bytes = encoded(request);
         let mut answer = (None, 0);
@@ -436,7 +436,7 @@ fn no_request_allocates_beyond_its_bound() {
             refused += usize::from(error == Some(ErrorCode::MarshallingError));
         }
     }
-    assert!(refused > 0, "the limit is met");
+    assert!(refused > 0, "no request exceeded reply_bytes_max");
     for word in [
         b"dump", b"cons", b"stat", b"wchp", b"wchc", b"wchs", b"mntr", b"srvr", b"conf", b"envi",
         b"hash",
@@ -446,8 +446,8 @@ fn no_request_allocates_beyond_its_bound() {
     scene.server.check().unwrap();
 }
 
-/// A session that watches its own ephemerals gets an event for each of them when it ends: a request
-/// of 24 bytes made the server write all their paths.
+/// A session that watches its own ephemerals gets an event for each when it closes. A request of 24
+/// bytes made the server write all their paths.
 #[test]
 fn closing_a_session_allocates_no_more_than_its_bound() {
     let mut scene = scene();
@@ -468,15 +468,16 @@ fn closing_a_session_allocates_no_more_than_its_bound() {
     scene.server.check().unwrap();
 }
 
-/// How much memory this process holds, as Linux tells.
+/// Returns the line with the resident memory of this process, or nothing if the system is not
+/// Linux.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     line.unwrap_or_default().to_owned()
 }
 
-/// Memory that dropped forks leave behind is the allocator's: nothing of it is still allocated.
-/// What the process holds then is printed, for the figures in README.
+/// The allocator may keep the memory of dropped forks, but none of it is still allocated. Prints
+/// the resident memory, for the figures in README.
 #[test]
 fn dropped_fork_leaves_nothing_allocated() {
     const LEFT_BYTES_MAX: i64 = 64 << 10;
@@ -485,7 +486,7 @@ fn dropped_fork_leaves_nothing_allocated() {
         let guard = scene.server.fork(&format!("fork{number}")).unwrap();
         assert!(guard.get("/kids").is_some());
         drop(guard);
-        // Its expiry task ends.
+        // Lets the fork's expiry task end.
         scene.runtime.block_on(async {
             for _ in 0..10 {
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! What goes wrong, by chance: on each link by itself, and for all at once.
+//! Injects random faults: on each link separately, and on the server and all links at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,16 +6,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{chance::Chance, clock, judge::Judge, link::Mode, site::Site};
 
-/// Lets links misbehave, sessions end and the server restart until the end; then all is well.
-pub(crate) async fn rage(site: Arc<Site>, judge: Arc<Judge>, seed: u64, end: Instant) {
+/// Injects faults into links, sessions and the server until `end`, and then restores the links.
+pub(crate) async fn inject_faults(site: Arc<Site>, judge: Arc<Judge>, seed: u64, end: Instant) {
     let mut tasks = Vec::new();
     for victim in 0..site.clients.len() {
         let chance = Chance::from_seed(seed * 1_000 + 900 + victim as u64);
         let (site, judge) = (Arc::clone(&site), Arc::clone(&judge));
-        tasks.push(tokio::spawn(disturb(site, judge, victim, chance, end)));
+        tasks.push(tokio::spawn(fault_link(site, judge, victim, chance, end)));
     }
     let chance = Chance::from_seed(seed * 1_000 + 800);
-    overturn(&site, &judge, chance, end).await;
+    fault_server(&site, &judge, chance, end).await;
     for task in tasks {
         task.await.unwrap();
     }
@@ -25,8 +25,8 @@ pub(crate) async fn rage(site: Arc<Site>, judge: Arc<Judge>, seed: u64, end: Ins
     }
 }
 
-/// One link.
-async fn disturb(
+/// Injects faults into the link and session of one client.
+async fn fault_link(
     site: Arc<Site>,
     judge: Arc<Judge>,
     victim: usize,
@@ -69,11 +69,11 @@ async fn disturb(
             },
         };
         judge.fault(name, Some(victim));
-        // Sometimes shorter than a session lives without a word, sometimes longer.
+        // Sometimes shorter than the session timeout, sometimes longer.
         pause(&judge, &mut chance, 8_000, end).await;
         link.delay_replies(Duration::ZERO);
-        // No connection goes on behind bytes that were lost: an event would be missing for ever, of
-        // which the client knows a later change.
+        // A connection must not continue after lost bytes: an event would be missing for ever,
+        // although the client has seen later changes.
         let is_torn = name.starts_with("lost");
         if chance.once_in(2) && !is_torn {
             link.set(Mode::Pass);
@@ -83,8 +83,8 @@ async fn disturb(
     }
 }
 
-/// The server, and the network as a whole.
-async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) {
+/// Restarts the server and cuts all links.
+async fn fault_server(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) {
     while pause(judge, &mut chance, 30_000, end).await {
         match chance.below(4) {
             0 => {
@@ -92,8 +92,8 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
                 site.restart(chance.millis(2_000)).await;
             }
             1 => {
-                // Longer than a session lives. When the server is back, the session has its whole
-                // timeout again, but a client cannot rely on that.
+                // Up to longer than the session timeout. A restarted server gives sessions their
+                // whole timeout again, but a client cannot rely on that.
                 judge.fault("long restart", None);
                 let down = Duration::from_secs(3) + chance.millis(9_000);
                 let rest = end.saturating_duration_since(clock::now());
@@ -115,10 +115,10 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
                 if is_restart {
                     site.restart(chance.millis(2_000)).await;
                 }
-                // Long enough for the sessions of clients that do not come back in time to end.
+                // Can be long enough for the sessions of cut clients to expire.
                 pause(judge, &mut chance, 10_000, end).await;
                 for (_, link) in &site.clients {
-                    // A connection that lost something in between must not continue.
+                    // A connection that lost bytes meanwhile must not continue.
                     link.cut();
                 }
             }
@@ -126,7 +126,7 @@ async fn overturn(site: &Site, judge: &Judge, mut chance: Chance, end: Instant) 
     }
 }
 
-/// Sleeps so long at most; false at the end.
+/// Sleeps for less than `below_ms`, at most until `end`. Returns false at the end.
 async fn pause(judge: &Judge, chance: &mut Chance, below_ms: u64, end: Instant) -> bool {
     let until = clock::now() + chance.millis(below_ms);
     sleep_until(until.min(end)).await;

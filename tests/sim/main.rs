@@ -1,28 +1,30 @@
-//! Server, clients and recipes in one process, over links that misbehave by chance and on time
-//! that passes only when all tasks wait: the same run for the same seed.
+//! Simulates server, clients and recipes in one process, over links with random faults and on
+//! paused time, which passes only when all tasks wait. The same seed gives the same run.
 //!
-//! In each run five contenders on four clients contend for one recipe for a simulated minute, while
-//! links, sessions and the server fail. A seed decides the recipe, its options, and the faults with
-//! their times. At every grant the judge checks that no other contender believes to hold the same,
-//! that tokens grow in the order of grants, and that contenders notice their losses. Then the
-//! faults end, and each contender must be served once more in time, and leave nothing behind.
+//! In each run, five contenders on four clients contend for one recipe for a simulated minute,
+//! while links, sessions and the server fail. The seed determines the recipe, its options, and the
+//! faults with their times. At every grant the judge checks that no other contender believes that
+//! it holds the same, that tokens grow in the order of grants, and that contenders notice their
+//! losses. Then the faults end. Each contender must be served once more within a time limit, and
+//! leave nothing behind.
 //!
-//! `cargo test -p minikeeper-tests --test sim` runs 65 seeds and prints what they saw.
-//! `MINIKEEPER_SIM_SEEDS` sets how many, `MINIKEEPER_SIM_FROM` the first, `MINIKEEPER_SIM_SEED` one
-//! alone.
+//! `cargo test -p minikeeper-tests --test sim` runs 39 seeds and prints their totals.
+//! `MINIKEEPER_SIM_SEEDS` sets the number of seeds, `MINIKEEPER_SIM_FROM` the first one;
+//! `MINIKEEPER_SIM_SEED` runs a single one.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! | --- | --- |
-//! | `seeds` | the tests: every seed, the same seed twice |
+//! | `seeds` | the tests: no violation with any seed, equal runs with equal seeds |
 //! | `run` | one run, and many |
-//! | `chaos`, `site` | what goes wrong, and where |
+//! | `chaos` | the faults |
+//! | `site` | the server and its clients |
 //!
-//! The contenders and their judge are those of `tests/src/sim`.
+//! The contenders and the judge are in `tests/src/sim`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "helpers of tests are not tests to the lint; time is paused"
+    reason = "the lint does not count test helpers as tests; time is paused"
 )]
 
 mod chaos;

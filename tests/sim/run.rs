@@ -1,4 +1,4 @@
-//! One run from a seed, and many.
+//! Runs the simulation from one seed, and from many.
 
 use std::{
     sync::{
@@ -22,13 +22,14 @@ use crate::{
     worlds::World,
 };
 
-/// For how long all goes wrong, in each run.
+/// How long faults are injected in each run.
 const CHAOS: Duration = Duration::from_secs(60);
 
-/// How long a contender may take to notice a loss: time passes only when all tasks wait.
-const TOLD: Duration = Duration::from_millis(5);
+/// The limit for a contender to notice a loss. It is short because time passes only when all tasks
+/// wait.
+const NOTICE: Duration = Duration::from_millis(5);
 
-/// What a run is to be.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -44,7 +45,7 @@ impl Plan {
     }
 }
 
-/// One run.
+/// Runs the simulation once.
 pub(crate) fn simulate(plan: Plan) -> History {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -56,7 +57,7 @@ pub(crate) fn simulate(plan: Plan) -> History {
 
 async fn run(Plan { seed, world }: Plan) -> History {
     let site = Arc::new(Site::start(seed, CLIENTS).await);
-    let judge = Arc::new(Judge::new(CLIENTS, TOLD, true));
+    let judge = Arc::new(Judge::new(CLIENTS, NOTICE, true));
     let end = clock::now() + CHAOS;
     let mut tasks = Vec::new();
     for who in 0..CONTENDERS {
@@ -75,13 +76,13 @@ async fn run(Plan { seed, world }: Plan) -> History {
         };
         tasks.push(tokio::spawn(world.contend(seed, contender)));
     }
-    chaos::rage(Arc::clone(&site), Arc::clone(&judge), seed, end).await;
+    chaos::inject_faults(Arc::clone(&site), Arc::clone(&judge), seed, end).await;
     for (who, task) in tasks.into_iter().enumerate() {
-        // Each looks after itself; this is for a bug in here.
+        // Contenders have time limits of their own; this one catches a bug in the simulation.
         match timeout(10 * PROGRESS, task).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => judge.violation(format!("{who}: {error}")),
-            Err(_) => judge.violation(format!("{who} has not come to an end")),
+            Err(_) => judge.violation(format!("{who} has not ended")),
         }
     }
     look_for_leftovers(&site, &judge).await;
@@ -91,9 +92,9 @@ async fn run(Plan { seed, world }: Plan) -> History {
     history
 }
 
-/// Checks, after all contenders have left, that nothing of them remains.
+/// Checks that the contenders leave no watch and no contender's znode behind.
 async fn look_for_leftovers(site: &Site, judge: &Judge) {
-    let server = site.server().expect("all is well again");
+    let server = site.server().expect("the server is up after the faults");
     let left = || {
         let pending = site
             .clients
@@ -120,14 +121,14 @@ async fn look_for_leftovers(site: &Site, judge: &Judge) {
     }
 }
 
-/// A run that went wrong.
+/// A run with violations.
 pub(crate) struct Failure {
     pub(crate) plan: Plan,
     pub(crate) history: History,
 }
 
 impl Failure {
-    /// What to do about it, and how it came to it.
+    /// Returns the seed to repeat the run, the violations, and the history around the first one.
     pub(crate) fn report(&self) -> String {
         let Self { plan, history } = self;
         let first = history
@@ -144,7 +145,7 @@ impl Failure {
     }
 }
 
-/// Runs plans until one goes wrong, on all cores; each run is one thread's.
+/// Runs plans on all cores, one thread per run, until one has violations.
 pub(crate) fn first_failure(plans: &[Plan]) -> Result<Totals, Box<Failure>> {
     let next = AtomicU64::new(0);
     let totals = Mutex::new(Totals::default());

@@ -1,4 +1,4 @@
-//! What must hold for every seed, and that a seed is a seed.
+//! No seed gives a violation, and equal seeds give equal runs.
 
 use std::io::Write as _;
 
@@ -17,13 +17,13 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + number("MINIKEEPER_SIM_SEEDS").unwrap_or(39)
 }
 
-/// Says so whether or not the test fails.
+/// Prints a line even if the test passes.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 #[test]
-fn no_seed_breaks_a_promise() {
+fn no_seed_gives_a_violation() {
     let seeds = seeds();
     let plans: Vec<_> = seeds.clone().map(Plan::of_seed).collect();
     let totals = first_failure(&plans).unwrap_or_else(|failure| panic!("{}", failure.report()));
@@ -46,7 +46,7 @@ fn no_seed_breaks_a_promise() {
 }
 
 #[test]
-fn seed_repeats_exactly() {
+fn equal_seeds_give_equal_runs() {
     for world in World::ALL {
         let plan = Plan { seed: 1_007, world };
         let (first, second) = (simulate(plan), simulate(plan));

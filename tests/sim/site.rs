@@ -1,4 +1,4 @@
-//! The server, which is down at times, and the links to it.
+//! The server, which can be restarted, and its clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use crate::{link::Link, servers};
 
-/// A server and its clients.
+/// A server, and its clients with their links.
 pub(crate) struct Site {
-    /// `None` while it is down.
+    /// `None` while the server is down.
     server: Mutex<Option<Arc<Server>>>,
     pub(crate) clients: Vec<(Client, Link)>,
 }
@@ -33,9 +33,9 @@ impl Site {
         self.server.lock().clone()
     }
 
-    /// Stops the server politely, with all it knows saved, and starts another one with that.
+    /// Stops the server, waits, and starts another one with its whole state.
     pub(crate) async fn restart(&self, down: Duration) {
-        // No client gets a reply from here on, so nothing is lost that a client knows of.
+        // No client gets a reply from here on, so no change that a client knows of is lost.
         for (_, link) in &self.clients {
             link.down();
         }

@@ -1,4 +1,4 @@
-//! Random states, saved and put together again. Source: `docs/zookeeper-protocol.md` section 22.1.
+//! Saves and restores random states: `docs/zookeeper-protocol.md` section 22.1.
 
 use minikeeper_engine::{Engine, ImageError, Restoration};
 
@@ -6,9 +6,9 @@ use crate::{effort, model::check_final_states};
 
 const TRACES: u32 = 60;
 
-/// Goal: nothing that outlives a process is lost or changed by saving. Method: random traces; the
-/// state each ends in goes through its image, and both are equal in all but what ends with the
-/// process: connections, watches, deadlines, timeouts negotiated after the first.
+/// Saving loses and changes nothing that outlives a process. The final state of each random trace
+/// is restored from its image; both are equal except for connections, watches, deadlines and
+/// timeouts, which end with the process.
 #[test]
 fn random_states_survive_their_image() {
     check_final_states(TRACES * effort(), |drive| {
@@ -38,7 +38,7 @@ fn restored(engine: &Engine) -> Result<Engine, ImageError> {
     Engine::restore(restoration, engine.zxid())
 }
 
-/// What of a state outlives the process, as text.
+/// Returns the part of a state that outlives the process, as text.
 pub(crate) fn lasting(engine: &Engine) -> String {
     let dump = engine.dump();
     let lines = dump.lines().filter(|line| !line.starts_with("watch "));

@@ -1,4 +1,4 @@
-//! Random histories, made once more from what a log of their changes would have.
+//! Replays random histories from the entries that a transaction log would have.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 22.3.
 
@@ -21,16 +21,16 @@ use crate::{
 
 const TRACES: u32 = 75;
 
-/// Goal: a log of changes has all of them, and nothing that did not happen. Method: random traces;
-/// everything told of a trace, made once more on a fresh tree, gives the state it ended in.
+/// A log has every change, and nothing that did not happen: the logged changes of a random trace,
+/// replayed on an empty tree, give its final state.
 #[test]
-fn random_histories_can_be_made_once_more() {
+fn random_histories_can_be_replayed() {
     check_random(&settings());
 }
 
-/// The same with quotas enforced, whose counts no log has.
+/// Enforced quotas have counts that are in no log.
 #[test]
-fn random_histories_under_quotas_can_be_made_once_more() {
+fn random_histories_under_quotas_can_be_replayed() {
     let settings = Settings {
         enforce_quota: true,
         ..settings()
@@ -38,10 +38,10 @@ fn random_histories_under_quotas_can_be_made_once_more() {
     check_random(&settings);
 }
 
-/// Goal: what was answered outlives a crash. Method: one create with a log, then the server is
-/// dropped, as if it were killed, and another one started.
+/// A change that was answered survives a crash: a server with a log creates a znode and is dropped
+/// as if it were killed; the next one has the znode.
 #[test]
-fn change_that_was_answered_outlives_a_crash() {
+fn answered_change_survives_a_crash() {
     check_crash().unwrap();
 }
 
@@ -67,7 +67,7 @@ fn check_crash() -> Result<(), String> {
         drop(server);
         match start().await?.get("/a") {
             Some(_) => Ok(()),
-            None => Err("the change was answered, and is gone".to_owned()),
+            None => Err("the change was answered, but is lost".to_owned()),
         }
     })
 }
@@ -81,10 +81,11 @@ fn check(settings: &Settings, steps: &[crate::traces::Step]) -> Result<(), Strin
     for step in steps {
         run.apply_only(step)?;
     }
-    once_more(&run.drive)
+    replay(&run.drive)
 }
 
-fn once_more(drive: &Drive) -> Result<(), String> {
+/// Replays the logged changes on an empty tree, and compares the states.
+fn replay(drive: &Drive) -> Result<(), String> {
     let engine = drive.engine();
     let mut restoration = Restoration::fresh(engine.settings().clone());
     for kept in drive.kept() {
@@ -97,6 +98,6 @@ fn once_more(drive: &Drive) -> Result<(), String> {
     if first == again {
         Ok(())
     } else {
-        Err(format!("at first\n{first}\nonce more\n{again}"))
+        Err(format!("original\n{first}\nreplayed\n{again}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Histories of real servers under concurrency, checked by zxid.
+//! Checks histories of real servers under concurrency by replaying them in the order of zxids.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const CLIENTS: usize = 8;
-/// Batches of each client in one history.
+/// The number of batches of each client in one history.
 const BATCHES: usize = 60;
 
 #[test]
@@ -31,15 +31,15 @@ fn check_and_print(over_tcp: bool) {
     for round in 0..4 * u64::from(effort()) {
         let summary =
             check_history(over_tcp, seed() + round).unwrap_or_else(|fault| panic!("{fault}"));
-        // A history in which nothing happens shows nothing.
+        // A history with few operations would prove little.
         assert!(summary.writes > 500, "{summary:?}");
         assert!(summary.reads > 500, "{summary:?}");
         assert!(summary.events > 500, "{summary:?}");
     }
 }
 
-/// Goal: every answer and event is explained by one order of all requests, which respects real
-/// time. Method: eight pipelining clients on few paths, everything recorded and replayed by zxid.
+/// Checks that one order of all requests, which respects real time, explains every reply and event.
+/// Eight clients pipeline requests on few paths; everything is recorded and replayed by zxid.
 fn check_history(over_tcp: bool, seed: u64) -> Result<Summary, String> {
     runtime().block_on(async {
         let server = server().await;
@@ -87,15 +87,16 @@ async fn run(
             break;
         }
     }
-    // No thread stays behind at a barrier, so that a failure is reported and nothing hangs.
+    // Every task reaches both barriers, even after an error, so that a failure is reported and no
+    // task hangs.
     barrier.wait().await;
     if !number.is_multiple_of(2) {
-        // The ephemerals go with the session, and the others hear of it.
+        // The close deletes the session's ephemerals, which sends events to the other clients.
         outcome = outcome.and(client.ask(Request::CloseSession).await);
     }
     barrier.wait().await;
     if number.is_multiple_of(2) {
-        // What is on its way to this client is in front of this answer.
+        // Events on the way arrive before this reply.
         outcome = outcome.and(client.ask(Request::Ping).await);
     }
     outcome.map(|()| client)

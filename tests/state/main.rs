@@ -1,4 +1,4 @@
-//! The engine against scenarios and the model, and servers under concurrency against both.
+//! Tests the engine against the scenarios and the model, and servers under concurrency.
 
 mod faults;
 mod images;
@@ -13,7 +13,7 @@ mod traffic;
 
 use minikeeper_test_kit::random::seed;
 
-/// How many times as long as usual random tests run: `MINIKEEPER_EFFORT`.
+/// Returns the factor by which random tests run longer than usual: `MINIKEEPER_EFFORT`, or 1.
 fn effort() -> u32 {
     let effort = minikeeper_test_kit::random::number_of_environment("MINIKEEPER_EFFORT", 1);
     u32::try_from(effort).expect("MINIKEEPER_EFFORT is a small number")

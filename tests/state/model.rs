@@ -1,4 +1,4 @@
-//! Random traces on the engine and on the naive model at once.
+//! Runs random traces on the engine and on the naive model, and compares both.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +22,17 @@ use crate::{
 
 const TRACES: u32 = 120;
 
-/// Goal: no sequence of inputs brings the engine to an answer, event or state that
-/// `docs/zookeeper-protocol.md` does not allow. Method: random traces on both, everything compared
-/// after every input.
+/// No sequence of inputs leads the engine to a reply, event or state that
+/// `docs/zookeeper-protocol.md` does not allow. Engine and model run random traces, and everything
+/// is compared after every input.
 #[test]
 fn random_traces_agree_with_the_model() {
     check_random(&settings());
 }
 
-/// The same where sessions end after exactly their timeout.
+/// Sessions expire exactly after their timeout.
 #[test]
-fn engine_behaves_like_the_model_with_exact_expiry() {
+fn random_traces_agree_with_the_model_under_exact_expiry() {
     let exact = Settings {
         rounds_expiry: false,
         ..settings()
@@ -40,32 +40,34 @@ fn engine_behaves_like_the_model_with_exact_expiry() {
     check_random(&exact);
 }
 
-/// Goal: the engine is a function of its inputs, whatever seed its tables hash with. Method: every
-/// random trace twice, with different seeds; effects and dump after every input equal.
+/// The engine is a function of its inputs, whatever the hash seed of its tables. Every random trace
+/// runs twice with different hash seeds; effects and dumps after every input are equal.
 #[test]
 fn random_traces_repeat_exactly() {
     run_property(TRACES * effort(), |steps| {
-        let hashing_otherwise = Settings {
+        let other_hash_seed = Settings {
             hash_seed: [0x5eed, 0xba5e],
             ..settings()
         };
-        let (mut first, mut second) = (Run::new(&settings()), Run::new(&hashing_otherwise));
+        let (mut first, mut second) = (Run::new(&settings()), Run::new(&other_hash_seed));
         for step in steps {
             let (one, two) = (first.apply_only(step)?, second.apply_only(step)?);
             if one != two {
-                return Err(format!("{step:?}: {one:?} and then {two:?}"));
+                return Err(format!(
+                    "{step:?}: {one:?} and with another hash seed {two:?}"
+                ));
             }
             if first.drive.engine().dump() != second.drive.engine().dump() {
-                return Err(format!("{step:?}: two dumps"));
+                return Err(format!("{step:?}: the dumps differ"));
             }
         }
         Ok(())
     });
 }
 
-/// Goal: the traces reach what they are meant to. Method: every kind of answer is counted.
+/// The traces produce every kind of reply and event.
 #[test]
-fn random_traces_reach_what_they_are_for() {
+fn random_traces_produce_every_kind_of_effect() {
     let mut runner = runner(TRACES);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..TRACES {
@@ -154,7 +156,7 @@ pub(crate) fn settings() -> Settings {
 
 /// Runs random traces on the engine and on the model until they differ.
 fn check_random(settings: &Settings) {
-    // The order in which containers are deleted is not specified; clean-up has its own tests.
+    // The order in which containers are deleted is not specified; the cleanup has its own tests.
     let settings = Settings {
         container_check_interval_ms: 0,
         ..settings.clone()
@@ -172,10 +174,10 @@ fn runner(cases: u32) -> TestRunner {
     })
 }
 
-/// Runs random traces until a property does not hold.
+/// Checks a property on random traces.
 ///
 /// # Panics
-/// With the smallest trace for which it does not.
+/// With the smallest trace for which the property fails.
 pub(crate) fn run_property(cases: u32, property: impl Fn(&[Step]) -> Result<(), String>) {
     let property = |steps: Vec<Step>| property(&steps).map_err(TestCaseError::fail);
     match runner(cases).run(&trace(), property) {
@@ -184,11 +186,11 @@ pub(crate) fn run_property(cases: u32, property: impl Fn(&[Step]) -> Result<(), 
             let seed = seed();
             panic!("{reason}\nsmallest trace: {steps:#?}\nrepeat with MINIKEEPER_SEED={seed}");
         }
-        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
+        Err(TestError::Abort(reason)) => panic!("too many traces were rejected: {reason}"),
     }
 }
 
-/// Runs random traces on the engine, and looks at the state each ends in.
+/// Runs random traces on the engine, and checks the final state of each.
 pub(crate) fn check_final_states(traces: u32, check: impl Fn(&Drive) -> Result<(), String>) {
     run_property(traces, |steps| {
         let mut run = Run::new(&settings());
@@ -199,7 +201,7 @@ pub(crate) fn check_final_states(traces: u32, check: impl Fn(&Drive) -> Result<(
     });
 }
 
-/// Runs one trace on both and compares everything after every input.
+/// Runs one trace on engine and model, and compares everything after every input.
 fn check_trace(settings: &Settings, steps: &[Step]) -> Result<(), String> {
     let mut run = Run::new(settings);
     let mut model = Model::new(settings);
@@ -214,14 +216,14 @@ fn check_trace(settings: &Settings, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// An engine with what a trace refers to.
+/// An engine, and the sessions and connections that a trace refers to.
 pub(crate) struct Run {
     pub(crate) drive: Drive,
-    /// The sessions in the order they were opened, with their passwords.
+    /// The sessions in the order in which they were opened, with their passwords.
     sessions: Vec<(SessionId, Bytes)>,
     is_used: [bool; CONNS as usize],
     xid: i32,
-    /// Time that must pass before the next input.
+    /// The time of the next tick.
     until_ms: u64,
 }
 
@@ -236,13 +238,13 @@ impl Run {
         }
     }
 
-    /// The server has closed a connection.
-    pub(crate) fn is_closed(&mut self, conn: ConnId) {
+    /// Records that the engine has closed a connection.
+    pub(crate) fn record_closed(&mut self, conn: ConnId) {
         self.is_used[conn.0 as usize] = false;
     }
 
-    /// What a step means for the engine. A connection makes one handshake, so another one on
-    /// the same number comes after a disconnect.
+    /// Returns the engine's inputs for a step. A connection makes one handshake, so another
+    /// handshake with the same connection number is preceded by a disconnect.
     fn inputs(&mut self, step: &Step) -> Vec<Input> {
         let mut inputs = Vec::new();
         let hello = match step {
@@ -287,7 +289,7 @@ impl Run {
         }
         self.xid += 1;
         match step {
-            Step::Request { conn, .. } if self.opens_again(*conn) => {
+            Step::Request { conn, .. } if self.should_open_first(*conn) => {
                 inputs = self.inputs(&Step::Open {
                     conn: *conn,
                     timeout_ms: 10_000,
@@ -327,9 +329,10 @@ impl Run {
         inputs
     }
 
-    /// Connections end in many ways, and what is sent on one that is over is dropped. Most of
-    /// them come back first, or traces would soon do nothing at all.
-    fn opens_again(&self, conn: u32) -> bool {
+    /// Returns whether to open a session before a request. Connections end in many ways, and
+    /// requests on a closed one are dropped. Without most of them opening again, traces would soon
+    /// do nothing.
+    fn should_open_first(&self, conn: u32) -> bool {
         let mut sessions = self.drive.engine().sessions();
         let is_attached = sessions.any(|(_, _, attached)| attached == Some(ConnId(conn)));
         !is_attached && self.xid % 4 != 0
@@ -337,7 +340,7 @@ impl Run {
 
     fn apply(&mut self, input: &Input) -> Result<Vec<Effect>, String> {
         if matches!(input, Input::Tick) {
-            // One tick at the end of the time: late, so that several buckets are due at once.
+            // One late tick at the end, so that several expiry buckets are due at once.
             self.drive.set_elapsed(self.until_ms);
         }
         let effects = self.drive.apply(input)?;
@@ -365,7 +368,7 @@ impl Run {
     }
 }
 
-/// The request as it arrives.
+/// Returns the request as it arrives: encoded and decoded.
 fn through_codec(request: &Request) -> Request {
     let mut out = Vec::new();
     request.encode(Xid(0), &mut out);
@@ -375,8 +378,8 @@ fn through_codec(request: &Request) -> Request {
     }
 }
 
-/// Compares what each connection got, in order; names in listings and the events of a session's
-/// end come in any order.
+/// Compares what each connection received, in order, except for the order of names in listings and
+/// of the events when a session ends.
 fn compare(input: &Input, effects: &[Effect], expected: Output) -> Result<(), String> {
     let ends_sessions = matches!(
         input,

@@ -1,5 +1,4 @@
-//! What a watcher may rely on, under real concurrency. Source: `docs/zookeeper-protocol.md` section
-//! 12.4.
+//! The guarantees to watchers under real concurrency: `docs/zookeeper-protocol.md` section 12.4.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -37,7 +36,7 @@ fn armed_watch_fires_for_exactly_the_next_change() {
 }
 
 #[test]
-fn sync_is_answered_behind_what_came_before() {
+fn sync_is_answered_in_order_with_the_last_zxid() {
     check_sync().unwrap();
 }
 
@@ -54,9 +53,9 @@ fn set(path: &str) -> Request {
     }
 }
 
-/// Goal: a sync is answered in its place and shows the newest zxid (`docs/zookeeper-protocol.md`
-/// section 10.12). Method: one writes, then the other syncs, over sockets so that a panic stays in
-/// the server.
+/// Checks that a sync is answered in order and has the last zxid (`docs/zookeeper-protocol.md`
+/// section
+/// 10.12). One client writes, then the other syncs. Both use sockets, so that a panic stays in the server.
 fn check_sync() -> Result<(), String> {
     runtime().block_on(async {
         let server = server().await;
@@ -78,8 +77,8 @@ fn check_sync() -> Result<(), String> {
     })
 }
 
-/// Goal: rule 2 of section 12.4. Method: no concurrency at all; a watcher reads after another
-/// connection has written, so that its event waits in the outbox when the read is served.
+/// Checks rule 2 of section 12.4 without concurrency: a watcher reads after another connection has
+/// written, so its event waits in the outbox when the read is served.
 fn check_one_by_one() -> Result<(), String> {
     runtime().block_on(async {
         let server = server().await;
@@ -104,9 +103,9 @@ fn check_one_by_one() -> Result<(), String> {
     })
 }
 
-/// Goal: a watcher of everything receives each change once, in order, and each of its reads shows
-/// exactly the changes received before. Method: every write is an event for every watcher, so at
-/// each of its replies the newest event must carry the very zxid of the reply.
+/// Checks that a watcher of everything receives each change once and in order, and that each of its
+/// reads shows exactly the changes received before. Every write is an event for every watcher, so
+/// the last event before a reply must have the zxid of the reply.
 fn check_watchers(over_tcp: bool) -> Result<(), String> {
     runtime().block_on(async {
         let server = server().await;
@@ -154,14 +153,14 @@ fn check_watchers(over_tcp: bool) -> Result<(), String> {
     })
 }
 
-/// Checks what one watcher of everything received; returns the number of events.
+/// Checks what one watcher of everything received. Returns the number of events.
 fn check_stream(received: &[Received], first: Zxid) -> Result<usize, String> {
     let (mut newest, mut count) = (first, 0);
     for received in received {
         match received {
             Received::Event { zxid, .. } => {
                 if *zxid != Zxid(newest.0 + 1) {
-                    return Err(format!("after the event of {newest} came that of {zxid}"));
+                    return Err(format!("the event of {zxid} came after that of {newest}"));
                 }
                 newest = *zxid;
                 count += 1;
@@ -186,7 +185,7 @@ async fn watch(mut client: Client, barrier: Arc<Barrier>) -> Result<Client, Stri
         }
     }
     barrier.wait().await;
-    // What is on its way is in front of this answer.
+    // Events on the way arrive before this reply.
     outcome?;
     client.ask(Request::Ping).await?;
     Ok(client)
@@ -206,9 +205,9 @@ async fn write(mut client: Client, number: usize, barrier: Arc<Barrier>) -> Resu
     outcome.map(|()| client)
 }
 
-/// Goal: a one-shot watch fires for the first change after the read that set it, and once.
-/// Method: a reader arms its watch with every read while others write; afterwards the writes are
-/// known by zxid, and with them which event each read should have brought.
+/// Checks that a one-shot watch fires once, for the first change after the read that set it. A
+/// reader sets the watch with every read while others write. The zxids of the writes then determine
+/// the event that each read should have caused.
 fn check_one_shots(over_tcp: bool) -> Result<(), String> {
     runtime().block_on(async {
         let server = server().await;
@@ -252,7 +251,7 @@ fn check_one_shots(over_tcp: bool) -> Result<(), String> {
         expected.dedup();
         if got != expected {
             return Err(format!(
-                "events of {got:?}\nfor watches that wait for {expected:?}"
+                "events of {got:?}\nfor watches that should fire at {expected:?}"
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Random traces, taken back to a mark.
+//! Rewinds random traces to a mark.
 
 use minikeeper_engine::{ConnId, Engine, Settings};
 
@@ -10,17 +10,18 @@ use crate::{
 
 const TRACES: u32 = 75;
 
-/// Goal: going back to a mark brings back what was there, whatever has happened since, and leaves
-/// an engine that works. Method: random traces in three parts; a mark behind the first and behind
-/// the second, back to the second, the rest again, back to the first, twice.
+/// Rewinding to a mark restores the state of the mark, whatever has changed since, and leaves a
+/// working engine. Each random trace has three parts, with a mark after the first and the second.
+/// The test rewinds to the second mark, plays the third part again, and rewinds to the first mark,
+/// twice.
 #[test]
-fn random_changes_are_taken_back() {
+fn random_changes_are_rewound() {
     check_random(&settings());
 }
 
-/// The same with quotas enforced, whose counts are written into znodes.
+/// The counts of enforced quotas are data of znodes.
 #[test]
-fn random_changes_under_quotas_are_taken_back() {
+fn random_changes_under_quotas_are_rewound() {
     let settings = Settings {
         enforce_quota: true,
         ..settings()
@@ -41,14 +42,14 @@ fn check(settings: &Settings, steps: &[Step]) -> Result<(), String> {
     play(&mut run, second)?;
     let (later, late) = (lasting(run.drive.engine()), run.drive.mark());
     play(&mut run, third)?;
-    back(&mut run, late, &later)?;
+    rewind(&mut run, late, &later)?;
     play(&mut run, third)?;
-    back(&mut run, early, &before)?;
+    rewind(&mut run, early, &before)?;
     if run.drive.rewind(late).is_ok() {
-        return Err("a mark set after the one that was gone back to is still there".into());
+        return Err("a mark set after the one that was rewound to still exists".into());
     }
     play(&mut run, third)?;
-    back(&mut run, early, &before)?;
+    rewind(&mut run, early, &before)?;
     play(&mut run, second)
 }
 
@@ -59,12 +60,12 @@ fn play(run: &mut Run, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-fn back(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<(), String> {
+fn rewind(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<(), String> {
     for conn in run.drive.rewind(mark)? {
-        run.is_closed(conn);
+        run.record_closed(conn);
     }
     let found = lasting(run.drive.engine());
-    // A connection that existed only then or only now has no watches.
+    // Sessions without a connection now have lost their watches.
     let connected: Vec<_> = run
         .drive
         .engine()
@@ -85,12 +86,12 @@ fn back(run: &mut Run, mark: minikeeper_engine::Mark, expected: &str) -> Result<
     if found == expected {
         Ok(())
     } else {
-        Err(format!("before\n{expected}\nafter going back\n{found}"))
+        Err(format!("before\n{expected}\nafter the rewind\n{found}"))
     }
 }
 
-/// What of a state comes back, as text: all but the zxid, connections and deadlines, with watches
-/// by their session.
+/// Returns the part of a state that a rewind restores, as text: all but the zxid, connections and
+/// deadlines, with watches by their session.
 fn lasting(engine: &Engine) -> String {
     let owner = |conn: &str| {
         let mut sessions = engine.sessions();
@@ -102,11 +103,15 @@ fn lasting(engine: &Engine) -> String {
     let mut text = String::new();
     for line in engine.dump().lines().skip(1) {
         if let Some(watch) = line.strip_prefix("watch ") {
-            let (path, rest) = watch.split_once(" conn ").expect("each has a connection");
-            let (conn, modes) = rest.split_once(' ').expect("and modes");
+            let (path, rest) = watch
+                .split_once(" conn ")
+                .expect("every watch has a connection");
+            let (conn, modes) = rest.split_once(' ').expect("every watch has modes");
             watches.push(format!("watch {} {path} {modes}\n", owner(conn)));
         } else if line.starts_with("session ") {
-            let (session, _) = line.split_once(" timeout ").expect("each has one");
+            let (session, _) = line
+                .split_once(" timeout ")
+                .expect("every session has a timeout");
             text += &format!("{session}\n");
         } else {
             text += &format!("{line}\n");

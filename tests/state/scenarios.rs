@@ -1,4 +1,4 @@
-//! The scenario files on the engine.
+//! Runs the scenario files on the engine.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use minikeeper_tests::scenario::{OnEngine, Script};
 
 use crate::model;
 
-/// Runs one file, each case on a fresh engine.
+/// Runs one file, each case on a new engine.
 fn check_file(name: &str) -> Result<(), String> {
     let file = folder().join(format!("{name}.txt"));
     let text = fs::read_to_string(&file).map_err(|error| format!("{file:?}: {error}"))?;
@@ -91,7 +91,7 @@ fn every_file_is_run_and_every_case_names_its_source() {
 }
 
 #[test]
-fn mistake_in_a_script_names_file_and_line() {
+fn script_error_names_file_and_line() {
     for (text, message) in [
         (
             "connect a",

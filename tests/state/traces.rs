@@ -7,11 +7,11 @@ use minikeeper_protocol::{
 use minikeeper_tests::model::access::LOGINS;
 use proptest::prelude::*;
 
-/// How many connections a trace uses; each step names one of them.
+/// The number of connections of a trace.
 pub(crate) const CONNS: u32 = 3;
 
-/// One thing to happen. What refers to something that is not there is skipped or refused, so
-/// that every list of steps is a trace.
+/// One step of a trace. A step that refers to something that does not exist is skipped or refused,
+/// so every list of steps is a valid trace.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// A handshake for a new session.
@@ -19,13 +19,13 @@ pub(crate) enum Step {
         conn: u32,
         timeout_ms: i32,
     },
-    /// A handshake for the session that was opened as the `session`th.
+    /// A handshake that resumes the `session`th opened session.
     Resume {
         conn: u32,
         session: usize,
         is_password_right: bool,
     },
-    /// A handshake from a client that has seen too much.
+    /// A handshake of a client that has seen a later zxid than the server's.
     OpenAhead {
         conn: u32,
     },
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     Disconnect {
         conn: u32,
     },
-    /// Ends the session that was opened as the `session`th.
+    /// Expires the `session`th opened session.
     Expire {
         session: usize,
     },
@@ -51,9 +51,9 @@ pub(crate) enum Step {
     },
 }
 
-/// A whole trace.
+/// Returns a strategy for whole traces.
 pub(crate) fn trace() -> impl Strategy<Value = Vec<Step>> {
-    // Without a session nothing happens, so each trace starts with a handshake for everyone.
+    // Without a session nothing happens, so each trace starts with a handshake on every connection.
     prop::collection::vec(step(), 1..150).prop_map(|rest| {
         let opening = (0..CONNS).map(|conn| Step::Open {
             conn,

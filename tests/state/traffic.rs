@@ -1,4 +1,4 @@
-//! Clients that load a real server at once and record what they receive.
+//! Clients that load a real server concurrently and record everything they receive.
 
 use std::{
     collections::VecDeque,
@@ -24,18 +24,18 @@ use tokio::{
     runtime::Runtime,
 };
 
-/// A stream of either kind.
+/// A TCP or an in-process stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// A client that notes down everything.
+/// A client that records its requests, replies and events.
 pub(crate) struct Client {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
-    /// A counter shared by all clients: what happened before has a smaller number.
+    /// A counter shared by all clients, which orders their sends and receipts.
     clock: Arc<AtomicU64>,
-    /// Sent and not answered.
+    /// The requests sent and not answered: xid, request, and the clock when it was sent.
     pending: VecDeque<(Xid, Request, u64)>,
     next_xid: i32,
     pub(crate) session: SessionId,
@@ -43,7 +43,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Opens a session on a new connection, over a socket or inside the process.
+    /// Opens a session on a new connection, over a socket or in-process.
     pub(crate) async fn connect(
         server: &Server,
         over_tcp: bool,
@@ -70,16 +70,16 @@ impl Client {
         client.stream.write_all(&hello).await?;
         let message = client.message().await?;
         let response = ConnectResponse::decode(&mut Reader::new(&message))
-            .expect("the answer to a handshake is sound");
+            .expect("the connect response is well-formed");
         client.session = response.session_id;
         Ok(client)
     }
 
-    /// Sends requests in one piece.
+    /// Sends requests in one write.
     pub(crate) async fn send(&mut self, requests: impl IntoIterator<Item = Request>) {
         let mut out = Vec::new();
         for request in requests {
-            // A ping's answer has a number of its own.
+            // The reply to a ping has a fixed xid.
             let xid = match request {
                 Request::Ping => Xid::PING,
                 _ => Xid(self.next_xid),
@@ -92,7 +92,7 @@ impl Client {
         self.stream
             .write_all(&out)
             .await
-            .expect("the server is there");
+            .expect("the server keeps the connection open");
     }
 
     /// Receives until every request is answered.
@@ -105,8 +105,10 @@ impl Client {
                     self.received.push(Received::Event { kind, path, zxid });
                 }
                 Sent::Reply { xid, zxid, outcome } => {
-                    let (expected, request, invoked) =
-                        self.pending.pop_front().expect("one is in front");
+                    let (expected, request, invoked) = self
+                        .pending
+                        .pop_front()
+                        .expect("`front` returned a request");
                     if xid != expected {
                         return Err(format!("{request:?} with xid {expected} got xid {xid}"));
                     }
@@ -133,7 +135,7 @@ impl Client {
 
     async fn message(&mut self) -> io::Result<Bytes> {
         loop {
-            let found = frame::next(&self.buffer, usize::MAX).expect("lengths are sound");
+            let found = frame::next(&self.buffer, usize::MAX).expect("lengths are not negative");
             if let Some(body) = found {
                 let message = Bytes::copy_from_slice(&self.buffer[body.clone()]);
                 self.buffer.drain(..body.end);
@@ -153,7 +155,7 @@ impl Client {
     }
 }
 
-/// Four workers, whatever the machine has.
+/// Returns a runtime with four workers, independent of the number of cores.
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
@@ -162,7 +164,7 @@ pub(crate) fn runtime() -> Runtime {
         .expect("a runtime can be built")
 }
 
-/// A server whose time stands still, so that no session expires, counting zxids from 0.
+/// Starts a server with a frozen clock, so that no session expires, and zxids from 0.
 pub(crate) async fn server() -> Server {
     Server::builder()
         .manual_clock()
