@@ -1,4 +1,4 @@
-//! Tests the source tree: the rules that no compiler checks.
+//! Tests rules of the source tree that no compiler checks.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ mod scripts;
 
 /// One source file.
 struct Source {
-    /// From the root of the tree, with slashes.
+    /// The path from the root of the tree, with slashes.
     path: String,
     text: String,
 }
@@ -28,7 +28,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file below a folder of the tree that has one of these extensions, build output aside.
+/// Returns the files below a folder of the tree that have one of these extensions, without build
+/// output.
 fn sources(folder: &str, extensions: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -57,12 +58,12 @@ fn sources(folder: &str, extensions: &[&str]) -> Vec<Source> {
     found
 }
 
-/// The lines that are compiled into the product: numbered, without comments, without what stands
-/// behind `#[cfg(test)]`.
+/// Returns the numbered lines that are compiled into the product, without comments and items marked
+/// `#[cfg(test)]`.
 fn code(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut is_test = false;
-    // Depth of braces inside an item behind `#[cfg(test)]`; `None` until its first brace.
+    // The depth of braces inside an item marked `#[cfg(test)]`; `None` until its first brace.
     let mut depth: Option<i32> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split("//").next().unwrap_or_default();
@@ -79,7 +80,7 @@ fn code(text: &str) -> Vec<(usize, String)> {
         if line.contains('{') || depth.is_some() {
             depth = Some(depth.unwrap_or(0) + change);
         }
-        // The end of a block, or of an item without one such as `mod tests;`.
+        // The end of a block, or of an item without a block such as `mod tests;`.
         if depth.is_some_and(|depth| depth <= 0) || depth.is_none() && line.contains(';') {
             (is_test, depth) = (false, None);
         }
@@ -99,7 +100,8 @@ fn assert_none(found: &[String], what: &str) {
     assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
 }
 
-/// Lines of code with one of these words, in files that `is_allowed` does not name.
+/// Returns the lines of code with one of these words, unless `is_allowed` allows the word in the
+/// file.
 fn lines_with(
     sources: &[Source],
     words: &[&str],
@@ -118,10 +120,10 @@ fn lines_with(
     found
 }
 
-/// The engine is a function of its inputs: architecture, "time and determinism". The standard
-/// library's hash tables iterate in another order in every process.
+/// The engine is a function of its inputs: `ARCHITECTURE.md`, "Time and determinism". The standard
+/// library's hash tables iterate in a different order in every process.
 #[test]
-fn engine_knows_no_runtime_clock_thread_environment_or_chance() {
+fn engine_uses_no_runtime_clock_thread_environment_or_randomness() {
     const FORBIDDEN_STD: [&str; 9] = [
         "time",
         "thread",
@@ -138,7 +140,7 @@ fn engine_knows_no_runtime_clock_thread_environment_or_chance() {
     sources.retain(|source| !source.path.starts_with("server/engine/src/tests/"));
     let crates = ["tokio", "parking_lot::", "rand::", "getrandom"];
     let mut found = lines_with(&sources, &crates, |_, _| false);
-    // Every table hashes with the seed of the settings: with any other, clients could know it.
+    // Every table hashes with the seed of the settings; clients could predict any other one.
     let hashers = ["foldhash", "HashMap", "HashSet", "DefaultHasher"];
     found.extend(lines_with(&sources, &hashers, |path, _| {
         path.ends_with("/hashing.rs")
@@ -154,7 +156,7 @@ fn engine_knows_no_runtime_clock_thread_environment_or_chance() {
             }
         }
     }
-    assert_none(&found, "not for the engine");
+    assert_none(&found, "the engine must not use");
     let manifest = read("server/engine/Cargo.toml");
     let dependencies = manifest
         .split("[dependencies]")
@@ -176,15 +178,15 @@ fn only_clock_files_read_time() {
         .iter()
         .flat_map(|folder| sources(folder, &["rs"]))
         .filter(|source| source.path != "tests/tidy.rs")
-        // A package of its own that stands in for a client of another project.
+        // Packages outside the workspace that act as clients of other projects.
         .filter(|source| !source.path.starts_with("tests/interop/"))
         .collect();
     let read_time = ["Instant::now", "SystemTime::now"];
     let found = lines_with(&all, &read_time, |path, _| path.ends_with("/clock.rs"));
-    assert_none(&found, "time is read outside clock.rs");
+    assert_none(&found, "the clock is read outside clock.rs");
 }
 
-/// Architecture, "Dependencies between the parts".
+/// `ARCHITECTURE.md`, "Dependencies between the parts".
 #[test]
 fn only_turn_names_the_engine_lock() {
     let sources = sources("server/src", &["rs"]);
@@ -196,15 +198,15 @@ fn only_turn_names_the_engine_lock() {
     let text = read("server/src/turn/turns.rs");
     assert!(
         text.contains("Mutex<Core>"),
-        "this test looks for a name that is gone"
+        "turn/turns.rs no longer has Mutex<Core>; update this test"
     );
 }
 
-/// The paths that a `use` or an inline path with this start leads to, braces taken apart.
+/// Returns the paths that start with `start` in `use` items and inline, with braces expanded.
 fn paths_below(start: &str, code: &str) -> Vec<String> {
     let (root, mut found) = (start, Vec::new());
     for (start, _) in code.match_indices(root) {
-        // `$crate::` and the like are other names.
+        // `$crate::` and longer names do not count.
         if code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
             continue;
         }
@@ -213,7 +215,7 @@ fn paths_below(start: &str, code: &str) -> Vec<String> {
     found
 }
 
-/// Appends each path of a use tree; says how many bytes the tree took.
+/// Appends each path of a use tree. Returns the length of the tree in bytes.
 fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) -> usize {
     let mut path = prefix.to_owned();
     let mut at = 0;
@@ -248,7 +250,7 @@ fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) -> usize {
 }
 
 #[test]
-fn use_trees_are_taken_apart_and_test_code_is_left_out() {
+fn use_trees_are_expanded_and_test_code_is_left_out() {
     let paths = paths_below(
         "crate::",
         "use crate::{a, b::{C, d::E}};\nlet x = crate::f::g();",

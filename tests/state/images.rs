@@ -7,8 +7,8 @@ use crate::{effort, model::check_final_states};
 const TRACES: u32 = 60;
 
 /// Saving loses and changes nothing that outlives a process. The final state of each random trace
-/// is restored from its image; both are equal except for connections, watches, deadlines and
-/// timeouts, which end with the process.
+/// is restored from its image; both are equal except for what ends with the process: connections,
+/// watches, deadlines, and timeouts negotiated after the first.
 #[test]
 fn random_states_survive_their_image() {
     check_final_states(TRACES * effort(), |drive| {

@@ -1,15 +1,16 @@
-//! Every citation of a document of `docs/` resolves: the document, the section and the hazard exist.
+//! Every citation of a document of `docs/` resolves: the document, the section and the hazard
+//! exist.
 //!
 //! A citation is the path of a document, then "section" or "sections" and numbers joined by commas,
-//! "and" and "to". Behind the last number there may be that of a rule, as in 12.3.4. Sections without
-//! a document are those of the document that the file names last before them. Hazards are cited as
-//! "hazard" or "hazards" and numbers with an H in front.
+//! "and" and "to". A number may end with that of a rule, as in 12.3.4. Sections without a document
+//! belong to the last document that the file names before them. Hazards are cited as "hazard" or
+//! "hazards" and numbers with the prefix H.
 
 use std::{collections::BTreeSet, fs};
 
 use super::{assert_none, root, sources};
 
-/// What can be cited: `zookeeper-protocol.md 12.3`, `zookeeper-protocol.md 12.3.4` and `H5`.
+/// The valid targets: `zookeeper-protocol.md 12.3`, `zookeeper-protocol.md 12.3.4` and `H5`.
 struct Documents(BTreeSet<String>);
 
 impl Documents {
@@ -42,9 +43,9 @@ impl Documents {
         }
     }
 
-    /// The citations in a text that lead nowhere.
+    /// Returns the citations in a text that do not resolve.
     fn dangling(&self, text: &str) -> Vec<String> {
-        // Citations may go on in the next line of a comment.
+        // Citations may continue on the next line of a comment.
         let words: Vec<_> = text
             .split_whitespace()
             .filter(|word| !matches!(*word, "//" | "///" | "//!" | "#" | "*"))
@@ -96,13 +97,13 @@ fn is_hazard(word: &str) -> bool {
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// Whether the section that follows these words is one of an RFC.
+/// Returns whether the section after these words is that of an RFC.
 fn is_of_an_rfc(before: &[&str]) -> bool {
     before.len() > 1 && before[before.len() - 2] == "RFC"
 }
 
-/// The numbers that the words begin with, joined by commas, "and" and "to". Of a range these are
-/// the first and the last.
+/// Returns the numbers at the beginning of the words, joined by commas, "and" and "to". For a range
+/// these are the first and the last.
 fn list(words: &[&str], is_number: impl Fn(&str) -> bool) -> Vec<String> {
     let mut numbers = Vec::new();
     for word in words {
@@ -134,7 +135,7 @@ fn every_citation_resolves() {
         let dangling = documents.dangling(&source.text).into_iter();
         found.extend(dangling.map(|citation| format!("{}: {citation}", source.path)));
     }
-    assert_none(&found, "citations that lead nowhere");
+    assert_none(&found, "citations that do not resolve");
 }
 
 #[test]

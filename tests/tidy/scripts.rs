@@ -1,14 +1,14 @@
-//! Tests what scripts and programs name: nothing outside, no place on one machine.
+//! Tests that scripts and programs name no registry and no path of one machine.
 
 use std::fs;
 
 use super::{assert_none, root, sources};
 
-/// What a script needs from outside comes through the ordinary clients and their settings, and a
-/// checkout may lie anywhere.
+/// Scripts download only through package managers and their settings, and work in a checkout at any
+/// path.
 #[test]
-fn scripts_name_no_registry_and_no_place_on_one_machine() {
-    // Taken apart so that this file does not name them either.
+fn scripts_name_no_registry_and_no_machine_path() {
+    // Split so that this file does not contain them.
     let forbidden = [
         concat!("/wo", "rk/"),
         concat!("/ro", "ot/"),
@@ -47,7 +47,7 @@ fn scripts_name_no_registry_and_no_place_on_one_machine() {
     assert_none(&found, "hosts of registries or absolute paths");
 }
 
-/// Everything in the tree that is not ignored, whether or not it has been committed yet.
+/// Returns the files of the tree that are not ignored, committed or not.
 fn tracked_files() -> Vec<String> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -59,7 +59,7 @@ fn tracked_files() -> Vec<String> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         return text.lines().map(str::to_owned).collect();
     }
-    // An unpacked archive has no index; look at what tests and programs are made of.
+    // An unpacked archive has no index: take the files with the usual extensions.
     let extensions = ["rs", "sh", "py", "js", "java", "toml", "yml", "txt"];
     sources("", &extensions)
         .into_iter()

@@ -1,4 +1,4 @@
-//! What is fuzzed of data directories: any transaction log, and any changes behind a snapshot.
+//! Fuzz targets of data directories: transaction logs, and the replay of changes.
 
 use std::{fs, path::PathBuf};
 
@@ -6,11 +6,12 @@ use minikeeper::DataSource;
 use minikeeper_engine::{Change, ChangeHead, Engine, Life, Restoration, Settings};
 use minikeeper_protocol::{AclList, SessionId, Zxid};
 
-/// A transaction log: read or refused; what was read is a state that can be written and read.
+/// Reads a transaction log, which succeeds or is refused. A state that was read can be written and
+/// read again.
 ///
-/// The first byte says whether the rest is the file behind its header, or a list of entries, each a
-/// length, a type and a body: then checksums, zxids and times are made up, or most inputs would
-/// end at the first entry.
+/// If the lowest bit of the first byte is 1, the rest is the file after its header. Otherwise the
+/// rest is a list of entries, each a length, a type and a body; their checksums, zxids and times
+/// are generated, since most inputs would otherwise end at the first entry.
 pub fn read_log(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let mut log = b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0".to_vec();
@@ -28,10 +29,10 @@ pub fn read_log(data: &[u8]) {
         return;
     };
     let copy = scratch.0.join("copy");
-    let zxid = state.export_data(&copy).expect("room for another");
+    let zxid = state.export_data(&copy).expect("room for a copy");
     let again = DataSource::new(copy)
         .read()
-        .expect("what was written is read");
+        .expect("an exported state can be read");
     assert_eq!((again.zxid(), state.zxid()), (zxid, zxid));
 }
 
@@ -57,7 +58,7 @@ fn put_entries(mut data: &[u8], log: &mut Vec<u8>) {
     }
 }
 
-/// Source: RFC 1950, section 9.
+/// Returns the checksum of RFC 1950, section 9.
 fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
     let (mut a, mut b) = (1, 0);
@@ -68,7 +69,7 @@ fn adler32(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-/// Few and colliding, some of them malformed.
+/// Few and colliding paths, one of them malformed.
 const PATHS: [&str; 12] = [
     "/a",
     "/a/b",
@@ -84,7 +85,8 @@ const PATHS: [&str; 12] = [
     "a//",
 ];
 
-/// Changes, three bytes each, in an order no log has: what they leave is sound, or no state.
+/// Replays changes of three bytes each, also in orders that no log has. The result is a consistent
+/// state or an error.
 pub fn replay_changes(data: &[u8]) {
     let settings = Settings {
         sessions_max: 4,
@@ -134,17 +136,17 @@ pub fn replay_changes(data: &[u8]) {
                 created_children: (number >= 0).then_some(number),
             },
         };
-        // What makes no sense is refused; the log that has it is.
+        // An invalid change is refused, and the replay continues.
         let _ = restoration.replay(head, &change);
     }
     if let Ok(engine) = Engine::restore(restoration, Zxid(0)) {
         engine
             .check()
-            .expect("a state that was put together is sound");
+            .expect("a restored state is consistent");
     }
 }
 
-/// A directory of one run.
+/// A temporary directory for one run.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,4 +1,4 @@
-//! What is fuzzed of the engine: any list of operations, with the whole state checked after each.
+//! The fuzz target of the engine: any list of operations, with the whole state checked after each.
 
 use bytes::Bytes;
 use minikeeper_engine::{
@@ -9,7 +9,7 @@ use minikeeper_protocol::{
     MultiReadOp, Perms, ReplyHeader, ReplyRef, Request, SessionId, Ustring, Xid, Zxid,
 };
 
-/// Few and colliding, some of them malformed.
+/// Few and colliding paths, some of them malformed.
 const PATHS: [&str; 19] = [
     "/",
     "/a",
@@ -34,14 +34,15 @@ const PATHS: [&str; 19] = [
 
 const CONNS: u8 = 4;
 
-/// Operations, each a few bytes: the engine takes them all, its state is sound after each, what
-/// it says goes to open connections only, and the same list again ends in the same state.
+/// Applies operations of a few bytes each. The engine accepts them all, its state is consistent
+/// after each, it sends to open connections only, and the same list gives the same state and
+/// output.
 pub fn engine_ops(data: &[u8]) {
     assert_eq!(run(data), run(data), "the same list gives the same state");
 }
 
 fn run(data: &[u8]) -> (String, Vec<u8>) {
-    // The first byte says how the server is set up.
+    // The first byte determines the settings.
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let is_set = |bit: u8| first >> bit & 1 == 1;
     let settings = Settings {
@@ -79,7 +80,7 @@ fn run(data: &[u8]) -> (String, Vec<u8>) {
             ));
             engine.apply(now, &input, &mut shell);
             assert_eq!(shell.answers_owed, 0, "{input:?} is answered once");
-            assert!(engine.zxid() >= zxid, "the zxid never falls");
+            assert!(engine.zxid() >= zxid, "the zxid never decreases");
             if let Err(broken) = engine.check() {
                 panic!("{input:?}: {broken}");
             }
@@ -95,17 +96,17 @@ fn run(data: &[u8]) -> (String, Vec<u8>) {
     (engine.dump(), shell.out)
 }
 
-/// What a server around the engine knows of its connections.
+/// The part of a server that tracks connections and their output.
 #[derive(Default)]
 struct Shell {
-    /// Whether the connection has made its handshake and is open.
+    /// Whether each connection is open and has sent its handshake.
     used: [bool; CONNS as usize],
-    /// Whether it has a session.
+    /// Whether each connection has a session.
     attached: [bool; CONNS as usize],
     closing: Vec<ConnId>,
     sessions: Vec<ConnectResponse>,
     answers_owed: usize,
-    /// Everything that was sent.
+    /// All bytes sent.
     out: Vec<u8>,
 }
 
@@ -119,7 +120,7 @@ impl Effects for Shell {
     fn connected(&mut self, to: ConnId, response: &ConnectResponse) {
         assert!(
             self.used[to.0 as usize],
-            "only who has said hello is answered"
+            "connect responses go to connections that sent a handshake"
         );
         response.encode(&mut self.out);
         if response.session_id != SessionId::NONE {
@@ -129,7 +130,7 @@ impl Effects for Shell {
     }
 
     fn reply(&mut self, to: ConnId, header: ReplyHeader, body: ReplyRef<'_>) {
-        // A session's end is answered on a connection that has just been parted from it.
+        // The reply to closeSession goes to a connection that no longer has the session.
         assert!(self.used[to.0 as usize], "replies go to open connections");
         self.answers_owed = self.answers_owed.saturating_sub(1);
         body.encode(header, &mut self.out, ReplyRef::BYTES_MAX)
@@ -147,7 +148,7 @@ impl Effects for Shell {
     fn close(&mut self, conn: ConnId, _: CloseReason) {
         assert!(self.used[conn.0 as usize], "a connection is closed once");
         self.attached[conn.0 as usize] = false;
-        // Some messages are answered by the end of the connection alone.
+        // The end of the connection is the only answer to some messages.
         self.answers_owed = 0;
         self.closing.push(conn);
     }
@@ -286,7 +287,8 @@ fn inputs(
     vec![Input::Request { conn, xid, request }]
 }
 
-/// A handshake; a connection makes one, so another one comes after a disconnect.
+/// Returns the inputs of a handshake. A connection makes one handshake, so a disconnect precedes
+/// another.
 fn connect(conn: ConnId, choice: u8, shell: &mut Shell) -> Vec<Input> {
     let mut inputs = Vec::new();
     if std::mem::replace(&mut shell.used[conn.0 as usize], true) {

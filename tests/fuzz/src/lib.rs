@@ -1,7 +1,7 @@
-//! Fuzz targets of minikeeper: one plain function each, which panics when a promise is broken.
+//! Fuzz targets of minikeeper. Each is a plain function that panics when a guarantee does not hold.
 //!
-//! `tests/bodies.rs` runs them over their seeds and over random bytes with any compiler; the targets
-//! need `cargo fuzz`.
+//! `tests/bodies.rs` runs the functions on their seeds and on random bytes with any compiler; the
+//! fuzz targets need `cargo fuzz`.
 
 mod data;
 mod engine;
@@ -11,7 +11,7 @@ pub use data::{read_log, replay_changes};
 pub use engine::engine_ops;
 pub use protocol::{decode_reply, decode_request, path, split_frames};
 
-/// The name of a function, of its target and of the folder with its seeds; and the function.
+/// The name of a function, which is also that of its target and seed folder, and the function.
 pub type Body = (&'static str, fn(&[u8]));
 
 /// Every function.

@@ -1,4 +1,4 @@
-//! What is fuzzed of the protocol: what decodes encodes to its equal.
+//! Fuzz targets of the protocol: decoded messages survive encoding and decoding again.
 
 use bytes::Bytes;
 use minikeeper_protocol::{
@@ -7,9 +7,10 @@ use minikeeper_protocol::{
     path::{is_valid, name_of, parent_of},
 };
 
-/// A message to a server, without its length prefix: what decodes encodes to its equal.
+/// Decodes a message to a server without its length prefix. A decoded message is equal after
+/// encoding and decoding it again.
 ///
-/// An operation code that does not exist stands for one that does, or most inputs would end here.
+/// An unknown operation code is mapped to a known one, since most inputs would otherwise end here.
 pub fn decode_request(data: &[u8]) {
     let wire = Bytes::copy_from_slice(data);
 
@@ -45,13 +46,14 @@ pub fn decode_request(data: &[u8]) {
         assert_eq!(
             reader.remaining(),
             0,
-            "what is encoded has nothing left over"
+            "no bytes are left after decoding"
         );
     }
 }
 
-/// A message to a client, without its length prefix, as the answer to each operation, as an
-/// event and as an access list: what decodes encodes to its equal.
+/// Decodes a message to a client without its length prefix: as a connect response, as the reply to
+/// each operation, as an event and as an access list. A decoded message is equal after encoding and
+/// decoding it again.
 pub fn decode_reply(data: &[u8]) {
     let wire = Bytes::copy_from_slice(data);
 
@@ -78,7 +80,7 @@ pub fn decode_reply(data: &[u8]) {
         };
         let again = message(|out| {
             let encoded = reply.encode(header, out, ReplyRef::BYTES_MAX);
-            assert_eq!(encoded, Ok(()), "what was decoded fits");
+            assert_eq!(encoded, Ok(()), "a decoded reply fits in the limit");
         });
         let mut reader = Reader::new(&again);
         assert_eq!(ReplyHeader::decode(&mut reader), Ok(header));
@@ -86,7 +88,7 @@ pub fn decode_reply(data: &[u8]) {
         assert_eq!(
             reader.remaining(),
             0,
-            "what is encoded has nothing left over"
+            "no bytes are left after decoding"
         );
     }
 
@@ -107,14 +109,15 @@ pub fn decode_reply(data: &[u8]) {
     }
 }
 
-/// A stream of frames: however it is cut into pieces, the same messages come out.
+/// Splits a stream of frames into messages. The result does not depend on the pieces in which it
+/// arrives.
 pub fn split_frames(data: &[u8]) {
     let whole = split(data, data.len().max(1));
     for piece in [1, 2, 3, 5, 1 + data.len() / 2] {
         assert_eq!(split(data, piece), whole, "pieces of {piece} bytes");
     }
 
-    // What came out, put back, is the front of the stream.
+    // The messages, framed again, are the beginning of the stream.
     let mut again = Vec::new();
     for message in &whole.messages {
         frame::put(&mut again, |out| out.extend_from_slice(message));
@@ -124,7 +127,7 @@ pub fn split_frames(data: &[u8]) {
     match whole.fault {
         Some(FrameError::Negative { length }) => assert!(rest.starts_with(&length.to_be_bytes())),
         Some(FrameError::TooLong { length, bytes_max }) => assert!(length > bytes_max),
-        // Whatever is left is less than a frame.
+        // The rest is an incomplete frame.
         None => {
             if let Some(prefix) = rest.first_chunk::<4>() {
                 let length = u32::from_be_bytes(*prefix) as usize;
@@ -133,7 +136,8 @@ pub fn split_frames(data: &[u8]) {
         }
     }
 
-    // The same bytes as messages: each starts with its length, and comes out as it went in.
+    // The same bytes taken as messages of one length byte and a body: framed and split, they are
+    // equal.
     let mut messages = Vec::new();
     let mut left = data;
     while let [length, rest @ ..] = left {
@@ -150,19 +154,20 @@ pub fn split_frames(data: &[u8]) {
     assert_eq!(split(&stream, piece), Split { messages, fault });
 }
 
-/// A path: valid exactly if ZooKeeper accepts it, and split and joined without loss.
+/// Parses a path. It is valid exactly if ZooKeeper accepts it, and is split and joined without
+/// loss.
 pub fn path(data: &[u8]) {
     let wire = Bytes::copy_from_slice(data);
     let result = ZnodePath::new(Ustring::from(wire));
     assert_eq!(result.is_ok(), is_valid(data));
-    assert_eq!(result.is_ok(), original_accepts(data));
+    assert_eq!(result.is_ok(), zookeeper_accepts(data));
 
     let path = match result {
         Ok(path) => path,
         Err(error) => {
             assert!(error.at <= data.len());
             assert!(error.to_string().starts_with("path \""));
-            // Unchecked paths are split as well.
+            // Invalid paths can be split too.
             if let Some(parent) = parent_of(data) {
                 assert!(data.starts_with(parent) && data.ends_with(name_of(data)));
             }
@@ -197,7 +202,7 @@ pub fn path(data: &[u8]) {
     assert_eq!(at.parent(), None);
 }
 
-/// The limit on messages in [`split_frames`]: short, so that inputs reach both sides of it.
+/// The limit on messages in [`split_frames`], short enough that inputs reach both sides of it.
 const STREAM_BYTES_MAX: usize = 1000;
 
 #[derive(PartialEq, Eq, Debug)]
@@ -206,7 +211,7 @@ struct Split {
     fault: Option<FrameError>,
 }
 
-/// Receives a stream in pieces, as a connection does, until it ends or is lost.
+/// Receives a stream in pieces, as a connection does, until its end or an invalid length.
 fn split(stream: &[u8], piece: usize) -> Split {
     let mut messages = Vec::new();
     let mut buffer = Vec::new();
@@ -231,19 +236,20 @@ fn split(stream: &[u8], piece: usize) -> Split {
     Split { messages, fault }
 }
 
-/// The message in the one frame that `write` appends.
+/// Returns the message of the single frame that `write` appends.
 fn message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let mut out = Vec::new();
     write(&mut out);
-    let body = frame::next(&out, usize::MAX).expect("a frame that was put has a length");
+    let body = frame::next(&out, usize::MAX).expect("an encoded frame has a valid length");
     assert_eq!(body, Some(frame::PREFIX_BYTES..out.len()));
     Bytes::from(out).slice(frame::PREFIX_BYTES..)
 }
 
-/// The rules as ZooKeeper states them: on UTF-16 units, after replacing malformed input.
+/// Returns whether ZooKeeper accepts a path. Its rules are on UTF-16 units, after replacing
+/// malformed input.
 ///
 /// Source: `PathUtils.validatePath`; `docs/zookeeper-protocol.md` sections 2.2 and 8.1.
-fn original_accepts(path: &[u8]) -> bool {
+fn zookeeper_accepts(path: &[u8]) -> bool {
     const SLASH: u16 = b'/' as u16;
     const DOT: u16 = b'.' as u16;
     let units: Vec<u16> = String::from_utf8_lossy(path).encode_utf16().collect();

@@ -1,4 +1,4 @@
-//! Runs the functions of the fuzz targets over their seeds and over random bytes.
+//! Runs the functions of the fuzz targets on their seeds and on random bytes.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
 use minikeeper_fuzz::{BODIES, Body};
 use minikeeper_test_kit::random::{Random, number_of_environment, seed};
 
-/// Inputs for each function, half of them random bytes and half of them seeds with random changes.
+/// Returns the number of inputs of a function. Half are random bytes, half are mutated seeds.
 fn inputs(name: &str) -> u64 {
     let inputs = match name {
-        // A whole engine, checked after each operation.
+        // These are slow: a whole engine, checked after each operation, or files.
         "engine_ops" | "read_log" | "replay_changes" => 800,
         _ => 20_000,
     };
@@ -20,7 +20,7 @@ fn inputs(name: &str) -> u64 {
 }
 
 #[test]
-fn every_function_has_a_target_of_its_name() {
+fn every_function_has_a_target_with_its_name() {
     let manifest = fs::read_to_string(folder().join("Cargo.toml")).unwrap();
     for (name, _) in BODIES {
         let target = folder().join(format!("fuzz_targets/{name}.rs"));
@@ -34,7 +34,7 @@ fn every_function_has_a_target_of_its_name() {
 }
 
 #[test]
-fn functions_pass_over_the_seeds_of_all() {
+fn functions_pass_on_all_seeds() {
     let seeds: Vec<_> = BODIES.iter().flat_map(|(name, _)| seeds(name)).collect();
     for body in BODIES {
         for input in &seeds {
@@ -44,7 +44,7 @@ fn functions_pass_over_the_seeds_of_all() {
 }
 
 #[test]
-fn functions_pass_over_random_bytes() {
+fn functions_pass_on_random_bytes() {
     let seed = seed();
     for body in BODIES {
         let mut random = Random::new(seed);
@@ -64,20 +64,21 @@ fn functions_pass_over_random_bytes() {
 }
 
 fn run((name, body): Body, input: &[u8], origin: &str) {
-    // The panic itself prints what was broken; here is what broke it.
+    // The panic prints its own message; this one adds the input.
     if catch_unwind(AssertUnwindSafe(|| body(input))).is_err() {
         let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
         panic!("{name} fails on {hex} ({origin})");
     }
 }
 
-/// Bytes of any value, or of those few that make paths, lengths and small numbers.
+/// Returns random bytes: of any value, or only of values that are common in paths, lengths and
+/// small numbers.
 fn random_bytes(name: &str, random: &mut Random) -> Vec<u8> {
     let common = b"\0\0\0\x01\x02\x04\x08\xff/.ab\x7f";
     let is_engine = name == "engine_ops";
     let is_any = is_engine || random.one_in(2);
     let length = random.below(if is_engine { 400 } else { 96 });
-    // Sessions first, or the engine refuses everything.
+    // Handshakes first, since the engine refuses requests without a session.
     let mut bytes = match is_engine {
         true => vec![0x00, 0x64, 0x40, 0x64, 0x80, 0x64],
         false => Vec::new(),
@@ -110,7 +111,7 @@ fn mutate(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// The seed files of a function.
+/// Returns the seeds of a function.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let mut files: Vec<_> = fs::read_dir(folder().join("seeds").join(name))
         .expect("each function has a folder of seeds")
