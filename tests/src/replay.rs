@@ -1,10 +1,10 @@
 //! Checks a recorded history by zxid.
 //!
-//! Every reply carries the zxid of the state that it shows, and every write has a zxid of its own.
-//! So the order in which the server claims to have served the requests is known: sort by zxid, each
-//! write before the reads of the state it made. The naive model runs in that order, and each
-//! connection must have received the same replies and events, in the same order. Then the history is
-//! linearizable if that order agrees with real time.
+//! Every reply has the zxid of the state that it shows, and every write takes a zxid. So the order
+//! in which the server claims to have served the requests is known: sorted by zxid, each write
+//! before the reads of its state. The naive model runs in that order, and each connection must have
+//! received the same replies and events in the same order. The history is linearizable if that
+//! order also agrees with real time.
 
 use minikeeper_engine::{ConnId, Input, Now, Settings};
 use minikeeper_protocol::{
@@ -46,7 +46,7 @@ pub enum Received {
     },
 }
 
-/// One connection with a session of its own.
+/// One connection and its session.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The session.
@@ -58,7 +58,7 @@ pub struct Recorded {
 /// The size of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Requests that use up a zxid.
+    /// Requests that take a zxid.
     pub writes: usize,
     /// Requests that do not.
     pub reads: usize,
@@ -118,7 +118,7 @@ pub fn check(connections: &[Recorded]) -> Result<Summary, String> {
     Ok(summary)
 }
 
-/// Whether a request uses up a zxid. Source: `docs/zookeeper-protocol.md` section 7.3.
+/// Whether a request takes a zxid. Source: `docs/zookeeper-protocol.md` section 7.3.
 #[must_use]
 pub const fn is_write(request: &Request) -> bool {
     matches!(

@@ -24,11 +24,11 @@
 //! | `a <- <expectation>` | the next thing `a` receives |
 //!
 //! An expectation is `event <kind> <path>`, `closed`, `nothing`, `connected ...`, `refused ...`,
-//! the name of an error, or, for success, fields of the reply: a path, quoted data, `name=value`.
-//! A multi has `results { ... ; ... }`, a multiRead that stopped midway `broken_off { ... }`.
+//! the name of an error, or, for success, fields of the reply: a path, quoted data, `name=value`. A
+//! multi has `results { ... ; ... }`, a multiRead that stopped midway `broken_off { ... }`.
 //! `zxid+n` or `zxid-n` alone is the zxid of the header, relative to the newest one before the last
-//! line that was not an expectation. At the end of a case no message may be left to receive. Listings
-//! are sorted before they are compared.
+//! line that was not an expectation. At the end of a case no message may be left to receive.
+//! Listings are sorted before they are compared.
 //!
 //! The differences behind `since`: `docs/zookeeper-protocol.md` section 23.
 
@@ -203,7 +203,7 @@ impl Script {
         })
     }
 
-    /// Runs every case on a server of its own.
+    /// Runs every case on a new server.
     ///
     /// # Errors
     /// The first expectation that is not met: file, line, what was expected, what was received.

@@ -177,7 +177,7 @@ impl Compare<'_> {
         if self.avoid.quotas {
             return Ok(true);
         }
-        // Whether quotas are enforced is decided when the process starts.
+        // ZooKeeper reads the setting that enforces quotas when its process starts.
         self.original = start(self.args, true)?;
         let mut own = minikeeper(self.args, true);
         let hunted = self.hunt(&mut own, true)?;
@@ -192,7 +192,7 @@ impl Compare<'_> {
     fn hunt(&mut self, own: &mut dyn Server, enforces_quotas: bool) -> Result<Hunted, String> {
         let args = self.args;
         let unbounded = args.budget_seconds.map_or(100, |_| u64::MAX);
-        // A fifth of the seeds and the time is for enforced quotas.
+        // Enforced quotas get a fifth of the seeds and of the time.
         let share = |whole: u64| {
             if enforces_quotas {
                 whole / 5

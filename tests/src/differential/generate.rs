@@ -53,7 +53,7 @@ impl Generator {
             NAMES.len() - SPARE
         );
         let mut random = Random::new(seed);
-        // The first numbers of neighbouring seeds are similar.
+        // The first random numbers of consecutive seeds are similar.
         for _ in 0..8 {
             random.below(2);
         }
@@ -124,8 +124,8 @@ impl Generator {
             let count = 2 + self.random.below(9);
             return (0..count)
                 .map(|_| self.plain_request())
-                // ZooKeeper may check requests behind a pending setACL by the old list or the new
-                // one; and `zxid` in a setWatches is known only after the reply before it.
+                // ZooKeeper may check requests after a pending setACL against the old or the new
+                // list; and the `zxid` of a setWatches is known only after the reply before it.
                 .filter(|request| !request.starts_with("setACL"))
                 .filter(|request| !request.starts_with("setWatches"))
                 .map(|request| format!("{conn} {request}"))
@@ -134,7 +134,8 @@ impl Generator {
         vec![format!("{conn} {}", self.request())]
     }
 
-    /// Advances the clock; sometimes far enough for a clean-up, in portions with pings between them.
+    /// Advances the clock; sometimes far enough for a clean-up, in portions with pings between
+    /// them.
     fn passing_time(&mut self, side: &Side<'_>) -> String {
         let open: Vec<_> = NAMES.iter().filter(|name| side.is_open(name)).collect();
         if !open.is_empty() && self.random.chance(400) {

@@ -93,9 +93,9 @@ const fn left_out(before: Option<Version>, what: &'static str, section: &'static
 pub const KNOWN: &[Known] = &[
     one_form(
         None,
-        "session ids and passwords are the server's own",
+        "each server has its own session ids and passwords",
         "6.6, 6.7",
-        "ids are numbered as they appear; a password is a mark unless it is all zeros",
+        "ids are numbered in order of appearance; a password becomes a fixed text unless it is all zeros",
     ),
     one_form(
         None,
@@ -107,19 +107,19 @@ pub const KNOWN: &[Known] = &[
         None,
         "the identities that replace auth in an access list come in any order",
         "9.1, 9.5",
-        "neighbours of scheme digest with equal permissions are sorted",
+        "adjacent entries of scheme digest with equal permissions are sorted",
     ),
     one_form(
         None,
-        "the ephemerals of a session go in any order",
+        "the ephemerals of a session are deleted in any order",
         "14.6",
         "events of that step are compared as a set",
     ),
     one_form(
         None,
-        "sessions, containers and TTL znodes with the same deadline end in any order",
+        "sessions expire, and containers and TTL znodes are deleted, in any order at the same deadline",
         "14.5, 15",
-        "the same, and the zxids of that step count as one",
+        "events of that step are compared as a set, and its zxids count as one",
     ),
     one_form(
         None,
@@ -134,12 +134,12 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         None,
-        "requests pipelined behind a setACL are checked against the old list or the new one",
+        "requests pipelined after a setACL are checked against the old list or the new one",
         "9.3",
     ),
     left_out(
         None,
-        "invalid data in zookeeper_limits or zookeeper_stats stops the server for good",
+        "invalid data in zookeeper_limits or zookeeper_stats stops the server permanently",
         "16",
     ),
     left_out(
@@ -159,7 +159,7 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         None,
-        "a createTTL without TTL flag and with a negative ttl stops the server for good",
+        "a createTTL without TTL flag and with a negative ttl stops the server permanently",
         "26",
     ),
     left_out(None, "addWatch takes a null path", "26"),
@@ -187,13 +187,13 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         V3_9_0,
-        "of several watch modes on one path only the last one registered is in force",
+        "of several watch modes on one path only the last one registered has effect",
         "23",
     ),
     left_out(V3_9_0, "watcher types 4 and 5 are unknown", "23"),
     left_out(
         V3_9_0,
-        "removeWatches of one-shot watches removes a persistent one too",
+        "removeWatches of one-shot watches also removes a persistent one",
         "12.7",
     ),
     left_out(
@@ -203,7 +203,7 @@ pub const KNOWN: &[Known] = &[
     ),
     left_out(
         V3_9_0,
-        "checkWatches finds the watches of other connections too",
+        "checkWatches also finds the watches of other connections",
         "10.19",
     ),
     left_out(V3_9_0, "a write that does not decode uses up a zxid", "7.3"),

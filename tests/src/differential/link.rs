@@ -89,7 +89,7 @@ impl Link {
 
     fn write(&mut self, bytes: &[u8]) {
         if !self.is_over {
-            // The next read notices a server that has closed in between.
+            // If the server has closed the connection meanwhile, the next read notices it.
             let _ = self.stream.write_all(bytes);
         }
     }
@@ -219,7 +219,7 @@ pub fn is_event(message: &[u8]) -> bool {
     message.starts_with(&Xid::EVENT.0.to_be_bytes())
 }
 
-/// Whether the server closes the connection behind this message.
+/// Whether the server closes the connection after this message.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 6.5.
 #[must_use]

@@ -108,7 +108,7 @@ fn step_text(
     };
     for line in &step.0 {
         out += &line.text;
-        // The first frame stands after the arrow if it is the reply.
+        // The first frame goes after the arrow if it is the reply.
         if receives && let Some(first) = own.next_if(|seen| !seen.is_event) {
             out += &format!(" -> {}", words(&first));
         }

@@ -174,7 +174,7 @@ impl<'s> Side<'s> {
         Ok(true)
     }
 
-    /// Whether the zxid of a setWatches lies among changes of unspecified order.
+    /// Whether the zxid of a setWatches belongs to changes of unspecified order.
     fn has_ambiguous_since(&self, line: &Line) -> bool {
         let Action::Request { words, .. } = &line.action else {
             return false;

@@ -80,7 +80,7 @@ impl Expectation {
         })
     }
 
-    /// Removes expectations of what an older ZooKeeper leaves out.
+    /// Removes the expectations that an older ZooKeeper does not meet.
     pub(super) fn without(mut self, quirks: Quirks) -> Self {
         if quirks.events_without_zxid && self.kind == "event" {
             self.fields.remove("zxid");

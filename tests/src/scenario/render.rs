@@ -8,7 +8,7 @@ use super::{
 
 /// Returns the words after the arrow that describe a received message, with all fields.
 ///
-/// `zxids` is false if the zxid in the header of an event means nothing.
+/// `zxids` is false if the zxid in the header of an event has no meaning.
 pub(crate) fn expectation(got: &Got, env: &Env, zxids: bool) -> String {
     let (kind, mut facts, results) = facts_of(got, env);
     // `ok` is implied by the fields.
@@ -38,7 +38,7 @@ pub(crate) fn expectation(got: &Got, env: &Env, zxids: bool) -> String {
 }
 
 fn fields(mut facts: Facts, env: &Env) -> Vec<String> {
-    // The clock is manual, so both times are nearly always the same.
+    // The clock is manual, so both times are nearly always equal.
     if facts.contains_key("ctime") && facts.get("ctime") == facts.get("mtime") {
         facts.remove("ctime");
         facts.insert("mtime".to_owned(), "ctime".to_owned());
@@ -92,7 +92,7 @@ fn word(text: &str) -> String {
     quoted(text.as_bytes())
 }
 
-/// A quoted word: printable ASCII as it is, everything else escaped.
+/// Returns a quoted word: printable ASCII unchanged, everything else escaped.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for &byte in bytes {

@@ -32,13 +32,13 @@ pub struct Contender {
 
 impl Contender {
     /// Pauses before the next round. Returns `false` after the last round.
-    pub async fn goes_on(&mut self) -> bool {
+    pub async fn next_round(&mut self) -> bool {
         sleep(self.chance.millis(300)).await;
         self.judge.look();
         let is_over = clock::now() >= self.end;
-        let goes_on = !(is_over && self.is_last);
+        let next_round = !(is_over && self.is_last);
         self.is_last = is_over;
-        goes_on
+        next_round
     }
 
     /// Acquires in a random way: with a timeout, by dropping the future, or without a limit.
@@ -88,7 +88,7 @@ impl Contender {
                 self.judge.event("timed out");
                 None
             }
-            // The session was lost too often, or a hold that came first.
+            // The session was lost too often, or so was an earlier hold.
             Err(LockError::Lost { .. }) if !self.is_last => {
                 self.judge.event("lost while waiting");
                 None

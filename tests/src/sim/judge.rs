@@ -1,7 +1,7 @@
 //! Checks the holds of contenders: mutual exclusion, and the order of fencing tokens.
 //!
 //! A hold counts until the holder has released it or can know of its loss. A hold of a session that
-//! the server ends before its timeout does not count: the holder learns that only by a message.
+//! the server expired before its timeout does not count: the holder learns of it only by a message.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +17,8 @@ use minikeeper_test_kit::clock;
 
 use crate::sim::history::History;
 
-/// How long a contender may use an old maximum. Longer than a client without messages from its
-/// server takes its session for alive.
+/// How long a contender may use an old maximum: longer than a client without messages from its
+/// server considers its session alive.
 const STALE: Duration = Duration::from_secs(10);
 
 /// The kind of a hold, which determines the holds that may coexist with it.
@@ -28,7 +28,8 @@ pub enum Kind {
     Exclusive,
     /// Coexists with other readers.
     Read,
-    /// The same, by a contender that was the writer until now: no other may write in between.
+    /// Coexists with other readers. The contender was the writer until now: no other may write
+    /// between.
     ReadOn,
     /// A lease of a semaphore with this maximum.
     Leases(u32),
@@ -53,7 +54,7 @@ pub struct Hold {
     pub kind: Kind,
     pub token: FencingToken,
     pub epoch: Epoch,
-    /// Whether the holder takes its hold for valid.
+    /// Whether the holder believes that its hold is valid.
     pub is_believed: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -98,7 +99,7 @@ struct State {
     unattended: BTreeSet<HoldId>,
     next: u64,
     newest: BTreeMap<&'static str, Newest>,
-    /// By client: the newest session that was ended before its timeout.
+    /// The last session of each client that was expired before its timeout.
     expired: Vec<Epoch>,
     /// Maxima of leases, and since when they are no longer in force.
     maxima: Vec<(u32, Option<Instant>)>,
@@ -210,7 +211,7 @@ impl Judge {
             .history
             .line(format_args!("{who}: {lock} {:?} token {token}", hold.kind));
         if !state.counts(&hold) {
-            // It was lost before the grant was reported, and its status shows that.
+            // The hold was lost before the grant was reported, and its status shows that.
             state.history.event("granted and lost at once");
             return id;
         }
@@ -223,7 +224,7 @@ impl Judge {
         id
     }
 
-    /// Checks all holds that count at present.
+    /// Checks all holds that count now.
     pub fn look(&self) {
         let mut state = self.0.lock();
         let ids: Vec<_> = state.holds.keys().copied().collect();
@@ -295,7 +296,7 @@ impl State {
         }
         let other = others.find(|hold| !(hold.kind.reads() && new.kind.reads()))?;
         Some(format!(
-            "{} holds {} when {} is granted it: {:?}, {:?}",
+            "{} holds {} when it is granted to {}: {:?}, {:?}",
             other.who, new.lock, new.who, other.kind, new.kind
         ))
     }

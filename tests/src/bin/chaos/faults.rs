@@ -1,4 +1,4 @@
-//! Injects random faults: into each client by itself, and into the server.
+//! Injects random faults: into each client separately, and into the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use minikeeper_tests::sim::CLIENTS;
 
 use crate::{chance::Chance, clock, judge::Judge, worlds::World};
 
-/// Errors which mean that a request was not carried out and may be retried.
+/// Errors which mean that a request was not executed and may be retried.
 const ERRORS: [ErrorCode; 5] = [
     ErrorCode::ThrottledOp,
     ErrorCode::ConnectionLoss,
@@ -24,7 +24,7 @@ const ERRORS: [ErrorCode; 5] = [
 pub(crate) enum FaultKind {
     /// A connection is cut.
     Cut,
-    /// Requests are carried out, and the connection is cut instead of sending the replies.
+    /// The server executes requests, and cuts the connection instead of sending the replies.
     LostReply,
     /// The connection is cut in the middle of a reply.
     HalfReply,
@@ -44,7 +44,7 @@ pub(crate) enum FaultKind {
     Expiry,
     /// The server restarts and keeps all state.
     Restart,
-    /// The same, without the sessions.
+    /// The server restarts and keeps the data, but not the sessions.
     RestartWithoutSessions,
 }
 
@@ -107,13 +107,13 @@ async fn fault_client(
     let (client, server) = (&site.clients[victim], &site.server);
     while pause(&site.judge, &mut chance, 8_000, end).await && !kinds.is_empty() {
         let kind = one_of(&mut chance, &kinds);
-        // Replies overtake held events, which ZooKeeper never lets happen. Other recipes watch
-        // paths that are used once; a barrier's comes again, and the late event of one barrier
-        // would let contenders through the next.
+        // Replies overtake held events, which never happens in ZooKeeper. Other recipes watch paths
+        // that are used once. A barrier reuses its path, and the late event of one barrier would
+        // let contenders through the next.
         if kind == FaultKind::HeldEvents && World::ALL[victim / CLIENTS] == World::Barrier {
             continue;
         }
-        // The session first: the epoch read after it is its own, or a later one.
+        // Reads the session first: an epoch read afterwards belongs to it or to a later session.
         let Some(session) = client.session_id() else {
             continue;
         };
@@ -189,8 +189,8 @@ async fn fault_server(site: &Site, kinds: &[FaultKind], mut chance: Chance, end:
             continue;
         }
         server.go_down().await;
-        // Sometimes longer than the session timeout. When the server is back, the session has its whole
-        // timeout again, but a client cannot rely on that.
+        // Sometimes longer than the session timeout. When the server is back, the session has its
+        // whole timeout again, but a client cannot rely on that.
         let below_ms = if chance.once_in(3) { 8_000 } else { 1_000 };
         sleep(Duration::from_millis(200)).await;
         pause(&site.judge, &mut chance, below_ms, end).await;

@@ -1,12 +1,12 @@
-//! Every recipe at once, over TCP and in real time, while links, sessions and the server fail.
+//! Runs every recipe at once, over TCP and in real time, while links, sessions and the server fail.
 //!
-//! It runs one server in this process, and five contenders on four clients for each recipe. In each
-//! round faults are injected from a seed. Then the faults end, and each contender must be served once
-//! more in time, and leave nothing behind. At every grant and in between the judge checks that no
-//! other contender takes itself for the holder, that tokens grow in the order of grants, and that
-//! contenders notice their losses. The contenders and the judge are those of the simulation
-//! `tests/sim`, which runs each recipe by itself on paused time. With threads and sockets, runs from
-//! the same seed are similar, not the same.
+//! The program runs one server in its process, and five contenders on four clients for each recipe.
+//! In each round it injects faults from a seed. Then the faults end. Each contender must be served
+//! once more within a time limit, and leave nothing behind. At every grant and between grants the
+//! judge checks that no other contender believes that it is the holder, that tokens grow in the
+//! order of grants, and that contenders notice their losses. The contenders and the judge are those
+//! of the simulation `tests/sim`, which runs one recipe at a time on paused time. With threads and
+//! sockets, runs from the same seed are similar, not equal.
 //!
 //! Exit codes: 0 no violation, 1 violations or could not run, 2 wrong usage.
 
@@ -31,8 +31,8 @@ use minikeeper_tests::sim::{chance, contender, history, judge, worlds};
 
 use self::{faults::FaultKind, history::Totals, run::Round};
 
-/// Injects faults into links, sessions and the server while every recipe is in use, and checks every
-/// grant.
+/// Injects faults into links, sessions and the server while every recipe is in use, and checks
+/// every grant.
 #[derive(Parser)]
 struct Args {
     /// Begin rounds for this time, in minutes.

@@ -1,4 +1,4 @@
-//! Follows a run by watches from a session of its own, and feeds the judge.
+//! Follows a run with watches of a separate session, and feeds the judge.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Checks a run by the changes on the server, in the order of zxids: contenders must hold the lock in
-//! order of arrival, and one at a time.
+//! Checks a run by the changes on the server, in the order of zxids: contenders must hold the lock
+//! in order of arrival, and one at a time.
 //!
 //! No contender gives up, so the znodes of a lock must be deleted in the order of their creation.
 //! Between two deletions the ledger is written once: by the contender at the head of the queue.
@@ -13,7 +13,7 @@ use crate::names::{self, Kind, LEASES, MEMBERS};
 enum Rule {
     /// One holder at a time, which writes to this ledger.
     Alone { ledger: String },
-    /// The same for writers; readers hold together.
+    /// One writer at a time, which writes to this ledger; readers hold together.
     ReadWrite { ledger: String },
     /// One at a time. Each creates a lease before it leaves; at most `max` leases may exist then.
     LeaseLock { leases: String, max: usize },
@@ -24,7 +24,8 @@ enum Rule {
 #[derive(Debug)]
 struct Directory {
     rule: Rule,
-    /// By sequence number and whether it is a reader: a writer that downgrades has both.
+    /// The znodes by sequence number and whether they are readers: a writer that downgrades has
+    /// both.
     live: BTreeMap<(u64, bool), String>,
     /// The largest number so far.
     newest: Option<u64>,
@@ -222,7 +223,7 @@ impl Judge {
         };
         let Some(key) = key(name).filter(|key| directory.live.contains_key(key)) else {
             self.violations
-                .push(format!("{name} is deleted and did not exist"));
+                .push(format!("{name} is deleted but did not exist"));
             return;
         };
         let wrong = match &directory.rule {

@@ -1,10 +1,10 @@
 //! Contenders for locks, in one queue with those of Curator.
 //!
-//! Each holder reads a ledger, checks that the token of the previous grant is smaller, and writes its
-//! own. A ledger that has changed in between, or a token that is not larger, is a violation: two
-//! holders at once, or grants out of order. Holders that may coexist (readers, lease holders) create
-//! marks instead, which are counted. `Mixed.java` does the same; an audit checks both by the changes
-//! on the server.
+//! Each holder reads a ledger, checks that the token of the previous grant is smaller, and writes
+//! its own. A ledger that has changed in between, or a token that is not larger, is a violation:
+//! two holders at once, or grants out of order. Holders that may coexist (readers, lease holders)
+//! create marks instead, which are counted. `Mixed.java` does the same; an audit checks both by the
+//! changes on the server.
 
 #![allow(
     clippy::print_stdout,
@@ -47,7 +47,7 @@ struct Args {
     /// Path of the lock.
     #[arg(long)]
     path: String,
-    /// Number of contenders, each with a session of its own.
+    /// Number of contenders, each with its own session.
     #[arg(long, default_value_t = 4)]
     contenders: u32,
     /// Acquisitions of each contender.

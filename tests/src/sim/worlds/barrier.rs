@@ -15,7 +15,7 @@ pub(super) async fn contend(mut me: Contender) {
         set_and_remove(me, &barrier).await;
         return;
     }
-    while me.goes_on().await {
+    while me.next_round().await {
         let began = clock::now();
         let passed = me
             .get(|within| barrier.wait().within(within), || barrier.wait())
@@ -34,7 +34,7 @@ async fn set_and_remove(
     mut me: Contender,
     barrier: &DistributedBarrier<minikeeper_client::Client>,
 ) {
-    while me.goes_on().await {
+    while me.next_round().await {
         match me.must("setting a barrier", barrier.set()).await {
             Some(Ok(_)) => me.judge.barrier_is_set(),
             Some(Err(LockError::Client(_))) | None => {}

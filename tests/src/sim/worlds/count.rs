@@ -19,7 +19,7 @@ pub(super) async fn contend(mut me: Contender) {
         }
     };
     let mut changes = count.changes();
-    while me.goes_on().await {
+    while me.next_round().await {
         if me.chance.once_in(2) {
             // Another contender's change, at least at the end.
             let wait = me.chance.millis(2_000);
@@ -39,7 +39,7 @@ async fn change(me: &Contender, count: &SharedCount<Client>) {
     loop {
         let current = match me.must("the count", count.get()).await {
             Some(Ok(current)) => current,
-            // Requested before the faults ended.
+            // The request was sent before the faults ended.
             Some(Err(ValueError::Client(error))) if error.is_retryable() => continue,
             Some(Err(error)) if me.is_last => {
                 return me

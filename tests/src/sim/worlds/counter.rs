@@ -17,11 +17,11 @@ pub(super) async fn contend(mut me: Contender) {
         within: Duration::from_secs(3_600),
     });
     let counter = DistributedAtomicLong::with_options(me.client.clone(), PATH, options).unwrap();
-    while me.goes_on().await {
+    while me.next_round().await {
         match me.must("counting", counter.add(1)).await {
             Some(Ok(value)) => me.judge.counted("counter", PATH, value.current),
             Some(Err(AtomicError::Contended { .. })) | None => me.judge.event("contended"),
-            // The increment may have been carried out.
+            // The increment may have been executed.
             Some(Err(AtomicError::Failed(LockError::Client(error)))) if error.is_retryable() => {
                 me.judge.event("count uncertain");
             }

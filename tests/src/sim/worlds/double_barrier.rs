@@ -14,7 +14,7 @@ pub(super) async fn contend(mut me: Contender) {
     let client = me.client.clone();
     let barrier = DistributedDoubleBarrier::new(client.clone(), PATH, CONTENDERS).unwrap();
     let last = DistributedDoubleBarrier::new(client, LAST_PATH, CONTENDERS).unwrap();
-    while me.goes_on().await {
+    while me.next_round().await {
         let entered = if me.is_last {
             me.must("entering", last.enter()).await
         } else {

@@ -16,7 +16,7 @@ use crate::sim::{
 const PATH: &str = "/leaders/latch";
 
 pub(super) async fn contend(mut me: Contender) {
-    while me.goes_on().await {
+    while me.next_round().await {
         let mut options = LatchOptions::default();
         options.lock = me.options.clone();
         options.error_policy = me.chance.error_policy();

@@ -24,7 +24,7 @@ pub(super) async fn contend(mut me: Contender) {
     let mut tasks = Vec::new();
     for task in 1..TASKS {
         let colleague = Contender {
-            // A number of its own in the history.
+            // Each task has its own number in the history.
             who: me.who + 100 * usize::try_from(task).unwrap(),
             number: me.number,
             client: me.client.clone(),
@@ -43,7 +43,7 @@ pub(super) async fn contend(mut me: Contender) {
 }
 
 async fn work(mut me: Contender, lock: Arc<InterProcessMutex<Client>>) {
-    while me.goes_on().await {
+    while me.next_round().await {
         let guard = me
             .get(|within| lock.acquire().within(within), || lock.acquire())
             .await;

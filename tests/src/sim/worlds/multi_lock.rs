@@ -17,7 +17,7 @@ use crate::sim::{
 const PATHS: [&str; 4] = ["/locks/a", "/locks/b", "/locks/c", "/locks/d"];
 
 pub(super) async fn contend(mut me: Contender) {
-    while me.goes_on().await {
+    while me.next_round().await {
         let (lock, members) = random_lock(&mut me);
         let guard = me
             .get(|within| lock.acquire().within(within), || lock.acquire())

@@ -15,7 +15,7 @@ pub(super) async fn contend(mut me: Contender) {
     let lock =
         InterProcessMutex::with_options(me.client.clone(), PATH, me.options.clone()).unwrap();
     let owner = Owner::new();
-    while me.goes_on().await {
+    while me.next_round().await {
         let is_owned = me.chance.once_in(3);
         let guard = if is_owned {
             me.get(

@@ -1,4 +1,4 @@
-//! Persistent nodes, which are created again when they vanish. One for each contender.
+//! Persistent nodes, which are created again after they were deleted. One for each contender.
 
 use minikeeper_client::CreateMode;
 use minikeeper_recipes::PersistentNode;
@@ -10,7 +10,7 @@ const DIRECTORY: &str = "/members";
 
 pub(super) async fn contend(mut me: Contender) {
     let path = format!("{DIRECTORY}/{}", me.who);
-    while me.goes_on().await {
+    while me.next_round().await {
         let mode = if me.chance.once_in(2) {
             CreateMode::Ephemeral
         } else {
@@ -22,7 +22,7 @@ pub(super) async fn contend(mut me: Contender) {
                 Some(Ok(Some(path))) => {
                     if me.client.exists(&path).await.is_ok_and(|at| at.is_none()) {
                         me.judge
-                            .violation(format!("{path} is reported and does not exist"));
+                            .violation(format!("{path} is reported but does not exist"));
                     }
                 }
                 other => me.judge.violation(format!("{path}: {other:?}")),

@@ -16,7 +16,7 @@ pub(super) async fn contend(mut me: Contender) {
     let (client, options) = (me.client.clone(), me.options.clone());
     let lock = InterProcessReadWriteLock::with_options(client, PATH, options).unwrap();
     let owner = Owner::new();
-    while me.goes_on().await {
+    while me.next_round().await {
         match me.chance.below(4) {
             0 => {
                 let writer = me
@@ -62,7 +62,8 @@ async fn write(me: &mut Contender, writer: WriteGuard<Client>) {
     }
 }
 
-/// Acquires the read lock under the own write lock, and keeps it after releasing the write lock.
+/// Acquires the read lock while holding the write lock, and keeps it after releasing the write
+/// lock.
 async fn write_and_read(
     me: &mut Contender,
     lock: &InterProcessReadWriteLock<Client>,
@@ -79,7 +80,7 @@ async fn write_and_read(
     me.judge.unattended(hold);
     let reader = me
         .must(
-            "reading under the own write lock",
+            "reading while holding the write lock",
             lock.acquire_read().as_owner(owner),
         )
         .await;
@@ -90,7 +91,7 @@ async fn write_and_read(
         Some(Err(LockError::HoldLost { .. } | LockError::Client(_))) | None => {}
         Some(Err(error)) => me
             .judge
-            .violation(format!("cannot read under the own write lock: {error}")),
+            .violation(format!("cannot read while holding the write lock: {error}")),
     }
 }
 

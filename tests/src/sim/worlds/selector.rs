@@ -32,9 +32,9 @@ impl Drop for Turn {
 }
 
 pub(super) async fn contend(mut me: Contender) {
-    while me.goes_on().await {
+    while me.next_round().await {
         let turns = Arc::new(AtomicU64::new(0));
-        // The work refers to its selector, which exists only once it has been started.
+        // The work refers to its selector, which exists only once it is started.
         let selector = Arc::new(OnceLock::new());
         let started = start(&mut me, &Arc::downgrade(&selector), &turns);
         let selector = selector.get_or_init(|| started);

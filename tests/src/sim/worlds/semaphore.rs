@@ -35,9 +35,9 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
     let (client, options) = (me.client.clone(), me.options.clone());
     let is_together = options.leases_together;
     let semaphore = InterProcessSemaphoreV2::with_options(client, PATH, max, options).unwrap();
-    while me.goes_on().await {
+    while me.next_round().await {
         let wanted = match me.chance.below(4) {
-            // The maximum may be one, and in the last round the contender must be served.
+            // The maximum may be 1, and in the last round the contender must be served.
             _ if me.is_last => 1,
             0 => 2,
             _ => 1,
@@ -57,7 +57,8 @@ pub(super) async fn contend(seed: u64, mut me: Contender) {
             )
             .await
         } else {
-            // Two contenders that hold a part each would wait for each other forever (hazard H16).
+            // Two contenders that each hold a part of their leases would wait for each other
+            // forever (hazard H16).
             let within = me.chance.millis(5_000);
             semaphore.acquire_many(wanted).within(within).await.ok()
         };

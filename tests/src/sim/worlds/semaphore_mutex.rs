@@ -14,7 +14,7 @@ const PATH: &str = "/locks/semaphore-mutex";
 pub(super) async fn contend(mut me: Contender) {
     let (client, options) = (me.client.clone(), me.options.clone());
     let lock = InterProcessSemaphoreMutex::with_options(client, PATH, options).unwrap();
-    while me.goes_on().await {
+    while me.next_round().await {
         let guard = me
             .get(|within| lock.acquire().within(within), || lock.acquire())
             .await;
