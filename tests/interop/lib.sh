@@ -16,8 +16,8 @@ die() {
   exit 1
 }
 
-# Prints the path of a program of tests/: in the folder MINIKEEPER_TEST_PROGRAMS, or built here. A debug build is
-# enough: the servers and clients of other people are what is waited for.
+# Prints the path of a program of tests/: in the folder MINIKEEPER_TEST_PROGRAMS, or built here. A debug build is fast
+# enough: third-party servers and clients take most of the time.
 test_program() {
   local programs=${MINIKEEPER_TEST_PROGRAMS-}
   if [[ ! $programs ]]; then
@@ -32,8 +32,8 @@ as_root() {
   if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-# Installs the Debian packages which are missing. The lists are fetched only when something is missing, so that a
-# machine which has everything needs no network.
+# Installs the missing Debian packages. Fetches the package lists only if one is missing, so that a machine with all
+# packages needs no network.
 apt_need() {
   local package missing=() log=$cache/apt.log
   for package in "$@"; do
@@ -67,8 +67,8 @@ quietly() {
   fi
 }
 
-# Runs a command with a time limit, as the last resort: every wait of a suite has its own bound, which names what it waited
-# for. In the foreground, or the command would have its own process group and survive the time limit of the caller.
+# Runs a command with a time limit, as a last resort: every wait of a suite has its own limit, which names what it waited
+# for. In the foreground: otherwise the command would have its own process group and survive the time limit of the caller.
 bounded() {
   local seconds=$1 code=0
   shift

@@ -56,7 +56,7 @@ final class Data {
         throw new IllegalArgumentException(args[0]);
     }
     System.out.flush();
-    // Without closing sessions.
+    // Exits without closing the sessions.
     Runtime.getRuntime().halt(0);
   }
 
@@ -102,7 +102,7 @@ final class Data {
     if (failure.get() != null) {
       throw failure.get();
     }
-    // After the last snapshot, in the log alone.
+    // These changes come after the last snapshot: only the log has them.
     everyKindAgain(client);
   }
 
@@ -276,7 +276,7 @@ final class Data {
         waiting.add((path.equals("/") ? "" : path) + "/" + name);
       }
     }
-    // The sessions with their ephemerals, without the own session.
+    // The sessions with their ephemerals, without this client's session.
     String own = "0x" + Long.toHexString(client.getSessionId());
     List<String> sessions = new ArrayList<>();
     for (String block : word(address, "dump").split("(?=0x)")) {

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 
-/** Contenders, each on a session of its own, that enter one critical section in rounds. */
+/** Contenders, each with its own session, that enter one critical section in rounds. */
 final class Contest implements AutoCloseable {
     static final int CONTENDERS = 8;
     static final int ACQUISITIONS = 50;

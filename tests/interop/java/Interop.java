@@ -22,7 +22,7 @@ public final class Interop {
     /** More than the maximum of any server in these tests. */
     static final int SESSION_TIMEOUT_MS = 10_000;
 
-    /** Short enough to wait for, long enough not to expire by itself on a busy machine. */
+    /** Short enough to wait for, long enough not to expire by accident on a busy machine. */
     static final int VICTIM_TIMEOUT_MS = 1_000;
 
     /** How much later than its deadline a session may expire: a tick, and the delays of a busy machine. */
@@ -71,7 +71,7 @@ public final class Interop {
     private static String connection() throws Exception {
         try (CuratorFramework client = connect(address, SESSION_TIMEOUT_MS)) {
             int timeoutMs = client.getZookeeperClient().getZooKeeper().getSessionTimeout();
-            return String.format("asked for a session of %d ms, granted %d ms", SESSION_TIMEOUT_MS, timeoutMs);
+            return String.format("requested a session of %d ms, granted %d ms", SESSION_TIMEOUT_MS, timeoutMs);
         }
     }
 

@@ -27,7 +27,7 @@ WAIT_S = 60
 CONNECT_S = 20
 # More than the maximum of any server in these tests.
 SESSION_TIMEOUT_S = 10.0
-# Short enough to wait for, long enough not to expire by itself on a busy machine.
+# Short enough to wait for, long enough not to expire by accident on a busy machine.
 VICTIM_TIMEOUT_S = 1.0
 # How much later than its deadline a session may expire: a tick, and the delays of a busy machine.
 EXPIRY_SLACK_S = 3.0
@@ -36,7 +36,7 @@ PLANT_NOLOCK = os.environ.get("INTEROP_PLANT") == "nolock"
 # Lets the victim close its session, to show that the check of the killed holder notices.
 PLANT_GOODBYE = os.environ.get("INTEROP_PLANT") == "goodbye"
 
-# The folder of the certificates, where the server is reached over TLS alone.
+# The folder of the certificates, if the server serves TLS only.
 TLS = os.environ.get("INTEROP_TLS")
 SUITE = "kazoo-tls" if TLS else "kazoo"
 CLIENT_OPTIONS = {
@@ -46,7 +46,7 @@ CLIENT_OPTIONS = {
     "certfile": f"{TLS}/client.pem",
     "keyfile": f"{TLS}/client.key",
 } if TLS else {}
-# The number of concurrent reads, and the time they may take: over TLS, with several frames in one record, kazoo waited for
+# The number of concurrent reads, and the time limit for them. When several frames came in one TLS record, kazoo waited for
 # its next ping between any two.
 READS_AT_ONCE = 200
 READS_S = 3
@@ -165,7 +165,7 @@ def connection():
 def basics():
     path = fresh_path()
     with client() as one:
-        require(one.create(path, b"first", makepath=True) == path, "create gave another path")
+        require(one.create(path, b"first", makepath=True) == path, "create returned another path")
         data, stat = one.get(path)
         require((data, stat.version, stat.ephemeralOwner) == (b"first", 0, 0), f"get: {data} {stat}")
         stat = one.set(path, b"second", version=0)
@@ -203,7 +203,7 @@ def reads_at_once():
             read.get(timeout=WAIT_S)
         took = time.monotonic() - began
         require(took < READS_S, f"{READS_AT_ONCE} reads took {took:.1f} s of {READS_S}")
-        return f"{READS_AT_ONCE} answers"
+        return f"{READS_AT_ONCE} replies"
 
 
 def sequential():
@@ -261,7 +261,7 @@ def transaction():
         )
         require(isinstance(results[0], RolledBackError), f"results {results}")
         require(one.exists(f"{path}/never") is None, "a failed transaction left a node")
-        return "5 operations together; a failed check undoes the one before it"
+        return "5 operations together; a failed check rolls back the one before it"
 
 
 def access_lists():
@@ -276,7 +276,7 @@ def access_lists():
         stranger.add_auth("digest", "bob:wrong")
         expect(NoAuthError, lambda: stranger.get(path))
         stranger.add_auth("digest", "bob:secret")
-        require(stranger.get_acls(path)[0] == [mine], "the list comes back as it was made")
+        require(stranger.get_acls(path)[0] == [mine], "the list is returned unchanged")
         owner.set_acls(path, [make_acl("world", "anyone", read=True), mine])
         with client() as reader:
             require(reader.get(path)[0] == b"d", "all clients may read now")
@@ -291,7 +291,7 @@ def four_letter_words():
         require(answer == "imok", f"ruok: {answer!r}")
         version = one.server_version()
         require(version >= (3, 4), f"server_version {version}")
-        return f"ruok, server_version {'.'.join(map(str, version))} out of envi"
+        return f"ruok, server_version {'.'.join(map(str, version))} from envi"
 
 
 def session_resumed():
@@ -313,7 +313,7 @@ def session_resumed():
         while (value := next_of(seen, "the change made while disconnected")) != b"after":
             require(value == b"before", f"value {value}")
         require(one.client_id[0] == session, "another session after the reconnect")
-        return "same session after a lost connection, DataWatch reports the change missed in between"
+        return "same session after a lost connection, DataWatch reports the change missed meanwhile"
 
 
 def lock():
@@ -351,7 +351,7 @@ def lock_order():
         for i in range(1, 4):
             threads.append(threading.Thread(target=contend, args=(i,), daemon=True))
             threads[-1].start()
-            # One after the other, or the order of the queue would be random.
+            # One after the other, since the order of the queue would otherwise be random.
             wait_for(f"contender {i} to queue", lambda i=i: len(locks[0].contenders()) == i + 1)
         listed = locks[0].contenders()
         require(listed == [f"contender-{i}" for i in range(4)], f"contenders {listed}")
@@ -608,7 +608,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # Not sys.exit: a thread left waiting by a failed check must not keep the process alive.
+    # Not sys.exit: a thread that still waits after a failed check must not keep the process alive.
     code = main()
     sys.stdout.flush()
     os._exit(code)

@@ -106,14 +106,14 @@ const checks = {
   connection: () =>
     withSessions(1, async (one) => {
       const granted = one.client.getSessionTimeout();
-      return `asked for a session of ${SESSION_TIMEOUT_MS} ms, granted ${granted} ms`;
+      return `requested a session of ${SESSION_TIMEOUT_MS} ms, granted ${granted} ms`;
     }),
 
   'create, get, set, delete': () =>
     withSessions(1, async (one) => {
       const path = freshPath();
       await one.mkdirp('/interop/node');
-      requireThat((await one.create(path, Buffer.from('first'))) === path, 'create gave another path');
+      requireThat((await one.create(path, Buffer.from('first'))) === path, 'create returned another path');
       await refused(Exception.NODE_EXISTS, one.create(path));
       requireThat((await one.getData(path)).toString() === 'first', 'another value');
       const stat = await one.setData(path, Buffer.from('second'), 0);
@@ -156,7 +156,7 @@ const checks = {
       await owner.close();
       await bounded('the deletion event of a closed session\'s ephemeral', gone.fired);
       requireThat(gone.events.join() === `NODE_DELETED ${path}`, `events ${gone.events}`);
-      requireThat((await other.exists(path)) === null, 'still there');
+      requireThat((await other.exists(path)) === null, 'still exists');
       return 'owner is the session, gone when it closes, no children below it';
     }),
 
@@ -165,7 +165,7 @@ const checks = {
       const path = freshPath();
       await one.mkdirp('/interop/node');
       const creation = watcher();
-      requireThat((await one.exists(path, creation.callback)) === null, 'there before creation');
+      requireThat((await one.exists(path, creation.callback)) === null, 'exists before creation');
       await other.create(path, Buffer.from('0'));
       await bounded('the creation event', creation.fired);
 
@@ -177,8 +177,8 @@ const checks = {
       await other.create(`${path}/a`);
       await bounded('the data event', data.fired);
       await bounded('the child event', children.fired);
-      // Used up: the second change of each kind must stay silent. Events come before the replies that could show the
-      // change, so that after this read none is on its way.
+      // The watches are used up, so the second change of each kind must cause no event. Events come before the replies
+      // that show the change, so none can arrive after these reads.
       await other.setData(path, Buffer.from('2'));
       await other.create(`${path}/b`);
       requireThat((await one.getData(path)).toString() === '2', 'an old value');
@@ -206,7 +206,7 @@ const checks = {
       await bounded('the event of a change made while disconnected', data.fired);
       requireThat(data.events.join() === `NODE_DATA_CHANGED ${path}`, `events ${data.events}`);
       requireThat(one.client.getSessionId().toString('hex') === session, 'another session');
-      return 'same session, its watch is sent again and fires for the change missed in between';
+      return 'same session, its watch is sent again and fires for the change missed meanwhile';
     }),
 
   transaction: () =>
@@ -246,7 +246,7 @@ const checks = {
       requireThat(error.getCode() === Exception.BAD_VERSION, `${error}`);
       requireThat((await one.getChildren(path)).length === 0, 'a node was left');
       requireThat((await one.exists(path)).version === 0, 'a value was changed');
-      return 'bad version undoes the create before it';
+      return 'a bad version rolls back the create before it';
     }),
 };
 

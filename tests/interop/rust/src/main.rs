@@ -36,7 +36,7 @@ async fn bounded<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, Stri
         .map_err(|_| format!("waited {} s for {what}", WAIT.as_secs()))
 }
 
-/// The same for a call that can fail itself.
+/// Waits for a call that can fail, with a time limit.
 async fn call<T, E: Display>(
     what: &str,
     wait: impl Future<Output = Result<T, E>>,
@@ -67,7 +67,7 @@ async fn fresh_path(client: &Client) -> Result<String, String> {
 async fn connection(address: &str) -> Verdict {
     let granted = connect(address).await?.session_timeout().as_millis();
     Ok(format!(
-        "asked for a session of {} ms, granted {granted} ms",
+        "requested a session of {} ms, granted {granted} ms",
         SESSION_TIMEOUT.as_millis()
     ))
 }
@@ -104,7 +104,7 @@ async fn basics(address: &str) -> Verdict {
             client.create(&format!("{path}/n-"), b"", &SEQUENTIAL),
         )
         .await?;
-        // One child was there before.
+        // One child existed before.
         require(sequence.into_i64() == expected + 1, || {
             format!("suffix {sequence} for {}", expected + 1)
         })?;
@@ -246,7 +246,7 @@ async fn multi(address: &str) -> Verdict {
     require(children == ["s-0000000001"], || {
         format!("children {children:?}")
     })?;
-    Ok("5 operations together; a failed check undoes the create before it".to_owned())
+    Ok("5 operations together; a failed check rolls back the create before it".to_owned())
 }
 
 async fn one_shot_watch(address: &str) -> Verdict {
@@ -334,11 +334,11 @@ fn main() -> ExitCode {
         eprintln!("usage: interop-rust HOST:PORT");
         return ExitCode::from(2);
     };
-    // One thread: the gauge and the counter need no lock of their own, which could hide a missing one.
+    // One thread: the gauge and the counter need no lock, which could hide that the lock under test does not work.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime without threads of its own needs only a poller");
+        .expect("a runtime");
     let (passed, failed) = LocalSet::new().block_on(&runtime, run(&address));
     println!("rust: {passed} passed, {failed} failed");
     if failed == 0 {
