@@ -140,9 +140,7 @@ pub fn replay_changes(data: &[u8]) {
         let _ = restoration.replay(head, &change);
     }
     if let Ok(engine) = Engine::restore(restoration, Zxid(0)) {
-        engine
-            .check()
-            .expect("a restored state is consistent");
+        engine.check().expect("a restored state is consistent");
     }
 }
 

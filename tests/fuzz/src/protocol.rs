@@ -43,11 +43,7 @@ pub fn decode_request(data: &[u8]) {
             })
         );
         assert_eq!(Request::decode(op, &mut reader), Ok(request));
-        assert_eq!(
-            reader.remaining(),
-            0,
-            "no bytes are left after decoding"
-        );
+        assert_eq!(reader.remaining(), 0, "no bytes are left after decoding");
     }
 }
 
@@ -85,11 +81,7 @@ pub fn decode_reply(data: &[u8]) {
         let mut reader = Reader::new(&again);
         assert_eq!(ReplyHeader::decode(&mut reader), Ok(header));
         assert_eq!(Reply::decode(op, &mut reader), Ok(reply), "{}", op.name());
-        assert_eq!(
-            reader.remaining(),
-            0,
-            "no bytes are left after decoding"
-        );
+        assert_eq!(reader.remaining(), 0, "no bytes are left after decoding");
     }
 
     if let Ok(event) = WatcherEvent::decode(&mut Reader::new(&body)) {

@@ -64,7 +64,9 @@ async fn until_dyn(what: &str, holds: &mut (dyn FnMut() -> bool + Send)) {
 
 /// Awaits a future; panics after [`PATIENCE`].
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("completes within PATIENCE")
+    timeout(PATIENCE, what)
+        .await
+        .expect("completes within PATIENCE")
 }
 
 /// Spawns a boxed future with [`tokio::spawn`].

@@ -223,7 +223,11 @@ impl Wire {
             None => Ok(Reply::decode(op, &mut reader).expect("a reply body")),
             // An error reply has no body.
             Some(error) => {
-                assert_eq!(reader.remaining(), 0, "an error reply with a body: {message:?}");
+                assert_eq!(
+                    reader.remaining(),
+                    0,
+                    "an error reply with a body: {message:?}"
+                );
                 Err(error)
             }
         };
@@ -276,7 +280,11 @@ impl Wire {
         let message = self.frame("an event");
         let mut reader = Reader::new(&message);
         let header = ReplyHeader::decode(&mut reader).expect("a reply header");
-        assert_eq!(header.xid, Xid::EVENT, "a reply came instead of an event: {message:?}");
+        assert_eq!(
+            header.xid,
+            Xid::EVENT,
+            "a reply came instead of an event: {message:?}"
+        );
         let event = WatcherEvent::decode(&mut reader).expect("an event");
         Event {
             zxid: header.zxid,
