@@ -55,7 +55,7 @@ fn invalid_fault_is_refused() {
         (json!({"action": "cut", "op": "dance"}), "dance"),
         (
             json!({"action": "cut", "probability": 2}),
-            "outside of 0 to 1",
+            "outside the range of 0 to 1",
         ),
         (
             json!({"action": "cut", "session": "0x1", "address": "127.0.0.1"}),

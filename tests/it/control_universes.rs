@@ -85,7 +85,10 @@ fn snapshot_can_be_restored_repeatedly_until_it_is_dropped() {
     }
     done(post(address, "create_universe", &json!({"name": "other"})));
     let elsewhere = post(address, "universes/other/restore", &snapshot);
-    assert_eq!(said(&elsewhere, 409), "the snapshot is of another universe");
+    assert_eq!(
+        said(&elsewhere, 409),
+        "the snapshot belongs to another universe"
+    );
     done(post(address, "drop_snapshot", &snapshot));
     assert_eq!(
         said(&post(address, "restore", &snapshot), 404),

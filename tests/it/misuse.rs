@@ -89,7 +89,7 @@ fn every_verb_that_matches_nothing_fails() {
                     let sentence = said(&answer, 404);
                     let is_whole = sentence.starts_with(&format!("{}: no ", verb.name))
                         && sentence.contains("there is 1 session: 0x")
-                        && sentence.ends_with("set allow_none if that is no error");
+                        && sentence.ends_with("set allow_none to permit that");
                     assert!(is_whole, "{sentence}");
                     let allowed = json!({field: value, "allow_none": true});
                     let answer = done(post(address, verb.name, &allowed));
@@ -197,7 +197,7 @@ fn removing_a_fault_that_never_acted_fails() {
     let panic = dropped.unwrap_err();
     let panic = panic.downcast_ref::<String>().unwrap();
     assert!(
-        panic.starts_with("fault 1 (cut, op delete, path \"/never\"): has ended and never acted"),
+        panic.starts_with("fault 1 (cut, op delete, path \"/never\"): ended and never acted"),
         "{panic}"
     );
     assert!(scene.server.faults().is_empty());
@@ -244,7 +244,7 @@ fn until_sessions_waits_over_http_or_lists_the_sessions() {
     let late = json!({"count": 9, "within_ms": 1});
     let late = post(address, "until_sessions", &late);
     let sentence = said(&late, 408);
-    let start = "9 sessions are there: not within 1ms; there are 2 sessions: 0x";
+    let start = "9 sessions exist: not within 1ms; there are 2 sessions: 0x";
     assert!(sentence.starts_with(start), "{sentence}");
 }
 

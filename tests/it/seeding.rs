@@ -114,7 +114,7 @@ fn invalid_seed_is_refused_with_its_path_and_changes_nothing() {
         ),
         (
             tree! { "/zookeeper/x" => "" },
-            "path \"/zookeeper/x\": /zookeeper and what is below it is the server's own",
+            "path \"/zookeeper/x\": /zookeeper and everything below it belongs to the server",
         ),
         (
             tree! { "/ok" => "", "/x" => Znode::any().ephemeral() },
@@ -127,7 +127,7 @@ fn invalid_seed_is_refused_with_its_path_and_changes_nothing() {
         ),
         (
             tree! { "/x" => ttl(0) },
-            "path \"/x\": time to live of 0 ms; it must be 1 ms to 1099511627775 ms",
+            "path \"/x\": time to live of 0 ms is outside the range of 1 ms to 1099511627775 ms",
         ),
         (
             tree! { "/x" => vec![0; 2_000_000] },
@@ -140,7 +140,7 @@ fn invalid_seed_is_refused_with_its_path_and_changes_nothing() {
         ),
         (
             tree! { "/a" => "", "/e/x/y" => "" },
-            "path \"/e/x\": its parent is an ephemeral, which has no children",
+            "path \"/e/x\": its parent is an ephemeral, which cannot have children",
         ),
     ] {
         let refused = scene.server.seed(&tree).unwrap_err();

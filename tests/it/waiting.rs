@@ -90,7 +90,7 @@ fn until_watched_error_lists_the_watched_paths() {
     let error = server.until_watched("/b", NOW).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "path \"/b\" is watched: not within 0ns; watched are \"/\" (children), \"/a\" (data)"
+        "path \"/b\" is watched: not within 0ns; watched: \"/\" (children), \"/a\" (data)"
     );
     for number in 0..20 {
         client.refused(&wire::exists(&format!("/many{number:02}"), true));
@@ -187,7 +187,7 @@ async fn until_idle_ignores_pings() {
     assert_eq!(
         error.to_string(),
         "no request for 100ms: not within 350ms; \
-         5 batches of requests came, or connections changed"
+         5 turns served requests or changed connections"
     );
     let universe = server.universe().clone();
     let waiting = tokio::spawn(async move { universe.until_idle(100 * MS, 350 * MS).await });

@@ -13,7 +13,7 @@ use crate::faults::error::FaultError;
 /// use std::time::Duration;
 /// use minikeeper::{ErrorCode, FaultAction};
 /// assert_eq!(FaultAction::LoseReply.name(), "lose-reply");
-/// // From plain text, as a configuration or a command line has it:
+/// // From text, as in a configuration or on a command line:
 /// let delay = FaultAction::from_name("delay", Some(Duration::from_secs(1)), None);
 /// assert_eq!(delay, Ok(FaultAction::Delay(Duration::from_secs(1))));
 /// let error = FaultAction::from_name("error", None, ErrorCode::from_name("NODEEXISTS"));
@@ -24,43 +24,43 @@ use crate::faults::error::FaultError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// `refuse`: the connection is reset as soon as it is accepted, before a byte is read. A fault
-    /// of this kind meets connections, not requests.
+    /// `refuse`: resets the connection as soon as it is accepted, before a byte is read. Such a fault
+    /// matches connections, not requests.
     Refuse,
-    /// `delay`: the request is served later by this time of the server's clock; with a manual
-    /// clock, when it is advanced that far. Until then nothing behind it on this connection is read
-    /// or served, and the session counts as silent; events still come. Unit: whole milliseconds.
+    /// `delay`: serves the request later, by this time of the server's clock; with a manual clock,
+    /// once it is advanced that far. Until then the server neither reads nor serves anything more on
+    /// this connection, and the session counts as silent; events are still sent. Unit: whole
+    /// milliseconds.
     ///
-    /// It is served even if its client has disconnected, as a request in flight would be; but not
-    /// once the server has closed the connection, for example because the session expired.
+    /// The request is served even if its client has disconnected, like any request in flight, but
+    /// not if the server has closed the connection, for example because the session expired.
     Delay(Duration),
-    /// `drop-request`: the request is lost on its way to the server. Nothing changes, no answer
-    /// comes, and it is no sign of life of the session. The connection stays.
+    /// `drop-request`: loses the request on its way to the server. Nothing changes, no reply is sent,
+    /// and the session is not renewed. The connection stays open.
     DropRequest,
-    /// `lose-reply`: the request is carried out, and the connection is cut without its reply. The
-    /// client cannot know whether it was.
+    /// `lose-reply`: carries the request out, and closes the connection without a reply. The client
+    /// cannot know whether the request was carried out.
     LoseReply,
-    /// `never-answer`: the request is carried out and never answered. The connection stays; events
-    /// and later replies come, which clients that count on the order of replies may take as the
-    /// sign of a broken connection.
+    /// `never-answer`: carries the request out, and never replies. The connection stays open. Events
+    /// and later replies are sent; clients that rely on the order of replies may then consider the
+    /// connection broken.
     NeverAnswer,
-    /// `error`: the request is not carried out and is answered with this error. It counts as a sign
-    /// of life. Handshakes, which have no place for an error, are left alone.
+    /// `error`: replies with this error instead of carrying the request out. The session is renewed.
+    /// Does not apply to handshakes, whose reply has no field for an error.
     Error(ErrorCode),
-    /// `cut`: the connection is cut instead of serving the request.
+    /// `cut`: closes the connection instead of serving the request.
     Cut,
-    /// `cut-reply`: the request is carried out, and the connection is cut in the middle of its
-    /// reply: half of the frame's bytes are sent.
+    /// `cut-reply`: carries the request out, and closes the connection in the middle of the reply:
+    /// half of the frame's bytes are sent.
     CutReply,
-    /// `hold-events`: watch events are held back until the fault is removed, then sent in their
-    /// order. A fault of this kind matches events: its path is that of the event, its connection
-    /// the watcher's. Replies and other events overtake those that it holds, so a reply may show a
-    /// change before its event arrives.
+    /// `hold-events`: holds watch events back until the fault is removed, then sends them in order.
+    /// Such a fault matches events: its path is the event's, its connection the watcher's. Replies
+    /// and other events overtake held ones, so a reply may show a change before its event arrives.
     HoldEvents,
 }
 
 impl FaultAction {
-    /// The names of all actions.
+    /// Lists the names of all actions.
     ///
     /// # Examples
     /// ```
@@ -78,7 +78,7 @@ impl FaultAction {
         "hold-events",
     ];
 
-    /// Its name, which [`FaultAction::from_name`] takes back.
+    /// Returns its name, which [`FaultAction::from_name`] accepts.
     ///
     /// # Examples
     /// ```
@@ -99,7 +99,8 @@ impl FaultAction {
         }
     }
 
-    /// The action of this name; what it has no use for is ignored.
+    /// Returns the action of this name. `delay` and `error` are ignored by actions that do not need
+    /// them.
     ///
     /// # Errors
     /// [`FaultError::UnknownAction`], and [`FaultError::Incomplete`] for a delay without a duration

@@ -1,4 +1,4 @@
-//! The outcome for the output of a turn that a fault has matched.
+//! Alters the output of a turn for a fault.
 
 use std::{sync::Arc, task::Waker};
 
@@ -6,46 +6,46 @@ use minikeeper_protocol::{Xid, frame};
 
 use crate::turn::outbox::{Close, Outbox};
 
-/// What becomes of a turn's output, decided before the turn and carried out at its end, under the
-/// engine's lock. A turn like that serves one request.
+/// The fate of a turn's output, decided before the turn and carried out at its end, under the engine
+/// lock. Such a turn serves one request.
 #[derive(Debug)]
 pub(crate) struct Aftermath {
     pub(crate) reply: ReplyFate,
     /// Whether the connection closes once everything is sent.
     pub(crate) cuts: bool,
-    /// The outbox for the output, which the connection does not write itself because it waits.
+    /// The outbox for the output of a delayed request, because its connection's task takes no part in
+    /// the turn.
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
-/// The outcome for the reply.
+/// The fate of the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyFate {
     Sent,
     Lost,
-    /// Half of its frame is sent, and nothing behind it.
+    /// Half of its frame is sent, and nothing after it.
     Half,
 }
 
 impl Aftermath {
-    /// Whether it is about another connection than this one: one that has gone.
+    /// Whether it belongs to another connection, one that has closed since.
     pub(crate) fn is_of_another(&self, outbox: Option<&Arc<Outbox>>) -> bool {
         self.late
             .as_ref()
             .is_some_and(|late| outbox.is_none_or(|outbox| !Arc::ptr_eq(late, outbox)))
     }
 
-    /// Changes the output, of which the turn itself has made what begins at `own_from`; says who is
-    /// to be woken.
+    /// Alters the turn's own output, which begins at `own_from`. Returns the task to wake.
     pub(crate) fn carry_out(&self, out: &mut Vec<u8>, own_from: usize) -> Option<Waker> {
         match (self.reply, last_reply(out, own_from)) {
             (ReplyFate::Sent, _) | (_, None) => {}
-            // Nothing stands behind the only reply.
+            // Nothing follows the only reply.
             (ReplyFate::Lost, Some(start)) => out.truncate(start),
             (ReplyFate::Half, Some(start)) => out.truncate(start + (out.len() - start) / 2),
         }
         let outbox = self.late.as_ref()?;
         let waker = outbox.put_back(out);
-        // Under the same lock, so that no event gets behind half a frame.
+        // Under the same lock, so that no event follows half a frame.
         let closing = self.cuts.then(|| outbox.close(Close::Injected)).flatten();
         waker.or(closing)
     }
@@ -88,12 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn reply_is_taken_away_and_events_and_earlier_replies_stay() {
+    fn lost_reply_is_removed_and_events_and_earlier_replies_stay() {
         let whole = framed(&[&[0, 0, 0, 1, 9, 9], &[255; 5], &[0, 0, 0, 2, 7, 7]]);
         assert_eq!(after(ReplyFate::Sent, 0), whole);
         assert_eq!(after(ReplyFate::Lost, 0), whole[..19]);
         assert_eq!(after(ReplyFate::Half, 0), whole[..24]);
-        // No reply of this turn: nothing to take.
+        // This turn has no reply to remove.
         assert_eq!(after(ReplyFate::Lost, whole.len()), whole);
     }
 }

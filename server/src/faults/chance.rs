@@ -1,6 +1,7 @@
-//! Chance that comes out the same each time it is begun with the same seed.
+//! Random choices that a seed reproduces.
 
-/// A small generator: SplitMix64. One for each fault, so that none disturbs another's run.
+/// A small random generator: SplitMix64. Each fault has its own, so that faults do not affect each
+/// other's choices.
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
 #[derive(Clone, Debug)]
@@ -13,9 +14,9 @@ impl Chance {
         Self { state: seed }
     }
 
-    /// Whether something of this probability happens this time.
+    /// Decides whether an event of this probability happens.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
-        // The upper 53 bits: all that a number from 0 to 1 can tell apart.
+        // The upper 53 bits, the precision of an f64.
         let drawn = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < probability
     }

@@ -1,4 +1,4 @@
-//! Delayed requests.
+//! Holds delayed requests until they are due.
 
 use std::{collections::BTreeMap, sync::Arc, task::Waker};
 
@@ -22,17 +22,18 @@ pub(crate) struct Delayed {
     pub(crate) rule: u64,
     /// The share of the limits that it takes.
     pub(crate) held: Held,
-    /// Dropped once it is served: the connection, if its client has not waited for it.
+    /// The connection, if its client has left without waiting. Dropped once the request is served.
     pub(crate) kept: Option<Box<Connection>>,
-    /// A client inside the process that waits to write more.
+    /// An in-process client that waits to write more.
     pub(crate) writer: Option<Waker>,
 }
 
-/// Every request that is served later, in the order in which they will be.
+/// The delayed requests, in the order in which to serve them.
 #[derive(Debug, Default)]
 pub(crate) struct DelayedRequests {
-    /// By deadline, in milliseconds since the start, then in the order of their coming.
+    /// By deadline, in milliseconds since the start, then by order of arrival.
     queue: BTreeMap<(u64, u64), Delayed>,
+    /// The number of requests delayed so far.
     came: u64,
 }
 
@@ -49,20 +50,20 @@ impl DelayedRequests {
             .map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    /// The first that is due.
+    /// Takes the first request if it is due.
     pub(crate) fn take_due(&mut self, elapsed_ms: u64) -> Option<Delayed> {
         let first = self.queue.first_entry()?;
         (first.key().0 <= elapsed_ms).then(|| first.remove())
     }
 
-    /// The one of this connection.
+    /// Returns the delayed request of this connection.
     pub(crate) fn of(&mut self, outbox: &Arc<Outbox>) -> Option<&mut Delayed> {
         self.queue
             .values_mut()
             .find(|delayed| Arc::ptr_eq(&delayed.outbox, outbox))
     }
 
-    /// Takes out those of which this holds.
+    /// Takes all requests that match.
     pub(crate) fn take(&mut self, mut is_wanted: impl FnMut(&Delayed) -> bool) -> Vec<Delayed> {
         let wanted: Vec<_> = self
             .queue

@@ -1,4 +1,4 @@
-//! Why a fault cannot be injected, or has not acted.
+//! The reasons why a fault cannot be injected, or has not acted.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::universe::session_selector::NoSession;
 /// let server = minikeeper::Server::builder().start().await?;
 /// let wrong = server.inject(Fault::cut().with_probability(1.5, 0)).unwrap_err();
 /// assert_eq!(wrong, FaultError::Probability(1.5));
-/// assert_eq!(wrong.to_string(), "probability 1.5: outside of 0 to 1");
+/// assert_eq!(wrong.to_string(), "probability 1.5: outside the range of 0 to 1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -23,54 +23,54 @@ use crate::universe::session_selector::NoSession;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// There is no operation of this name.
+    /// No operation has this name.
     UnknownOp(String),
-    /// There is no such action.
+    /// No action has this name.
     UnknownAction {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         known: &'static [&'static str],
     },
-    /// There is no error of this name.
+    /// No error has this name.
     UnknownError(String),
-    /// An action needs to be told more.
+    /// An action lacks a parameter.
     Incomplete {
         /// The action's name.
         action: &'static str,
         /// The requirement.
         needs: &'static str,
     },
-    /// This is neither a session nor an address.
+    /// This text is neither a session nor an address.
     UnknownWho(String),
-    /// The pattern for paths can match no path.
+    /// The pattern cannot match any path.
     Path {
         /// The pattern.
         pattern: String,
         /// The reason.
         why: &'static str,
     },
-    /// The probability is none.
+    /// The probability is not between 0 and 1.
     Probability(f64),
-    /// The fault may act not even once.
+    /// The fault's count is 0, so that it would never act.
     NeverActs,
-    /// Where this action is taken there is nothing of what the fault asks for.
+    /// The action does not support one of the fault's conditions.
     Pointless {
         /// The action's name.
         action: &'static str,
         /// The unsupported condition.
         by: &'static str,
     },
-    /// More operations are named than there are.
+    /// The fault names more operations than exist.
     TooManyOps {
-        /// The number named.
+        /// The number of named operations.
         count: usize,
-        /// The number that exist.
+        /// The number of existing ones.
         max: usize,
     },
-    /// There is no session to be silenced.
+    /// No session to silence matched.
     NoSession(NoSession),
-    /// There are too many faults already.
+    /// There are already too many faults.
     TooMany {
         /// The limit.
         max: usize,
@@ -101,15 +101,15 @@ impl fmt::Display for FaultError {
                 "\"{it}\": neither \"anyone\" nor a session id (0x... or decimal) nor an address"
             ),
             Self::Path { pattern, why } => write!(f, "path pattern {pattern:?}: {why}"),
-            Self::Probability(it) => write!(f, "probability {it}: outside of 0 to 1"),
+            Self::Probability(it) => write!(f, "probability {it}: outside the range of 0 to 1"),
             Self::NeverActs => f.write_str(
-                "count 0: the fault would never act; leave count out for any number of times",
+                "count 0: the fault would never act; omit count for any number of times",
             ),
             Self::Pointless { action, by } => {
-                write!(f, "action \"{action}\": cannot be told apart by {by}")
+                write!(f, "action \"{action}\": cannot be restricted to {by}")
             }
             Self::TooManyOps { count, max } => {
-                write!(f, "{count} operations: there are only {max}")
+                write!(f, "{count} operations named; only {max} exist")
             }
             Self::NoSession(error) => error.fmt(f),
             Self::TooMany { max } => write!(
@@ -145,7 +145,7 @@ fn error_names() -> String {
     names.join(", ")
 }
 
-/// A fault did not act: it was waited for in vain, or was removed before it acted. The text says
+/// A fault did not act as expected: a wait for it timed out, or it was removed first. The text says
 /// what happened instead.
 ///
 /// # Examples
@@ -164,12 +164,12 @@ fn error_names() -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NotHit {
-    /// There is no fault of this number, or no longer.
+    /// There is no fault with this number, or it was removed.
     Unknown {
         /// The number.
         id: u64,
     },
-    /// It was removed before it had acted as often as that.
+    /// It was removed before it had acted as often as wanted.
     Removed {
         /// The fault's number.
         id: u64,
@@ -178,17 +178,17 @@ pub enum NotHit {
         /// The number of times waited for.
         wanted: u64,
     },
-    /// It has ended without having acted once. It is removed.
+    /// It was removed without having acted.
     Never {
         /// The fault's number.
         id: u64,
         /// A short description of the fault.
         fault: String,
-        /// How many messages it was about, those left alone by `skip`, `count` and `probability`
-        /// included.
+        /// The number of messages that it matched, including those spared by `skip`, `count` and
+        /// `probability`.
         matches: u64,
     },
-    /// It has not acted as often in time.
+    /// It did not act as often as wanted in time.
     TimedOut {
         /// The fault's number.
         id: u64,
@@ -196,10 +196,10 @@ pub enum NotHit {
         hits: u64,
         /// The number of times waited for.
         wanted: u64,
-        /// How many messages it was about, those left alone by `skip`, `count` and `probability`
-        /// included.
+        /// The number of messages that it matched, including those spared by `skip`, `count` and
+        /// `probability`.
         matches: u64,
-        /// The bound.
+        /// The time limit.
         within: Duration,
     },
 }
@@ -209,7 +209,7 @@ impl fmt::Display for NotHit {
         match self {
             Self::Unknown { id } => write!(
                 f,
-                "fault {id}: unknown, or removed; \"faults\" lists those there are"
+                "fault {id}: unknown or already removed; \"faults\" lists the current ones"
             ),
             Self::Removed { id, hits, wanted } => write!(
                 f,
@@ -217,8 +217,8 @@ impl fmt::Display for NotHit {
             ),
             Self::Never { id, fault, matches } => write!(
                 f,
-                "fault {id} ({fault}): has ended and never acted; {matches} messages matched it; what it \
-         meets may be written otherwise (op, path, session), or inject it as optional"
+                "fault {id} ({fault}): ended and never acted; {matches} messages matched it; check its op, \
+                 path and session, or inject it as optional"
             ),
             Self::TimedOut {
                 id,

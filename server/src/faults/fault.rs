@@ -1,4 +1,4 @@
-//! A fault: what it meets, and what it does.
+//! A fault: what it matches, and what it does.
 
 use std::{fmt, time::Duration};
 
@@ -6,14 +6,14 @@ use minikeeper_protocol::{ErrorCode, SessionId};
 
 use crate::faults::{action::FaultAction, op::FaultOp, who::FaultFor};
 
-/// A fault to inject: what it applies to, and what it does.
+/// A fault to inject: what it matches, and what it does.
 ///
-/// Without more said it meets every request of everyone, any number of times. Where several faults
-/// meet a request, the one injected first acts, and the others do not count it; only behind a
-/// delay those after it are asked too, once it is over.
+/// By default it matches every request of every client, any number of times. If several faults match
+/// a request, the one injected first acts, and the others do not count the request. A delay is the
+/// exception: when it is over, the faults injected after it are checked too.
 ///
-/// Plain data: the methods only fill the fields. What makes no sense is refused by
-/// [`inject`](crate::Universe::inject).
+/// Plain data: the methods only fill the fields. [`inject`](crate::Universe::inject) refuses a fault
+/// that makes no sense.
 ///
 /// # Examples
 /// The reply to one particular create is lost, and nothing else:
@@ -35,28 +35,29 @@ pub struct Fault {
     pub action: FaultAction,
     /// The operations of the requests it matches; empty for any.
     pub ops: Vec<FaultOp>,
-    /// A pattern that the request's path must match, for a multi one of its paths: `*` stands for
-    /// any characters of one name, `**` for any at all. Requests without a path do not match any.
+    /// A pattern that the request's path must match; in a multi, any of its paths. `*` matches any
+    /// characters within one name, `**` any characters at all. Requests without a path never match.
     ///
-    /// The path is the one the client sent: that of a sequential create ends before the number.
+    /// The path is the one that the client sent: for a sequential create, without the number.
     pub path: Option<String>,
     /// The sessions whose requests, connections or events it matches.
     pub who: FaultFor,
     /// The number of matches skipped first.
     pub skip: u64,
-    /// How often it acts; `None` is always. A fault that has acted so often stays until it is
-    /// removed, and so does what it holds.
+    /// The maximum number of times it acts; `None` for no limit. After that the fault stays until it
+    /// is removed, and keeps holding what it holds.
     pub count: Option<u64>,
     /// The probability that it acts on a match after the skipped ones. Range: 0 to 1.
     pub probability: f64,
-    /// The seed of its chance: the same matches with the same seed have the same outcome.
+    /// The seed of its random choices: the same seed gives the same choices for the same matches.
     pub seed: u64,
-    /// Whether it need not act: [`Fault::optional`]. Default: `false`, but for [`Fault::silence`].
+    /// Whether it may end without having acted: see [`Fault::optional`]. Default: `false`, except for
+    /// [`Fault::silence`].
     pub is_optional: bool,
 }
 
 impl Fault {
-    /// Applies this action to every request of every client.
+    /// Creates a fault that applies this action to every request of every client.
     ///
     /// # Examples
     /// ```
@@ -100,7 +101,7 @@ impl Fault {
         Self::new(FaultAction::Refuse)
     }
 
-    /// Serves requests later: [`FaultAction::Delay`].
+    /// Delays requests: [`FaultAction::Delay`].
     ///
     /// # Examples
     /// ```no_run
@@ -110,7 +111,7 @@ impl Fault {
     /// let server = minikeeper::Server::builder().manual_clock().start().await?;
     /// let slow = server.inject(Fault::delay(Duration::from_secs(3)).on(OpCode::SetData))?;
     /// // ... a client writes, and waits; then:
-    /// server.advance(Duration::from_secs(3)); // it is served now
+    /// server.advance(Duration::from_secs(3)); // serves the write
     /// # drop(slow);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -200,7 +201,7 @@ impl Fault {
         Self::new(FaultAction::CutReply)
     }
 
-    /// Keeps watch events back until it is removed: [`FaultAction::HoldEvents`].
+    /// Holds watch events back until the fault is removed: [`FaultAction::HoldEvents`].
     ///
     /// # Examples
     /// ```no_run
@@ -209,7 +210,7 @@ impl Fault {
     /// # let server = minikeeper::Server::builder().start().await?;
     /// let held = server.inject(Fault::hold_events().at("/config/**"))?;
     /// // ... /config/a changes, and no watcher gets its event; then:
-    /// drop(held); // now they do
+    /// drop(held); // now all watchers do
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -219,10 +220,10 @@ impl Fault {
         Self::new(FaultAction::HoldEvents)
     }
 
-    /// Ignores a session: nothing it sends is answered or keeps it alive, not even an attempt to
-    /// reconnect. To the server this looks like a long pause of the client: if it lasts, the
-    /// session expires. The fault is [optional](Fault::optional), as a session may expire without
-    /// sending anything more.
+    /// Ignores a session: nothing that it sends is answered or keeps it alive, not even an attempt to
+    /// reconnect. To the server this looks like a long pause of the client: unless it ends in time,
+    /// the session expires. The fault is [optional](Fault::optional), because a session may expire
+    /// without sending anything more.
     ///
     /// # Examples
     /// ```
@@ -244,13 +245,13 @@ impl Fault {
         fault
     }
 
-    /// Whether this is what [`Fault::silence`] makes.
+    /// Whether this equals [`Fault::silence`] for this session, optional or not.
     pub(crate) fn silences(&self, session: SessionId) -> bool {
         let silence = Self::silence(session);
         *self == silence || !self.is_optional && self.clone().optional() == silence
     }
 
-    /// Applies to requests with this operation, beside the operations named before.
+    /// Applies to requests with this operation, in addition to those named before.
     ///
     /// # Examples
     /// ```
@@ -264,7 +265,7 @@ impl Fault {
         self
     }
 
-    /// Applies to requests, or events, whose path matches this pattern: [`Fault::path`].
+    /// Applies to requests or events whose path matches this pattern: see [`Fault::path`].
     ///
     /// # Examples
     /// ```
@@ -307,7 +308,7 @@ impl Fault {
         self
     }
 
-    /// Acts `count` times, then never again.
+    /// Acts at most `count` times.
     ///
     /// # Examples
     /// ```
@@ -333,7 +334,7 @@ impl Fault {
         self.times(1)
     }
 
-    /// Acts on one match only, counted from 1.
+    /// Acts on one match only: that with this number, counted from 1.
     ///
     /// # Examples
     /// ```
@@ -345,11 +346,11 @@ impl Fault {
         self.skip(number.saturating_sub(1)).once()
     }
 
-    /// Allows the fault to end without having acted.
+    /// Permits the fault to end without having acted.
     ///
-    /// Any other fault that never acted has tested nothing, so its end is an error:
+    /// A fault that never acted has tested nothing, so otherwise this is an error:
     /// [`FaultGuard`](crate::FaultGuard) panics when dropped, and
-    /// [`remove_fault`](crate::Universe::remove_fault) says so.
+    /// [`remove_fault`](crate::Universe::remove_fault) returns an error.
     ///
     /// # Examples
     /// ```
@@ -384,7 +385,7 @@ impl Fault {
     }
 }
 
-/// In a few words: `lose-reply, op create, path "/locks/*"`.
+/// Describes the fault in a few words: `lose-reply, op create, path "/locks/*"`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.action.name())?;

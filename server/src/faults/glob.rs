@@ -3,7 +3,7 @@
 /// The longest pattern. Unit: bytes.
 pub(crate) const GLOB_BYTES_MAX: usize = 1_024;
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glob {
     tokens: Vec<GlobToken>,
@@ -12,7 +12,7 @@ pub(crate) struct Glob {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum GlobToken {
     Byte(u8),
-    /// Any number of bytes but no slash.
+    /// Any number of bytes other than slashes.
     Name,
     /// Any number of bytes.
     Any,
@@ -28,7 +28,7 @@ impl Glob {
             return Err("longer than 1024 bytes");
         }
         if !pattern.starts_with(['/', '*']) {
-            return Err("begins with neither \"/\" nor \"*\", so it can match no path");
+            return Err("must begin with \"/\" or \"*\" to match a path");
         }
         check_names(pattern)?;
         let mut tokens = Vec::new();
@@ -45,10 +45,10 @@ impl Glob {
         Ok(Self { tokens })
     }
 
-    /// Whether the whole path is as the pattern says.
+    /// Whether the pattern matches the whole path.
     ///
-    /// Every place in the pattern at which the path so far can be is tracked at once: the time is
-    /// the product of both lengths, whatever the pattern. Backtracking would be exponential.
+    /// Tracks all positions in the pattern that the path so far can reach, so that the time is at
+    /// most proportional to the product of both lengths. Backtracking would be exponential.
     pub(crate) fn matches(&self, path: &[u8]) -> bool {
         let mut at = vec![false; self.tokens.len() + 1];
         at[0] = true;
@@ -73,7 +73,7 @@ impl Glob {
         at[self.tokens.len()]
     }
 
-    /// A star may stand for nothing.
+    /// Steps past stars, which may match nothing.
     fn pass_stars(&self, at: &mut [bool]) {
         for (index, token) in self.tokens.iter().enumerate() {
             if at[index] && !matches!(token, GlobToken::Byte(_)) {
@@ -83,26 +83,26 @@ impl Glob {
     }
 }
 
-/// Names that no path has, so that a pattern with one of them can match none.
+/// Rejects names that no path can have: a pattern with one of them matches nothing.
 fn check_names(pattern: &str) -> Result<(), &'static str> {
     if pattern.contains('\0') {
-        return Err("has a null character, which no path has");
+        return Err("has a null character, which no path can have");
     }
     let mut names = pattern.split('/').skip(1).peekable();
     while let Some(name) = names.next() {
         match name {
-            // The last one: the path of the root, or of a sequential create.
+            // The last name: the path is the root, or that of a sequential create.
             "" if names.peek().is_none() => {}
-            "" => return Err("has an empty name (//), which no path has"),
-            "." | ".." => return Err("has a name . or .., which no path has"),
+            "" => return Err("has an empty name (//), which no path can have"),
+            "." | ".." => return Err("has a name . or .., which no path can have"),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Whether a pattern matches only paths that end with a slash: those of sequential creates, which
-/// get a name that is nothing but their number.
+/// Whether a pattern matches only paths that end with a slash. Only sequential creates have such
+/// paths; their znode's name is just the number.
 pub(crate) fn ends_with_slash(pattern: &str) -> bool {
     pattern.len() > 1 && pattern.ends_with('/')
 }
@@ -136,7 +136,7 @@ mod tests {
             ("/a*b*c", "/axxbxxc", true),
             ("/a*b*c", "/axxbxx", false),
             ("/***", "/a/b", true),
-            // No other character means anything else than itself.
+            // All other characters match only themselves.
             ("/a?[b]", "/a?[b]", true),
             ("/ä*", "/äö", true),
         ] {
@@ -162,7 +162,7 @@ mod tests {
         assert!(Glob::new(&format!("/{}", "a".repeat(GLOB_BYTES_MAX))).is_err());
     }
 
-    /// Backtracking over this many stars would take forever.
+    /// Backtracking over so many stars would take forever.
     #[test]
     fn many_stars_cost_no_more_than_other_characters() {
         let glob = Glob::new(&format!("/{}b", "*a".repeat(400))).unwrap();

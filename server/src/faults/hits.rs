@@ -1,4 +1,4 @@
-//! Counts how often a fault has acted, and waits for it.
+//! Counts how often a fault has acted; waits for a count.
 
 use std::{pin::pin, time::Duration};
 
@@ -9,19 +9,19 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     seen: Mutex<Seen>,
-    /// Both are notified of each change: threads wait on one, tasks on the other.
+    /// Both are notified of every change: threads wait on the first, tasks on the second.
     changed: Condvar,
-    told: Notify,
+    notify: Notify,
 }
 
 /// The observed effects of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Seen {
-    /// Messages it was about.
+    /// The number of messages that it matched.
     pub(crate) matches: u64,
     /// The number of times it has acted.
     pub(crate) hits: u64,
-    /// Whether it is over.
+    /// Whether it was removed.
     pub(crate) is_removed: bool,
 }
 
@@ -34,7 +34,7 @@ impl Hits {
         self.seen.lock().matches += 1;
     }
 
-    /// It has acted: what it does is done, or has begun if it takes time.
+    /// Counts an action that is done, or that has begun if it takes time.
     pub(crate) fn hit(&self) {
         self.change(|seen| seen.hits += 1);
     }
@@ -46,24 +46,24 @@ impl Hits {
     fn change(&self, change: impl FnOnce(&mut Seen)) {
         change(&mut self.seen.lock());
         self.changed.notify_all();
-        self.told.notify_waiters();
+        self.notify.notify_waiters();
     }
 
-    /// Waits until it has acted so often, or is removed.
+    /// Waits until the fault has acted `hits` times, or is removed.
     pub(crate) async fn until(&self, hits: u64) -> Seen {
         loop {
-            let mut told = pin!(self.told.notified());
-            // Counted as waiting before the look, or a change in between would be missed.
-            told.as_mut().enable();
+            let mut changed = pin!(self.notify.notified());
+            // Registered before reading the counts, so that no change in between is missed.
+            changed.as_mut().enable();
             let seen = self.seen();
             if seen.hits >= hits || seen.is_removed {
                 return seen;
             }
-            told.await;
+            changed.await;
         }
     }
 
-    /// The same on a thread, with a bound.
+    /// Does the same as [`Hits::until`], blocking the thread for at most `within`.
     pub(crate) fn until_blocking(&self, hits: u64, within: Duration) -> Seen {
         let mut seen = self.seen.lock();
         let waits = |seen: &mut Seen| seen.hits < hits && !seen.is_removed;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_and_tasks_are_told() {
+    fn changes_wake_waiting_threads_and_tasks() {
         let hits = Arc::new(Hits::default());
         let counting = Arc::clone(&hits);
         let thread = std::thread::spawn(move || {

@@ -1,12 +1,12 @@
-//! Fault injection: which faults are set, which requests each applies to, what they hold back.
+//! Fault injection: the faults in force, the requests that each applies to, and what they hold back.
 //!
 //! A [`fault::Fault`] is what a test describes: an [`action`], and conditions on the operation
 //! ([`op`]), path (`glob`), client ([`who`]) and chance (`chance`). [`rule`] is a fault in force,
-//! with its counts ([`hits`]) and held events; [`delayed`] holds requests to serve later,
-//! [`aftermath`] alters the output of a turn. Decisions are made here; turns and connections carry
-//! them out. Without a fault all of this is one atomic flag.
+//! with its counts ([`hits`]) and held events; [`delayed`] holds requests to serve later, and
+//! [`aftermath`] alters the output of a turn. This module decides; turns and connections carry the
+//! decisions out. While no fault is set, the cost is one load of an atomic flag.
 //!
-//! Locks: the engine's may be held when the table's is taken, never the reverse.
+//! Lock order: the table's lock may be taken under the engine's, never the reverse.
 
 pub(crate) mod action;
 pub(crate) mod aftermath;
@@ -45,16 +45,16 @@ use crate::{
     turn::{outbox::Outbox, stats::Peer},
 };
 
-/// The most faults at a time: each is asked about each request.
+/// The maximum number of faults at a time. Every one of them is checked for every request.
 const FAULTS_MAX: usize = 1_000;
 
-/// The most that all faults together hold of events. Unit: bytes.
+/// The maximum memory of the events that all faults hold together. Unit: bytes.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// The cost of an event in addition to its frame. Unit: bytes.
 const HELD_EVENT_BYTES: usize = 64;
 
-/// A fault that was injected, as [`Universe::faults`](crate::Universe::faults) tells of it.
+/// An injected fault, as [`Universe::faults`](crate::Universe::faults) reports it.
 ///
 /// # Examples
 /// ```
@@ -73,7 +73,7 @@ const HELD_EVENT_BYTES: usize = 64;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct FaultInfo {
-    /// Its number, counted from 1 in the order of injection, never used again.
+    /// Its number, counted from 1 in the order of injection and never reused.
     pub id: u64,
     /// The injected fault.
     pub fault: Fault,
@@ -81,7 +81,7 @@ pub struct FaultInfo {
     pub matches: u64,
     /// The number of times it has acted.
     pub hits: u64,
-    /// The number of requests or events that it holds back now.
+    /// The number of requests or events that it currently holds back.
     pub held: usize,
 }
 
@@ -90,7 +90,7 @@ pub struct FaultInfo {
 pub(crate) struct Verdict {
     pub(crate) rule: u64,
     pub(crate) action: FaultAction,
-    /// Told once it is done.
+    /// Updated once the action is done.
     pub(crate) hits: Arc<Hits>,
 }
 
@@ -99,16 +99,16 @@ pub(crate) struct Verdict {
 pub(crate) enum EventFate {
     Sent,
     Held,
-    /// It should be held, and there is no room.
+    /// It should be held, but there is no room.
     NoRoom,
 }
 
-/// The requests and events that removed faults held back.
+/// The requests and events that removed faults were holding back.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
     /// The number of faults removed.
     pub(crate) faults: usize,
-    /// In the order in which they are to be sent.
+    /// In the order in which to send them.
     pub(crate) events: Vec<HeldEvent>,
     pub(crate) requests: Vec<Delayed>,
 }
@@ -116,9 +116,10 @@ pub(crate) struct Released {
 /// The faults of one universe.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Whether there is any. Changed under the table's lock.
+    /// Whether there are any. Changed under the table's lock.
     is_set: AtomicBool,
-    /// Whether one of them holds events. Changed under the engine's lock too, except to true.
+    /// Whether one of them holds events. Changed under the table's lock; to false only under the
+    /// engine's lock too.
     holds_events: AtomicBool,
     table: Mutex<Table>,
 }
@@ -146,6 +147,8 @@ impl Faults {
         self.holds_events.load(Ordering::Relaxed)
     }
 
+    /// Adds a fault. Returns its number and its counters.
+    ///
     /// # Errors
     /// When the fault makes no sense, or there are too many.
     pub(crate) fn add(&self, fault: Fault) -> Result<(u64, Arc<Hits>), FaultError> {
@@ -190,7 +193,7 @@ impl Faults {
         Some(Arc::clone(&rule.hits))
     }
 
-    /// Whether a connection from there is refused.
+    /// Whether a fault refuses a connection from this address.
     pub(crate) fn refuse(&self, peer: &Peer) -> bool {
         let mut table = self.table.lock();
         let refusing = table.rules.iter_mut().find_map(|rule| {
@@ -204,8 +207,8 @@ impl Faults {
         refusing.is_some()
     }
 
-    /// Whether a fault keeps the server from hearing of a session by its pings, for as long as that
-    /// fault lasts: one that loses them all, or delays each for the session's timeout.
+    /// Whether a fault keeps pings from renewing a session: it loses them all, or delays each for at
+    /// least the session's timeout.
     pub(crate) fn silence(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
         let table = self.table.lock();
         let mut rules = table.rules.iter();
@@ -228,7 +231,7 @@ impl Faults {
             })
     }
 
-    /// Holds an event back, if a fault does that. Under the engine's lock.
+    /// Holds an event back if a fault applies. Called under the engine's lock.
     pub(crate) fn hold_event(
         &self,
         conn: ConnId,
@@ -258,8 +261,8 @@ impl Faults {
         EventFate::Held
     }
 
-    /// A connection is gone: nothing is held for it. Under the engine's lock, as its number may be
-    /// another's next.
+    /// Drops the events held for a connection that has closed. Called under the engine's lock, before
+    /// the connection's number can be reused.
     pub(crate) fn forget_events(&self, conn: ConnId) {
         let Table {
             rules, held_bytes, ..
@@ -274,7 +277,7 @@ impl Faults {
         }
     }
 
-    /// Delays a request, unless its fault was removed in between: then returns the request.
+    /// Delays a request. Returns the request if its fault has been removed in the meantime.
     pub(crate) fn delay(&self, until_ms: u64, delayed: Delayed) -> Result<(), Box<Delayed>> {
         let mut table = self.table.lock();
         if !table.rules.iter().any(|rule| rule.id == delayed.rule) {
@@ -285,7 +288,7 @@ impl Faults {
         Ok(())
     }
 
-    /// When the next delay is over, in milliseconds since the start.
+    /// Returns when the next delay ends, in milliseconds since the start.
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
         if !self.are_set() {
             return None;
@@ -293,7 +296,7 @@ impl Faults {
         self.table.lock().delayed.next_deadline_ms()
     }
 
-    /// The next request whose delay is over.
+    /// Takes the next request whose delay is over.
     pub(crate) fn take_due(&self, elapsed_ms: u64) -> Option<Delayed> {
         if !self.are_set() {
             return None;
@@ -301,14 +304,14 @@ impl Faults {
         self.table.lock().delayed.take_due(elapsed_ms)
     }
 
-    /// The connection is closed: what it has asked is not served any more.
+    /// Takes the delayed request of a connection that has closed: it is no longer served.
     pub(crate) fn take_delayed(&self, outbox: &Arc<Outbox>) -> Option<Delayed> {
         let mut table = self.table.lock();
         let is_its = |delayed: &Delayed| Arc::ptr_eq(&delayed.outbox, outbox);
         table.delayed.take(is_its).pop()
     }
 
-    /// Lets a connection live until its delayed request is served. Gives it back if there is none.
+    /// Keeps a connection until its delayed request is served. Returns the connection if it has none.
     pub(crate) fn keep_until_served(
         &self,
         outbox: &Arc<Outbox>,
@@ -324,7 +327,7 @@ impl Faults {
         }
     }
 
-    /// Notes who waits to write until the delay is over; whether there is one.
+    /// Registers a writer to wake when the delay is over. Returns false if there is no delay.
     pub(crate) fn wait_to_write(&self, outbox: &Arc<Outbox>, waker: &Waker) -> bool {
         let mut table = self.table.lock();
         let delayed = table.delayed.of(outbox);
@@ -334,8 +337,8 @@ impl Faults {
         })
     }
 
-    /// Removes one fault, or all; gives what they held. Under the engine's lock, so that nothing
-    /// comes in between.
+    /// Removes one fault, or all. Returns what they held. Called under the engine's lock, so that no
+    /// event overtakes the held ones.
     pub(crate) fn remove(&self, id: Option<u64>) -> Released {
         let mut table = self.table.lock();
         let is_removed = |rule: u64| id.is_none_or(|id| id == rule);
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_has_a_bound_and_makes_room_when_it_goes() {
+    fn held_events_are_bounded_and_free_their_room_when_released() {
         let faults = Faults::default();
         assert!(!faults.are_set());
         assert_eq!(hold(&faults, 1, 1), EventFate::Sent);

@@ -10,7 +10,7 @@ use crate::faults::error::FaultError;
 /// The operation that a request must have for a fault to match it.
 ///
 /// # Examples
-/// Each has the name of the operation, as in the README's table:
+/// Each has the protocol's name for the operation:
 /// ```
 /// use minikeeper::{FaultOp, OpCode};
 /// assert_eq!("getData".parse(), Ok(FaultOp::Op(OpCode::GetData)));
@@ -22,20 +22,21 @@ use crate::faults::error::FaultError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultOp {
-    /// Anything that a client sends, handshakes included.
+    /// Every message from a client, handshakes included.
     Any,
     /// The handshake: a new session, or a resumed one. `connect` or `createSession`.
     Connect,
     /// This operation.
     ///
-    /// `create` is every form of it (`create2`, `createContainer`, `createTTL` too), `getChildren` is
-    /// `getChildren2` too, and `setWatches` is `setWatches2` too: which of them a client sends is
-    /// its own business. The longer names mean themselves alone. `close` is `closeSession`.
+    /// `create` matches all its forms (`create2`, `createContainer` and `createTTL` too),
+    /// `getChildren` also `getChildren2`, and `setWatches` also `setWatches2`, because clients differ
+    /// in which form they send. The longer names match only themselves. `close` means
+    /// `closeSession`.
     Op(OpCode),
 }
 
 impl FaultOp {
-    /// Its name, which [`FromStr`] takes back.
+    /// Returns its name, which [`FromStr`] accepts.
     ///
     /// # Examples
     /// ```
@@ -64,7 +65,7 @@ impl FaultOp {
     }
 }
 
-/// Whether an operation is another one, or a later form of it.
+/// Whether an operation is `wanted`, or a later form of it.
 const fn is_form_of(op: OpCode, wanted: OpCode) -> bool {
     if op.code() == wanted.code() {
         return true;

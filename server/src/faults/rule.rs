@@ -1,4 +1,4 @@
-//! A fault that was injected: what it has met, and what it holds.
+//! A fault in force: its counts, and the events that it holds.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     turn::stats::Peer,
 };
 
-/// More names of operations than there are make no sense.
+/// The maximum number of operations that a fault names: all of them.
 const OPS_MAX: usize = OpCode::ALL.len() + 2;
 
-/// A client's message, and whose it is.
+/// A client's message, with its session and address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) input: &'a Input,
@@ -38,7 +38,7 @@ pub(crate) struct HeldEvent {
     pub(crate) frame: Vec<u8>,
 }
 
-/// A fault that was injected.
+/// An injected fault.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) id: u64,
@@ -49,11 +49,13 @@ pub(crate) struct Rule {
     glob: Option<Glob>,
     chance: Chance,
     matches: u64,
-    /// How often it was decided that it acts; what is published comes after the deed.
+    /// The number of times it was decided that it acts. `hits` counts only after the act.
     acts: u64,
 }
 
 impl Rule {
+    /// Puts a fault in force.
+    ///
     /// # Errors
     /// When the fault makes no sense.
     pub(crate) fn new(id: u64, fault: Fault) -> Result<Self, FaultError> {
@@ -61,7 +63,7 @@ impl Rule {
         let glob = match &fault.path {
             None => None,
             Some(pattern) => Some(Glob::new(pattern).map_err(|why| FaultError::Path {
-                // Not the whole of it: it may be of any length.
+                // Cut off, because it may be of any length.
                 pattern: pattern.chars().take(100).collect(),
                 why,
             })?),
@@ -93,8 +95,8 @@ impl Rule {
             && self.decide()
     }
 
-    /// Whether no ping of this session is heard as long as it lasts. A fault that acts only so often,
-    /// or by chance, lets one through sooner or later.
+    /// Whether it stops every ping of this session. A fault that acts a limited number of times, or
+    /// by chance, lets one through sooner or later.
     pub(crate) fn silences(&self, session: SessionId, peer: &Peer, timeout_ms: u32) -> bool {
         let Fault {
             action,
@@ -121,14 +123,14 @@ impl Rule {
             && who.is(session, peer)
     }
 
-    /// Whether it refuses a connection from there.
+    /// Whether it refuses a connection from this address.
     pub(crate) fn refuses(&mut self, peer: &Peer) -> bool {
         self.fault.action == FaultAction::Refuse
             && self.fault.who.is(SessionId::NONE, peer)
             && self.decide()
     }
 
-    /// Whether it holds an event for this connection back.
+    /// Whether it holds back an event for this connection.
     pub(crate) fn holds(&mut self, session: SessionId, peer: &Peer, path: &[u8]) -> bool {
         self.fault.action == FaultAction::HoldEvents
             && self.fault.who.is(session, peer)
@@ -136,7 +138,7 @@ impl Rule {
             && self.decide()
     }
 
-    /// Counts a match; says whether it acts on it.
+    /// Counts a match. Returns whether the fault acts on it.
     fn decide(&mut self) -> bool {
         self.hits.matched();
         self.matches += 1;
@@ -198,8 +200,8 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
     {
         return Err(FaultError::Path {
             pattern: pattern.chars().take(100).collect(),
-            why: "ends with a slash, as only the path of a sequential create does: name that \
-                  operation (create) too, or write /q for the znode and /q/* for its children",
+            why: "ends with a slash, which only the path of a sequential create does: also name that \
+                  operation (create), or write /q for the znode and /q/* for its children",
         });
     }
     let names_op = fault.ops.iter().any(|op| *op != FaultOp::Any);
@@ -213,14 +215,14 @@ fn check(fault: &Fault) -> Result<(), FaultError> {
             needs: "a duration of at least 1 ms",
         }),
         FaultAction::Error(_) if fault.ops == [FaultOp::Connect] => {
-            pointless("the handshake, which has no place for an error: cut it, or refuse")
+            pointless("the handshake, whose reply has no field for an error: use cut or refuse")
         }
-        FaultAction::Refuse if fault.path.is_some() => pointless("path: there is no request yet"),
-        FaultAction::Refuse if names_op => pointless("operation: there is no request yet"),
+        FaultAction::Refuse if fault.path.is_some() => pointless("a path: there is no request yet"),
+        FaultAction::Refuse if names_op => pointless("an operation: there is no request yet"),
         FaultAction::Refuse if matches!(fault.who, FaultFor::Session(_)) => {
-            pointless("session: none is known yet")
+            pointless("a session: it is not known yet")
         }
-        FaultAction::HoldEvents if names_op => pointless("operation: an event has none"),
+        FaultAction::HoldEvents if names_op => pointless("an operation: an event has none"),
         _ => Ok(()),
     }
 }
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_is_met_by_its_name_and_in_its_later_forms() {
+    fn operation_matches_by_name_and_in_its_later_forms() {
         let create = |op| {
             request(Request::Create(Create {
                 op,
@@ -288,7 +290,7 @@ mod tests {
         assert!(meets(Fault::cut().on(FaultOp::Connect), &hello));
         assert!(meets(Fault::cut(), &hello));
         assert!(!meets(Fault::cut().on(OpCode::Ping), &hello));
-        // A handshake has no place for an error.
+        // A handshake's reply has no field for an error.
         assert!(!meets(Fault::error(ErrorCode::NoAuth), &hello));
         let unknown = Input::UnknownOp {
             conn: CONN,
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_path_of_a_multi_and_of_set_watches_counts() {
+    fn any_path_of_a_multi_or_set_watches_matches() {
         let multi = request(Request::Multi(vec![
             MultiOp::Check {
                 path: Some("/a".into()),
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn session_and_address_are_told_apart() {
+    fn fault_matches_only_its_session_or_address() {
         assert!(meets(Fault::silence(SessionId(7)), &get("/a")));
         assert!(!meets(Fault::silence(SessionId(8)), &get("/a")));
         let localhost = std::net::IpAddr::from([127, 0, 0, 1]);
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_gives_the_same_run() {
+    fn same_seed_gives_the_same_choices() {
         let run = |seed| -> Vec<bool> {
             let mut rule = Rule::new(1, Fault::cut().with_probability(0.5, seed)).unwrap();
             (0..64).map(|_| acts(&mut rule, &get("/a"))).collect()
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_without_sense_is_refused() {
+    fn senseless_fault_is_refused() {
         let wrong = [
             Fault::cut().with_probability(-0.1, 0),
             Fault::cut().with_probability(f64::NAN, 0),
@@ -385,7 +387,7 @@ mod tests {
             assert!(Rule::new(1, fault.clone()).is_err(), "{fault:?}");
         }
         assert!(Rule::new(1, Fault::refuse().on(FaultOp::Any)).is_ok());
-        // A sequential create may have a path that ends so: its name is nothing but the number.
+        // The path of a sequential create may end with a slash: its name is just the number.
         assert!(Rule::new(1, Fault::cut().at("/q/").on(OpCode::Create)).is_ok());
         assert!(Rule::new(1, Fault::cut().at("/")).is_ok());
     }

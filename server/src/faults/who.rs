@@ -13,7 +13,7 @@ use crate::{faults::error::FaultError, turn::stats::Peer};
 /// Selects the sessions whose requests and events a fault matches.
 ///
 /// # Examples
-/// As text it is what a person would write:
+/// It parses from text:
 /// ```
 /// use minikeeper::{FaultFor, SessionId};
 /// assert_eq!("anyone".parse(), Ok(FaultFor::Anyone));
@@ -28,8 +28,8 @@ pub enum FaultFor {
     /// Every connection.
     #[default]
     Anyone,
-    /// The connection of this session, now and after it has reconnected, the handshake that
-    /// resumes it included.
+    /// The connection of this session, now and after it reconnects, including the handshake that
+    /// resumes it.
     Session(SessionId),
     /// The connection from this address and port.
     Address(SocketAddr),
@@ -38,7 +38,7 @@ pub enum FaultFor {
 }
 
 impl FaultFor {
-    /// Whether it means the connection of this session, from there.
+    /// Whether it selects a connection of this session from this address.
     pub(crate) fn is(self, session: SessionId, peer: &Peer) -> bool {
         match self {
             Self::Anyone => true,

@@ -6,7 +6,7 @@ use minikeeper_engine::Input;
 use minikeeper_protocol::Request;
 use tokio::sync::{Notify, futures::Notified};
 
-/// While no task waits, a turn pays one relaxed load for it.
+/// Notifies waiting tasks. While there are none, this costs a turn one relaxed load.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     waiting: AtomicUsize,
@@ -16,13 +16,13 @@ pub(crate) struct Activity {
     written: Notify,
 }
 
-/// A task waits, until this is dropped.
+/// Registers a task as waiting until dropped.
 #[derive(Debug)]
 pub(crate) struct ActivityWaiter<'a>(&'a Activity);
 
 impl Activity {
-    /// Begins to wait. A task that looks at the state after this, under the engine lock, misses no
-    /// turn that comes after the look.
+    /// Registers a waiting task. If the task then reads the state under the engine lock, it misses no
+    /// turn after that.
     pub(crate) fn wait(&self) -> ActivityWaiter<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         ActivityWaiter(self)
@@ -32,7 +32,7 @@ impl Activity {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Notifies waiting tasks after a turn of a connection, unless it served pings alone.
+    /// Notifies waiting tasks after a turn of a connection, unless it served only pings.
     #[cold]
     pub(crate) fn notify_served(&self, inputs: &[Input]) {
         let is_ping = |input: &Input| {
@@ -49,7 +49,7 @@ impl Activity {
         }
     }
 
-    /// A turn that no connection asked for is over.
+    /// Notifies waiting tasks after a turn that belongs to no connection.
     #[cold]
     pub(crate) fn notify_turned(&self) {
         self.turned.notify_waiters();
@@ -62,12 +62,12 @@ impl Activity {
 }
 
 impl ActivityWaiter<'_> {
-    /// Resolves at the end of the first turn from now on, pings apart.
+    /// Resolves at the end of the next turn that serves more than pings.
     pub(crate) fn turned(&self) -> Notified<'_> {
         self.0.turned.notified()
     }
 
-    /// Resolves when a connection has written its output, from now on.
+    /// Resolves when a connection next writes its output, or finds its socket full.
     pub(crate) fn written(&self) -> Notified<'_> {
         self.0.written.notified()
     }

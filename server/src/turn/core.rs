@@ -13,14 +13,14 @@ pub(crate) struct Core {
     /// By connection number.
     pub(crate) members: Slab<Member>,
     pub(crate) counters: Counters,
-    /// Keeps changes until they are saved, if that is wanted.
+    /// Logs changes, if a log is configured.
     pub(crate) log: Option<Box<dyn ChangeLog>>,
 }
 
 /// A session and its connection, if it has one.
 pub(crate) type Found = (SessionId, Option<ConnId>);
 
-/// The state and the numbers between two turns.
+/// A read-only view of the state and the counters between two turns.
 pub(crate) struct Look<'a> {
     pub(crate) engine: &'a Engine,
     /// By connection number.
@@ -29,7 +29,7 @@ pub(crate) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether it is still open which universe a connection of the server's own belongs to.
+    /// Whether a connection in the server's own universe may still move to another one.
     pub(crate) fn is_unbound(&self, conn: ConnId) -> bool {
         // A broken server forgets connections that its engine still knows.
         let member = self.members.get(conn.0 as usize);
@@ -47,7 +47,7 @@ impl Core {
         }
     }
 
-    /// Writes the pending changes to the log. Returns false on failure: then no client may see them.
+    /// Writes the pending changes to the log. Returns false if that fails: then no client may see them.
     pub(crate) fn write_log(&mut self, now: Now) -> bool {
         let Some(log) = &mut self.log else {
             return true;
@@ -56,7 +56,7 @@ impl Core {
         log.write()
     }
 
-    /// Tells the log, if there is one, that the state was replaced and saved.
+    /// Notifies the log, if there is one, that the state was replaced and saved.
     pub(crate) fn note_anew(&mut self) {
         if let Some(log) = &mut self.log {
             log.go_on_from(self.engine.zxid());

@@ -1,4 +1,4 @@
-//! Carries out what the engine says during a turn, as far as its lock allows.
+//! Carries out the engine's effects during a turn, as far as possible under its lock.
 
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The state that turns keep of a connection.
+/// The state that turns keep about a connection.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) outbox: Arc<Outbox>,
@@ -27,13 +27,13 @@ pub(crate) struct Member {
     pub(crate) stats: Box<ConnStats>,
 }
 
-/// Carries out what the engine says, as far as that can be done under the lock.
+/// Carries out the engine's effects, as far as possible under its lock.
 pub(crate) struct TurnEffects<'a> {
     /// The connection whose turn it is.
     pub(crate) own: Option<ConnId>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) members: &'a Slab<Member>,
-    /// Some may hold events back.
+    /// The injected faults; some may hold events back.
     pub(crate) faults: &'a Faults,
     pub(crate) outbox_bytes_max: usize,
     pub(crate) reply_bytes_max: usize,
@@ -44,23 +44,23 @@ pub(crate) struct TurnEffects<'a> {
     /// Why the own connection must close.
     pub(crate) close: Option<Close>,
     pub(crate) counters: &'a mut Counters,
-    /// Keeps changes, if that is wanted.
+    /// Logs changes, if a log is configured.
     pub(crate) log: Option<&'a mut dyn ChangeLog>,
-    /// Replies to the own connection, to handshakes too.
+    /// The number of replies to the own connection, those to handshakes included.
     pub(crate) replies: u64,
-    /// Events for the own connection.
+    /// The number of events for the own connection.
     pub(crate) own_events: u64,
-    /// Unit: bytes.
+    /// The length of those events. Unit: bytes.
     pub(crate) own_event_bytes: usize,
     pub(crate) timed: Timed,
-    /// Whether the handshake asks for a session of its own.
+    /// Whether the handshake asks for a new session.
     pub(crate) opens_session: bool,
-    /// The session that the handshake has brought.
+    /// The session that the handshake opened or resumed.
     pub(crate) session: SessionId,
 }
 
 impl TurnEffects<'_> {
-    /// Replies that ZooKeeper counts in another way: to pings, logins and sasl tokens.
+    /// Counts replies that ZooKeeper counts differently: to pings, auth and sasl.
     #[cold]
     fn special_reply(&mut self, xid: Xid, is_token: bool, bytes: usize) {
         match xid {
@@ -69,7 +69,7 @@ impl TurnEffects<'_> {
         }
     }
 
-    /// Replies with an error instead of the reply that is longer than `reply_bytes_max`.
+    /// Replies with an error instead of a reply longer than `reply_bytes_max`.
     #[cold]
     #[inline(never)]
     fn refuse_too_long(&mut self, xid: Xid, zxid: Zxid) {
@@ -84,7 +84,7 @@ impl TurnEffects<'_> {
         self.limit_hit(Limit::ReplyBytes, self.reply_bytes_max);
     }
 
-    /// Checks the limit on the unread output of all connections together.
+    /// Enforces the limit on the unread output of all connections together.
     #[cold]
     #[inline(never)]
     pub(crate) fn relieve_unsent(&mut self) {
@@ -94,8 +94,8 @@ impl TurnEffects<'_> {
         self.wakes.extend(wakes);
     }
 
-    /// An event for the connection whose turn it is. Many of them may follow from few bytes: from
-    /// the end of a session that watches its own ephemerals.
+    /// Writes an event for the connection whose turn it is. Limited, because a few bytes can cause
+    /// many events: a session that watches its own ephemerals gets one for each when it closes.
     fn own_event(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         if self.own_event_bytes > self.reply_bytes_max {
             if self.close.is_none() {
@@ -112,14 +112,14 @@ impl TurnEffects<'_> {
         bytes
     }
 
-    /// The state is another one, with this number, and saved if there is a log.
+    /// Notifies the log, if there is one, that the state was replaced by one with this zxid, and saved.
     pub(crate) fn note_anew(&mut self, zxid: Zxid) {
         if let Some(log) = &mut self.log {
             log.go_on_from(zxid);
         }
     }
 
-    /// A path as clients know it.
+    /// Returns a path as clients know it.
     fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         if self.prefix.is_empty() {
             Cow::Borrowed(path)
@@ -128,7 +128,7 @@ impl TurnEffects<'_> {
         }
     }
 
-    /// Whether a fault keeps an event from being sent.
+    /// Holds an event back if a fault says so. Returns whether it must not be sent now.
     #[cold]
     fn is_held_back(&mut self, to: ConnId, event: &Event<'_>) -> bool {
         let member = &self.members[to.0 as usize];
@@ -151,15 +151,15 @@ impl TurnEffects<'_> {
     }
 }
 
-/// About the replies that ZooKeeper times: all but those to logins, and handshakes that open a
-/// session.
+/// Counts for the replies whose latency ZooKeeper measures: those to requests except auth and sasl,
+/// and those to handshakes that open a session.
 #[derive(Debug, Default)]
 pub(crate) struct Timed {
-    /// Whether the last reply told of an error.
+    /// Whether the last reply was an error.
     pub(crate) failed: bool,
-    /// Replies to auth and sasl, and to handshakes.
+    /// The number of replies to auth, sasl and handshakes.
     pub(crate) skipped: u64,
-    /// Sessions opened.
+    /// The number of sessions opened.
     pub(crate) opened: u64,
 }
 
@@ -262,7 +262,7 @@ impl Effects for TurnEffects<'_> {
             Limit::AclEntries => hits.acl_entries += 1,
             Limit::Identities => hits.identities += 1,
         }
-        // One line for the first, then ever fewer: a client may run into a limit in a loop.
+        // Logs the first, then ever more rarely: a client may hit a limit in a loop.
         if hits.refusals().is_power_of_two() {
             tracing::warn!(
                 setting = limit.setting(),

@@ -20,7 +20,7 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// One request on its way.
+/// A request to which faults may apply.
 #[derive(Debug)]
 pub(crate) struct FaultedRequest {
     pub(crate) conn: ConnId,
@@ -29,7 +29,7 @@ pub(crate) struct FaultedRequest {
     pub(crate) length: usize,
     /// See [`Batch::arrived_ms`].
     pub(crate) arrived_ms: Option<u64>,
-    /// The outbox for the reply if the connection is not there to write it.
+    /// The outbox for the reply if the connection's task does not take part.
     pub(crate) late: Option<Arc<Outbox>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn judge(
     input: &Input,
     after: u64,
 ) -> Option<Verdict> {
-    // Looked up for each request: the one before may have been the handshake.
+    // Looked up for each request, because the one before may have been the handshake.
     let (session, peer) = shared.turns.look(|look| {
         let member = look.members.get(conn.0 as usize)?;
         Some((member.session, member.stats.peer.clone()))
@@ -56,7 +56,7 @@ pub(crate) fn judge(
     shared.turns.faults.judge(&subject, after)
 }
 
-/// Serves a request as a fault will have it.
+/// Serves a request as a fault demands.
 pub(crate) fn serve(
     shared: &UniverseState,
     verdict: Option<Verdict>,
@@ -119,7 +119,7 @@ fn carry_out(
         ends: &[length],
         start: 0,
         arrived_ms,
-        // One request is served whatever waits to be written: it was judged, and would be again.
+        // The request is served however much output waits: left over, it would be judged again.
         out_bytes_max: usize::MAX,
         aftermath: Some(&aftermath),
     };
@@ -130,7 +130,7 @@ fn carry_out(
     leftover
 }
 
-/// A turn, written out a second time: the usual one stays in line with what calls it.
+/// Takes a turn. Not inlined, so that [`Turns::serve`] stays inlined in its usual caller.
 #[inline(never)]
 fn serve_apart(
     turns: &Turns,
@@ -141,7 +141,7 @@ fn serve_apart(
     turns.serve(batch, out, wakes)
 }
 
-/// Has a request served later; gives it back if the fault that says so is gone.
+/// Delays a request. Returns it if the fault that delays it has been removed.
 pub(crate) fn delay(
     shared: &UniverseState,
     by: Duration,
@@ -162,8 +162,8 @@ pub(crate) fn serve_due(shared: &UniverseState) {
     }
 }
 
-/// Serves a delayed request, here and not on its connection's task: when time is moved by hand,
-/// everything happens at its own time, and in order.
+/// Serves a delayed request here and not on its connection's task: when a caller advances the clock,
+/// everything must happen at its own time, and in order.
 fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let conn = delayed.conn;
     let mut verdict = judge(shared, conn, &delayed.input, delayed.rule);
@@ -199,14 +199,14 @@ fn serve_late(shared: &UniverseState, mut delayed: Delayed) {
     let (mut out, mut wakes) = (Vec::new(), Vec::new());
     serve(shared, verdict, request, &mut out, &mut wakes);
     shared.limits.release(&mut held);
-    // Behind the reply, which its connection thus finds when it continues.
+    // After the reply is in the outbox, so that the connection finds it when it continues.
     wakes.extend(outbox.end_delay());
     wakes.extend(writer);
     wakes.into_iter().for_each(Waker::wake);
     drop(kept);
 }
 
-/// Removes one fault, or all, and releases what they held; returns their number.
+/// Removes one fault, or all, and releases what they held. Returns the number of faults removed.
 pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     let faults = &shared.turns.faults;
     let released = shared.turns.alter(|_, _, effects| {
@@ -224,7 +224,7 @@ pub(crate) fn remove(shared: &UniverseState, id: Option<u64>) -> usize {
     released.faults
 }
 
-/// Sends an event that was held.
+/// Sends a held event.
 fn send(event: HeldEvent, effects: &mut TurnEffects<'_>) {
     let Some(member) = effects.members.get(event.conn.0 as usize) else {
         return;

@@ -1,4 +1,4 @@
-//! Whether the server serves, has stopped or has failed; a panic in a turn makes it fail.
+//! Whether the server is serving, stopped or failed. A panic in a turn makes it fail.
 
 use std::{
     error::Error,
@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 
 use crate::data::SaveError;
 
-/// Why a server has stopped by itself.
+/// Why a server has failed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// A bug in it: half a change may have been made.
+    /// A bug in the server, which may have made half a change.
     Bug,
-    /// A change could not be kept as [`Config::txn_log`](crate::Config::txn_log) promises.
+    /// A change could not be logged as [`Config::txn_log`](crate::Config::txn_log) promises.
     Log(Arc<SaveError>),
 }
 
@@ -43,9 +43,9 @@ impl Error for Failure {
 
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Set once, by what stops the server.
+    /// Set once, by the first failure.
     broken: AtomicBool,
-    /// The first reason for that.
+    /// The first failure.
     failure: OnceLock<Failure>,
     /// Set while the server is down, for now or for ever.
     stopped: AtomicBool,
@@ -63,12 +63,12 @@ impl Health {
         self.broken.store(true, Ordering::Release);
     }
 
-    /// Notifies the tasks that wait for it.
+    /// Notifies the tasks that wait for a failure.
     pub(crate) fn notify_broken(&self) {
         self.broke.notify_waiters();
     }
 
-    /// Waits until the server has stopped by itself; says why.
+    /// Waits until the server has failed. Returns why.
     pub(crate) async fn broke(&self) -> Failure {
         let broke = self.broke.notified();
         if !self.is_broken() {
@@ -77,7 +77,7 @@ impl Health {
         self.failure.get().cloned().unwrap_or(Failure::Bug)
     }
 
-    /// Whether nothing more is served.
+    /// Whether the server is down, for now or for ever.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -87,11 +87,11 @@ impl Health {
     }
 }
 
-/// Calls `stop` when it is dropped by a panic.
+/// Calls `stop` if a panic drops it.
 pub(crate) struct FailStop<F: Fn()> {
     stop: F,
-    /// Whether the thread was unwinding already when the turn began: an in-process connection is
-    /// dropped by its owner's panic, which is none of ours.
+    /// Whether the thread was already unwinding when the turn began. A panic of its owner drops an
+    /// in-process connection; that panic is not the server's.
     was_panicking: bool,
 }
 

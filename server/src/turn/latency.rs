@@ -3,13 +3,13 @@
 /// Values below this have a bucket each.
 const EXACT: u32 = 16;
 
-/// Beyond, each doubling has four buckets, up to 57 s; what is longer is in the last.
+/// Above that, each doubling has four buckets, up to 57 s; longer latencies are in the last.
 const BUCKETS: u32 = 64;
 
 /// Latencies in whole milliseconds.
 ///
-/// Count, sum, smallest and largest are exact. A quantile is the upper end of its bucket: exact
-/// below 16 ms, and at most a quarter too high beyond. ZooKeeper samples 4,096 values instead.
+/// Count, sum, minimum and maximum are exact. A quantile is the upper end of its bucket: exact
+/// below 16 ms, and at most a quarter too high above. ZooKeeper samples 4,096 values instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Latency {
     pub(crate) count: u64,
@@ -41,7 +41,7 @@ const fn bucket(ms: u32) -> u32 {
     if index < BUCKETS { index } else { BUCKETS - 1 }
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 const fn upper_ms(bucket: u32) -> u32 {
     if bucket < EXACT {
         return bucket;
@@ -55,7 +55,7 @@ const fn upper_ms(bucket: u32) -> u32 {
 }
 
 impl Latency {
-    /// Counts some requests that took equally long.
+    /// Counts requests that all took `ms`.
     pub(crate) fn add(&mut self, ms: u32, requests: u64) {
         if requests == 0 {
             return;
@@ -79,7 +79,7 @@ impl Latency {
         self
     }
 
-    /// 0 before the first.
+    /// Returns the minimum; 0 before the first request.
     pub(crate) const fn min_ms(&self) -> u32 {
         if self.count == 0 { 0 } else { self.min_ms }
     }
@@ -88,7 +88,7 @@ impl Latency {
         self.max_ms
     }
 
-    /// Rounded to four decimals, as ZooKeeper rounds; 0 before the first.
+    /// Returns the average, rounded to four decimals like ZooKeeper's; 0 before the first request.
     #[expect(
         clippy::cast_precision_loss,
         reason = "ZooKeeper divides in the same precision"
@@ -100,7 +100,8 @@ impl Latency {
         (self.sum_ms as f64 / self.count as f64 * 1e4).round() / 1e4
     }
 
-    /// The latency that this share of the requests, in thousandths, did not exceed; 0 before the first.
+    /// Returns the latency that this share of the requests, in thousandths, did not exceed; 0 before
+    /// the first request.
     pub(crate) fn quantile_ms(&self, thousandths: u64) -> u32 {
         let rank = (self.count * thousandths).div_ceil(1_000);
         let mut seen = 0;
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_in_a_bucket_that_reaches_it_by_a_quarter() {
+    fn upper_end_of_a_bucket_exceeds_its_values_by_at_most_a_quarter() {
         for ms in (0..70_000).chain([100_000, u32::MAX]) {
             let (index, upper) = (bucket(ms), upper_ms(bucket(ms)));
             assert!(upper >= ms, "{ms} ms in bucket {index}, up to {upper}");

@@ -1,9 +1,9 @@
 //! Turns: one hold of the engine lock each, and everything that happens under it.
 //!
 //! [`turns`] owns the lock and is the only file that takes it: a connection hands in a batch of
-//! requests, and a turn applies them all. During the turn, [`effects`] carries out what the engine
-//! says: it encodes replies into the connection's own output, events into the [`outbox`] of others, and
-//! changes into the [`change_log`].
+//! requests, and a turn applies them all. During the turn, [`effects`] carries out the engine's
+//! effects: it encodes replies into the connection's own output, events into the [`outbox`] of
+//! others, and changes into the [`change_log`].
 //! [`core`] is the state behind the lock, with the counters of [`stats`] and [`latency`];
 //! [`prefix_replies`] adds a universe's name to reply paths. [`fault_turn`] serves requests that an
 //! injected fault applies to.

@@ -1,7 +1,7 @@
-//! The output of a connection that is not a reply to its requests: events, or the order to close.
+//! The output of a connection other than replies to its requests: events, or the order to close.
 //!
-//! Filled by other connections' turns, under the engine lock, which fixes the order; emptied by
-//! the connection itself, at the start of each of its turns or when it is woken.
+//! Other connections' turns fill it, under the engine lock, which fixes the order. The connection
+//! itself empties it, at the start of each of its turns or when it is woken.
 
 use std::{
     cmp::Reverse,
@@ -15,21 +15,21 @@ use parking_lot::Mutex;
 /// Why a connection closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Close {
-    /// The engine said so.
+    /// The engine closes it.
     Engine(CloseReason),
     /// `outbox_bytes_max` is reached: the client does not read its events.
     OutboxFull,
-    /// `unsent_bytes_max` is reached, and this connection has most of it.
+    /// `unsent_bytes_max` is reached, and this connection has the most unread output.
     UnsentFull,
     /// `unserved_bytes_max` is reached, and this connection's input has waited longest.
     UnservedFull,
-    /// The universe has the session already, on another connection.
+    /// The universe already has the session, on another connection.
     UniverseRefused,
     /// `handshake_timeout` is over.
     HandshakeTimeout,
     /// A test or administrator asked for it.
     Asked,
-    /// A fault that a test has injected says so.
+    /// An injected fault closes it.
     Injected,
     /// The server stops.
     Shutdown,
@@ -44,7 +44,7 @@ impl std::fmt::Display for Close {
             Self::OutboxFull => f.write_str("outbox_bytes_max reached: events are not read"),
             Self::UnsentFull => f.write_str("unsent_bytes_max reached: output is not read"),
             Self::UnservedFull => f.write_str("unserved_bytes_max reached: input waits too long"),
-            Self::UniverseRefused => f.write_str("session is in the universe already, connected"),
+            Self::UniverseRefused => f.write_str("session is already connected to the universe"),
             Self::HandshakeTimeout => f.write_str("handshake_timeout over"),
             Self::Asked => f.write_str("disconnected on request"),
             Self::Injected => f.write_str("cut by an injected fault"),
@@ -57,28 +57,28 @@ impl std::fmt::Display for Close {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     inner: Mutex<OutboxState>,
-    /// Whether there is something inside, so that a turn need not take the inner lock to find
-    /// nothing. Changed under the inner lock only; frames are put in under the engine lock, so
-    /// a turn, which holds that, sees every one of them.
+    /// Whether there is anything inside, so that a turn need not take the inner lock to find out.
+    /// Changed only under the inner lock. Frames are added under the engine lock, so a turn, which
+    /// holds it, sees all of them.
     is_filled: AtomicBool,
-    /// Whether the handshake is over, so that its deadline no longer counts.
+    /// Whether the handshake is done, so that its deadline no longer counts.
     is_open: AtomicBool,
-    /// Whether the connection has shown which universe it belongs to.
+    /// Whether it is decided which universe the connection belongs to.
     is_bound: AtomicBool,
     /// Whether the connection reads and serves nothing until a delayed request has been served.
     is_delayed: AtomicBool,
-    /// Output that the connection has taken and its socket has not. Unit: bytes.
+    /// Output that the connection has taken but its socket has not. Unit: bytes.
     unsent_bytes: AtomicUsize,
-    /// Memory of the connection's input that cannot be served yet, as it is counted against
-    /// `unserved_bytes_max`. The code that takes it out uncounts it. Unit: bytes.
+    /// Memory of the connection's input that cannot be served yet, as counted against
+    /// `unserved_bytes_max`. Code that takes this value must subtract it from that count. Unit: bytes.
     held_bytes: AtomicUsize,
-    /// Which input began to wait first: the lower number; 0 for none.
+    /// Orders connections by when their input began to wait: lower is earlier; 0 if none waits.
     held_since: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct OutboxState {
-    /// Whole frames, in the order they are to be sent. Freed when emptied.
+    /// Whole frames, in the order in which to send them. Freed when emptied.
     frames: Vec<u8>,
     /// Why the connection must close once the frames are sent.
     close: Option<Close>,
@@ -90,14 +90,14 @@ struct OutboxState {
     events: u32,
     /// The number of frames that other turns have ever added; wraps around.
     pushed: u32,
-    /// The number of those that have certainly been written.
+    /// The number of those that have been written for certain.
     written: u32,
     /// Whether the socket is full.
     is_stuck: bool,
 }
 
 impl OutboxState {
-    /// The task to wake because a frame was added.
+    /// Takes the task to wake because a frame was added.
     const fn reader(&mut self) -> Option<Waker> {
         if self.is_writing {
             return None;
@@ -139,10 +139,10 @@ impl Outbox {
         self.inner.lock().close.is_some()
     }
 
-    /// Adds a frame. Returns who is to be woken after the engine lock is released.
+    /// Adds a frame. Returns the task to wake after the engine lock is released.
     ///
-    /// Beyond `bytes_max` it adds nothing and closes the connection, whose client does not read.
-    /// The session lives on.
+    /// If the frames then exceed `bytes_max`, the client does not read: drops all frames and closes
+    /// the connection. The session lives on.
     pub(crate) fn push(
         &self,
         bytes_max: usize,
@@ -176,7 +176,7 @@ impl Outbox {
         self.unsent_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Memory for what the client has not read yet; of a connection that is closing, nothing.
+    /// Returns the memory of the output that the client has not read; 0 if the connection is closing.
     fn waiting_bytes(&self) -> usize {
         let inner = self.inner.lock();
         if inner.close.is_some() {
@@ -185,7 +185,8 @@ impl Outbox {
         inner.frames.capacity() + self.unsent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Orders the connection to close, and drops the frames that it has not taken.
+    /// Orders the connection to close, and drops the frames that it has not taken. Returns the task to
+    /// wake.
     fn cut(&self, why: Close) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_filled.store(true, Ordering::Release);
@@ -194,7 +195,7 @@ impl Outbox {
         inner.waker.take()
     }
 
-    /// Takes out what is counted of the connection's input.
+    /// Takes the counted size of the connection's waiting input, which becomes 0.
     pub(crate) fn take_held(&self) -> usize {
         self.held_bytes.swap(0, Ordering::AcqRel)
     }
@@ -205,13 +206,13 @@ impl Outbox {
         self.held_bytes.store(bytes, Ordering::Release);
     }
 
-    /// The number with which its input began to wait; 0 if none waits.
+    /// Returns the number with which its input began to wait; 0 if none waits.
     pub(crate) fn held_since(&self) -> u64 {
         self.held_since.load(Ordering::Relaxed)
     }
 
-    /// Adds what a turn has made for this connection on its behalf, under the same lock as the
-    /// turn. Of any size, as one reply may be. Returns who is to be woken.
+    /// Adds the output of a turn that served this connection in place of its task, under the same
+    /// lock as the turn. Not limited in size, because a single reply is not. Returns the task to wake.
     pub(crate) fn put_back(&self, out: &mut Vec<u8>) -> Option<Waker> {
         let mut inner = self.inner.lock();
         if out.is_empty() || inner.close.is_some() {
@@ -230,15 +231,15 @@ impl Outbox {
         self.is_delayed.load(Ordering::Acquire)
     }
 
-    /// Lets the connection continue. Returns the task to wake. A task that registers later must
-    /// check [`Outbox::is_delayed`] after that.
+    /// Lets the connection continue after a delay. Returns the task to wake. A task that registers
+    /// later must check [`Outbox::is_delayed`] after that.
     pub(crate) fn end_delay(&self) -> Option<Waker> {
         let mut inner = self.inner.lock();
         self.is_delayed.store(false, Ordering::Release);
         inner.waker.take()
     }
 
-    /// What a report tells about it.
+    /// Returns the state that reports show.
     pub(crate) fn view(&self) -> OutboxView {
         let inner = self.inner.lock();
         OutboxView {
@@ -260,7 +261,7 @@ impl Outbox {
         inner.waker.take()
     }
 
-    /// Moves everything that waits to the end of `out`; says why to close, if it must.
+    /// Moves all waiting frames to the end of `out`. Returns why the connection must close, if it must.
     pub(crate) fn drain(&self, out: &mut Vec<u8>) -> Option<Close> {
         if !self.is_filled.load(Ordering::Acquire) {
             return None;
@@ -269,7 +270,7 @@ impl Outbox {
         if !inner.frames.is_empty() {
             if out.is_empty() {
                 std::mem::swap(out, &mut inner.frames);
-                // What came in exchange may be large; the outbox keeps nothing while idle.
+                // The exchanged buffer may be large; an idle outbox keeps no memory.
                 inner.frames = Vec::new();
             } else {
                 out.append(&mut std::mem::take(&mut inner.frames));
@@ -281,8 +282,8 @@ impl Outbox {
         inner.close
     }
 
-    /// Says who is to be woken, unless something waits already. What was drained before has been
-    /// written.
+    /// Registers the task to wake, unless something already waits. Call it only after everything
+    /// drained before has been written.
     #[inline]
     pub(crate) fn register(&self, waker: &Waker) -> Registered {
         let mut inner = self.inner.lock();
@@ -300,23 +301,23 @@ impl Outbox {
         self.inner.lock().is_stuck = true;
     }
 
-    /// How many frames have ever been put in, if they have not all been written and the socket
-    /// would take them.
+    /// Returns how many frames were ever added, if some are not written yet and the socket is not
+    /// full.
     pub(crate) fn owed(&self) -> Option<u32> {
         let inner = self.inner.lock();
         (inner.pushed != inner.written && !inner.is_stuck).then_some(inner.pushed)
     }
 
-    /// Returns whether one of the first `pushed` frames is not written yet.
+    /// Returns whether one of the first `pushed` frames is not written yet and the socket is not full.
     pub(crate) fn owes(&self, pushed: u32) -> bool {
         let inner = self.inner.lock();
-        // The counts wrap around, but not within the time of a wait.
+        // The counts wrap around, but never during one wait.
         let missing = pushed.wrapping_sub(inner.written).cast_signed();
         missing > 0 && !inner.is_stuck
     }
 
-    /// Registers the task to wake when the connection must close, unless it must already. Frames
-    /// can wait, because the socket is full.
+    /// Registers the task to wake only when the connection must close: the socket is full, so frames
+    /// can wait. Returns why it must close if it already must.
     pub(crate) fn register_close(&self, waker: &Waker) -> Option<Close> {
         let mut inner = self.inner.lock();
         if inner.close.is_none() {
@@ -326,14 +327,14 @@ impl Outbox {
     }
 }
 
-/// What waits for clients to read it, of all connections of a universe: events in outboxes, and
-/// replies and events that sockets did not take.
+/// The unread output of all connections of a universe: events in outboxes, and output that sockets
+/// did not take.
 ///
-/// Counted upwards alone, so that sending costs nothing; looked up when the count says that the
-/// limit is reached. The bytes that came since the last time pay for looking at every connection.
+/// The count only grows, so that sending costs nothing. When it reaches the limit, the real total is
+/// measured. The cost of measuring every connection is spread over the bytes counted since then.
 #[derive(Debug)]
 pub(crate) struct UnsentTotal {
-    /// At least as much as there is. Unit: bytes.
+    /// An upper bound of the real total. Unit: bytes.
     counted: AtomicUsize,
     bytes_max: usize,
 }
@@ -346,17 +347,18 @@ impl UnsentTotal {
         }
     }
 
-    /// Adds to the total; returns whether it may exceed the limit, so that [`UnsentTotal::relieve`] is due.
+    /// Adds to the total. Returns whether it may exceed the limit; then the caller calls
+    /// [`UnsentTotal::relieve`].
     #[inline]
     pub(crate) fn add(&self, bytes: usize) -> bool {
         bytes > 0 && self.counted.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max
     }
 
-    /// Closes the connections with most output until an eighth of the limit is free, if there
-    /// really is too much. Their sessions live on. Returns how many there were, and the tasks to
-    /// wake.
+    /// Measures the total and, if it exceeds the limit, closes the connections with the most output
+    /// until an eighth of the limit is free. Their sessions live on. Returns how many it closed, and
+    /// the tasks to wake.
     ///
-    /// Called under the engine's lock.
+    /// Called under the engine lock.
     pub(crate) fn relieve<'a>(
         &self,
         outboxes: impl Iterator<Item = &'a Outbox>,
@@ -382,19 +384,19 @@ impl UnsentTotal {
                 setting = "unsent_bytes_max",
                 max = self.bytes_max,
                 closed,
-                "limit reached: the connections that have read least are closed"
+                "limit reached: the connections with the most unread output are closed"
             );
         }
-        // Output added in between stays counted.
+        // Output added in the meantime stays counted.
         let change = total.wrapping_sub(counted);
         self.counted.fetch_add(change, Ordering::Relaxed);
         (closed, wakes)
     }
 }
 
-/// Closes connections whose input has waited longer than that of number `since`, the longest first,
-/// until the given number of bytes is free. Returns how many bytes were freed, how many connections
-/// there were, and the tasks to wake.
+/// Closes connections whose input has waited longer than that with the number `since`, the longest
+/// first, until this many bytes are free. Returns the number of bytes freed, the number of
+/// connections closed, and the tasks to wake.
 pub(crate) fn free_held<'a>(
     outboxes: impl Iterator<Item = &'a Outbox>,
     since: u64,
@@ -422,10 +424,10 @@ pub(crate) fn free_held<'a>(
     (freed, closed, wakes)
 }
 
-/// A frame was added, unless the connection is closing.
+/// The result of adding a frame. Empty if the connection is closing.
 #[derive(Debug, Default)]
 pub(crate) struct Pushed {
-    /// The tasks to wake after the engine lock is released.
+    /// The task to wake after the engine lock is released.
     pub(crate) waker: Option<Waker>,
     /// The growth of the outbox. Unit: bytes.
     pub(crate) grown_bytes: usize,
@@ -433,22 +435,22 @@ pub(crate) struct Pushed {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutboxView {
-    /// Frames put in, since the start or a reset.
+    /// The number of frames added since the start or a reset.
     pub(crate) events: u32,
-    /// Whether some of them wait.
+    /// Whether frames wait.
     pub(crate) is_filled: bool,
-    /// Whether the socket takes nothing for now.
+    /// Whether the socket is full.
     pub(crate) is_writing: bool,
 }
 
-/// The outbox is full, and its connection must close.
+/// The outbox is full; its connection must close.
 pub(crate) struct Overflow {
     pub(crate) waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Registered {
-    /// The waker is known and will be called.
+    /// The waker is registered and will be called.
     Quiet,
     /// Drain first.
     SomethingWaits,
@@ -473,7 +475,7 @@ mod tests {
         assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
     }
 
-    /// Drained is not written: only a connection that waits again has written everything.
+    /// Drained frames may still be unwritten: only a connection that waits again has written all.
     #[test]
     fn event_is_owed_until_its_connection_waits_again_or_is_stuck() {
         let outbox = Outbox::default();
@@ -489,7 +491,7 @@ mod tests {
         assert!(!outbox.owes(owed) && outbox.owed().is_none());
         assert_eq!(outbox.register(Waker::noop()), Registered::Quiet);
         assert!(outbox.push(10, |out| out.push(1)).is_ok());
-        // What came later is not what was waited for.
+        // The later frame is not one of those waited for.
         assert!(!outbox.owes(owed) && outbox.owed().is_some());
     }
 
@@ -508,7 +510,7 @@ mod tests {
         assert!(pushed.is_err_and(|overflow| overflow.waker.is_some()));
     }
 
-    /// A hundred watchers that never read had 1.45 GB together, each below its own limit.
+    /// A hundred watchers that never read held 1.45 GB together, each below its own limit.
     #[test]
     fn fullest_outboxes_are_cut_when_all_together_have_too_much() {
         let total = UnsentTotal::new(10_000);
@@ -525,26 +527,26 @@ mod tests {
         for number in 0..4 {
             assert!(!push(number, 2_000 + number));
         }
-        // What was read stays counted until the next measurement.
+        // Output that was read stays counted until the next measurement.
         outboxes[0].drain(&mut Vec::new());
         assert!(push(4, 3_000));
         let (closed, wakes) = total.relieve(all());
         assert_eq!((closed, wakes.len()), (0, 0));
-        // What sockets did not take counts too.
+        // Output that sockets did not take counts too.
         outboxes[0].set_unsent(1_900);
         assert!(total.add(1_900));
         let (closed, _) = total.relieve(all());
         assert_eq!(
             closed, 1,
-            "one of 3,000 leaves room for more than an eighth"
+            "closing the one with 3,000 bytes frees more than an eighth"
         );
         assert!(is_closed(4) && !is_closed(0));
-        // The others had less, and are counted with what they have.
+        // The others had less, and stay counted with their real sizes.
         assert!(!push(1, 1_000));
     }
 
     #[test]
-    fn input_that_waits_longest_is_given_up_first() {
+    fn input_that_waits_longest_is_dropped_first() {
         let outboxes: Vec<_> = (0..4).map(|_| Outbox::default()).collect();
         for (outbox, since) in outboxes.iter().zip([3, 1, 2, 0]) {
             outbox.set_held(100, since);
@@ -554,7 +556,7 @@ mod tests {
         assert_eq!(outboxes[0].take_held(), 100);
         for outbox in &outboxes[1..3] {
             assert_eq!(outbox.drain(&mut Vec::new()), Some(Close::UnservedFull));
-            // The next one to give it up has nothing to uncount.
+            // The connection itself then has nothing left to subtract.
             assert_eq!(outbox.take_held(), 0);
         }
         assert_eq!(free_held(outboxes.iter(), 9, 1).0, 0);

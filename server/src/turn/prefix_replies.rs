@@ -2,7 +2,7 @@
 
 use minikeeper_protocol::{MultiResult, ReplyHeader, ReplyRef, ReplyTooLong};
 
-/// The path as a client of the server knows it.
+/// Returns the path as clients of the server know it.
 pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
     if path == b"/" {
         prefix.as_bytes().to_vec()
@@ -11,7 +11,7 @@ pub(crate) fn path(prefix: &str, path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether a reply has paths, so that [`encode`] changes it.
+/// Whether a reply contains paths, which [`encode`] must change.
 #[inline]
 pub(crate) const fn has_paths(body: &ReplyRef<'_>) -> bool {
     matches!(
@@ -23,7 +23,7 @@ pub(crate) const fn has_paths(body: &ReplyRef<'_>) -> bool {
     )
 }
 
-/// Encodes a reply.
+/// Encodes a reply with the prefix added to its paths.
 ///
 /// # Errors
 /// When the reply would be longer than `bytes_max`.

@@ -10,7 +10,7 @@ use minikeeper_protocol::{OpCode, Request, Xid, Zxid};
 
 use crate::turn::latency::Latency;
 
-/// The origin of a connection. Small, because there is one for every connection.
+/// The origin of a connection. Small, because every connection has one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Peer {
     /// This process.
@@ -30,7 +30,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// `None` for this process.
+    /// Returns the address; `None` for this process.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Local => None,
@@ -44,7 +44,7 @@ impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(address) => Self::V4(*address.ip(), address.port()),
-            // A socket for both families shows the older one mapped into the newer.
+            // A dual-stack socket reports IPv4 addresses mapped into IPv6.
             SocketAddr::V6(address) => match address.ip().to_ipv4_mapped() {
                 Some(ip) => Self::V4(ip, address.port()),
                 None => Self::V6(Box::new(address)),
@@ -58,7 +58,7 @@ impl From<SocketAddr> for Peer {
 pub(crate) enum LastOp {
     /// No request yet.
     Nothing,
-    /// Nothing since its statistics were reset, or a write that failed.
+    /// No request since its statistics were reset, or a write that failed.
     NotApplicable,
     /// A session was opened.
     Session,
@@ -66,7 +66,7 @@ pub(crate) enum LastOp {
 }
 
 impl LastOp {
-    /// As ZooKeeper prints it.
+    /// Returns the text that ZooKeeper prints.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "null",
@@ -76,7 +76,7 @@ impl LastOp {
         }
     }
 
-    /// As requests are called in the protocol; `None` if it is not known what it was.
+    /// Returns the protocol's name of the request; `None` if it is not known.
     pub(crate) const fn name(self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::NotApplicable => None,
@@ -85,7 +85,7 @@ impl LastOp {
         }
     }
 
-    /// Classifies an input that was replied to; `None` if ZooKeeper does not count it.
+    /// Classifies an input that got a reply; `None` if ZooKeeper does not count it.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -105,7 +105,7 @@ impl LastOp {
     }
 }
 
-/// The xid of an input, if its client chose it: pings and the like have fixed ones.
+/// Returns the xid of an input if its client chose it: pings and the like have fixed ones.
 fn chosen_xid(input: &Input) -> Option<Xid> {
     let xid = match input {
         Input::Connect { .. } => Xid(0),
@@ -119,7 +119,7 @@ fn chosen_xid(input: &Input) -> Option<Xid> {
     (xid.0 >= 0).then_some(xid)
 }
 
-/// Whether a failure leaves nothing behind that says what was tried.
+/// Whether ZooKeeper no longer knows the operation once it has failed.
 const fn is_plain_write(op: OpCode) -> bool {
     matches!(
         op,
@@ -134,31 +134,31 @@ const fn is_plain_write(op: OpCode) -> bool {
     )
 }
 
-/// One connection's numbers. Kept small: an idle session is to cost less than 1 KiB in all.
+/// One connection's counters. Kept small, because an idle session must cost less than 1 KiB in all.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnStats {
     pub(crate) peer: Peer,
     /// When it was accepted, in milliseconds since 1970.
     pub(crate) established_ms: i64,
-    /// Frames that came in and made sense, four-letter words included.
+    /// Valid frames received, four-letter words included.
     pub(crate) received: u64,
-    /// Frames that its own turns sent; those of other turns are counted by the outbox.
+    /// Frames that its own turns sent; the outbox counts those of other turns.
     pub(crate) sent: u64,
     /// The number of timed replies.
     pub(crate) timed: u64,
     /// The sum of their latencies. Unit: milliseconds.
     pub(crate) latency_sum_ms: u64,
     pub(crate) last_zxid: Zxid,
-    /// When the last of them was sent, in milliseconds since the start.
+    /// When the last timed reply was sent, in milliseconds since the start.
     pub(crate) last_reply_ms: u64,
-    /// The last one a client chose itself.
+    /// The last xid that the client chose itself.
     pub(crate) last_xid: Option<Xid>,
     pub(crate) latency_last_ms: u32,
     pub(crate) latency_max_ms: u32,
-    /// `u32::MAX` while there is none; ZooKeeper begins with 0 and only a reset lifts that.
+    /// Begins at 0, so that it stays 0 until a reset sets it to `u32::MAX`: ZooKeeper does the same.
     pub(crate) latency_min_ms: u32,
     pub(crate) last_op: LastOp,
-    /// Whether it asks a four-letter word.
+    /// Whether it sent a four-letter word.
     pub(crate) is_word: bool,
 }
 
@@ -167,15 +167,15 @@ pub(crate) struct ConnStats {
 pub(crate) struct Served {
     /// The number of its requests that were applied.
     pub(crate) applied: u64,
-    /// Replies sent to it, to handshakes too.
+    /// The number of replies to it, those to handshakes included.
     pub(crate) replies: u64,
-    /// Events sent to it.
+    /// The number of events for it.
     pub(crate) events: u64,
     /// The number of timed replies.
     pub(crate) timed: u64,
     pub(crate) zxid: Zxid,
     pub(crate) latency_ms: u32,
-    /// When it was done, in milliseconds since the start.
+    /// When the turn ended, in milliseconds since the start.
     pub(crate) at_ms: u64,
 }
 
@@ -199,7 +199,7 @@ impl ConnStats {
         }
     }
 
-    /// As `crst` leaves it.
+    /// Resets the counters as `crst` does.
     pub(crate) fn reset(&mut self) {
         let peer = std::mem::replace(&mut self.peer, Peer::Local);
         *self = Self {
@@ -212,7 +212,7 @@ impl ConnStats {
         };
     }
 
-    /// Counts a turn that applied these inputs; `failed` tells of the last.
+    /// Counts a turn that applied these inputs. `failed` says whether the last reply was an error.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -239,16 +239,16 @@ impl ConnStats {
         }
     }
 
-    /// Whole milliseconds, as ZooKeeper divides.
+    /// Returns the average latency in whole milliseconds, rounded down as in ZooKeeper.
     pub(crate) fn latency_avg_ms(&self) -> u64 {
         self.latency_sum_ms.checked_div(self.timed).unwrap_or(0)
     }
 }
 
-/// The smallest, largest and newest of some sizes. Unit: bytes.
+/// The smallest, largest and last of a series of sizes. Unit: bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
-    /// Above the largest while there is none.
+    /// Greater than `max` while there is none.
     pub(crate) min: usize,
     pub(crate) max: usize,
     pub(crate) last: usize,
@@ -276,7 +276,7 @@ impl Sizes {
     }
 }
 
-/// The number of times that limits on memory were reached; ZooKeeper does not have these.
+/// Counts how often limits on memory were reached. ZooKeeper does not have these limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LimitHits {
     pub(crate) sessions: u64,
@@ -302,37 +302,37 @@ impl LimitHits {
     }
 }
 
-/// The length in front of a frame, which ZooKeeper does not count.
+/// The length prefix of a frame, which ZooKeeper does not count. Unit: bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// The server's numbers since its start, or since `srst`.
+/// The server's counters since its start, or since `srst`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    /// Frames that came in and made sense, four-letter words included.
+    /// Valid frames received, four-letter words included.
     pub(crate) packets_received: u64,
-    /// Frames that went out.
+    /// Frames sent.
     pub(crate) packets_sent: u64,
-    /// Bytes of the frames that came in, their lengths included.
+    /// Bytes of the frames received, length prefixes included.
     pub(crate) bytes_received: u64,
-    /// Bytes of replies to requests, pings excepted.
+    /// Bytes of replies to requests other than pings.
     pub(crate) response_bytes: u64,
     /// Bytes of events.
     pub(crate) watch_bytes: u64,
     pub(crate) response_sizes: Sizes,
-    /// Handshakes, and those among them that came back to a session.
+    /// Handshakes, and those of them that resumed a session.
     pub(crate) handshakes: u64,
     pub(crate) revalidations: u64,
-    /// Connections that their client closed.
+    /// Connections closed by their client.
     pub(crate) dropped: u64,
     pub(crate) sessions_expired: u64,
     pub(crate) read_latency: Latency,
     pub(crate) update_latency: Latency,
-    /// `srst` leaves it alone.
+    /// Not reset by `srst`.
     pub(crate) limit_hits: LimitHits,
 }
 
 impl Counters {
-    /// As `srst` leaves them.
+    /// Resets the counters as `srst` does.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             limit_hits: self.limit_hits,
@@ -340,7 +340,7 @@ impl Counters {
         };
     }
 
-    /// Counts the size of a reply, with its length prefix. The turn counts that it was sent.
+    /// Counts the size of a reply, given with its length prefix. The turn counts that it was sent.
     #[inline]
     pub(crate) fn reply(&mut self, frame_bytes: usize) {
         let bytes = frame_bytes - LENGTH_BYTES;
@@ -348,7 +348,7 @@ impl Counters {
         self.response_bytes += bytes as u64;
     }
 
-    /// It was the reply to a ping, which ZooKeeper leaves out of the sum.
+    /// Subtracts the reply to a ping again, which ZooKeeper leaves out of the sum.
     pub(crate) const fn ping(&mut self, frame_bytes: usize) {
         self.response_bytes -= (frame_bytes - LENGTH_BYTES) as u64;
     }
@@ -360,7 +360,7 @@ impl Counters {
         self.watch_bytes += bytes as u64;
     }
 
-    /// Counts a connection's turn. Each update, failed or not, has used up one zxid.
+    /// Counts a connection's turn. Each update, failed or not, has taken one zxid.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -376,7 +376,7 @@ impl Counters {
             .add(served.latency_ms, served.timed - updates);
     }
 
-    /// Of reads and updates together.
+    /// Returns the latency of reads and updates together.
     pub(crate) fn latency(&self) -> Latency {
         self.read_latency.clone().with(&self.update_latency)
     }

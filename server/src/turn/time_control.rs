@@ -11,14 +11,14 @@ use crate::{race::first_of, turn::timers, universe::state::UniverseState};
 #[derive(Debug, Default)]
 pub(crate) struct TimeControl {
     moving: Mutex<()>,
-    /// How long all clients must have been idle, in real time, before the server moves time by
-    /// itself; `None` is never.
+    /// How long all clients must be idle, in real time, before the server advances its frozen clock;
+    /// `None` for never.
     quiet: Mutex<Option<Duration>>,
     changed: Notify,
 }
 
 impl TimeControl {
-    /// Held while a caller moves time from deadline to deadline.
+    /// Locks the clock for a caller that advances it from deadline to deadline.
     pub(crate) fn enter(&self) -> MutexGuard<'_, ()> {
         self.moving.lock()
     }
@@ -38,10 +38,10 @@ impl TimeControl {
     }
 }
 
-/// How long the first word of a connection is waited for before time moves on without it.
+/// How long an idle clock waits for the handshake of a new connection before it advances.
 const GREETING: Duration = Duration::from_secs(1);
 
-/// Runs until dropped.
+/// Handles everything that falls due, and advances an idle clock. Runs until dropped.
 pub(crate) async fn run(shared: Arc<UniverseState>) {
     // Neither ends.
     first_of(timers::run(&shared), auto_advance(&shared)).await;
@@ -57,8 +57,8 @@ async fn auto_advance(shared: &UniverseState) {
     }
 }
 
-/// Waits until no client has sent a request for `quiet`, moves on to the next deadline, and so
-/// on, until dropped.
+/// Advances the clock to the next deadline whenever no client has sent a request for `quiet`. Runs
+/// until dropped.
 async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
     let waiting = shared.turns.activity.wait();
     loop {
@@ -81,7 +81,7 @@ async fn advance_when_idle(shared: &UniverseState, quiet: Duration) {
                 continue;
             }
         }
-        // Nothing to move on to, until something happens.
+        // Nothing is due until the next activity.
         first_of(turned, changed).await;
     }
 }

@@ -11,8 +11,8 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// When something is due next, in milliseconds since the start, if time jumps there; nothing is on
-/// a server that is broken or down.
+/// Returns the next deadline if the clock jumps, in milliseconds since the start; `None` on a server
+/// that is broken or down.
 fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let in_engine = shared.turns.next_deadline_ms(jump)?;
     let handshakes = shared.handshakes.next_deadline_ms();
@@ -20,7 +20,7 @@ fn next_deadline_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     [in_engine, handshakes, delayed].into_iter().flatten().min()
 }
 
-/// The time of the next check for due work: never later than the deadline.
+/// Returns when to check next for due work: at the next deadline or before.
 fn next_tick_ms(shared: &UniverseState) -> Option<u64> {
     if shared.turns.is_broken() || shared.turns.is_stopped() {
         return None;
@@ -33,7 +33,7 @@ fn next_tick_ms(shared: &UniverseState) -> Option<u64> {
     [in_engine, handshakes, delayed].into_iter().flatten().min()
 }
 
-/// Does everything that is due now.
+/// Handles everything that is due now.
 fn tick(shared: &UniverseState) {
     shared.turns.tick();
     let closed = shared
@@ -43,8 +43,7 @@ fn tick(shared: &UniverseState) {
     fault_turn::serve_due(shared);
 }
 
-/// Moves time ahead from deadline to deadline, and handles what is due at each: one step per
-/// deadline.
+/// Advances the clock from deadline to deadline, and handles what is due at each.
 pub(crate) fn advance(shared: &UniverseState, by_ms: u64, jump: Jump) {
     let mut left_ms = by_ms;
     while let Some(step_ms) = next_step_ms(shared, jump)
@@ -56,14 +55,14 @@ pub(crate) fn advance(shared: &UniverseState, by_ms: u64, jump: Jump) {
     shared.turns.jump(left_ms, jump);
 }
 
-/// Moves time ahead to the next deadline and does what is due then; whether there was one.
+/// Advances the clock to the next deadline and handles what is due. Returns whether there was one.
 pub(crate) fn advance_to_next(shared: &UniverseState) -> bool {
     let step_ms = next_step_ms(shared, Jump::Keeping);
     let step = |step_ms: &u64| step(shared, *step_ms, Jump::Keeping);
     step_ms.inspect(step).is_some()
 }
 
-/// The time until the next deadline.
+/// Returns the time until the next deadline.
 fn next_step_ms(shared: &UniverseState, jump: Jump) -> Option<u64> {
     let deadline_ms = next_deadline_ms(shared, jump)?;
     Some(deadline_ms.saturating_sub(shared.turns.clock().elapsed_ms()))
@@ -74,11 +73,11 @@ fn step(shared: &UniverseState, by_ms: u64, jump: Jump) {
     tick(shared);
 }
 
-/// Runs until dropped.
+/// Handles everything as it falls due. Runs until dropped.
 pub(crate) async fn run(shared: &UniverseState) {
     loop {
-        // Armed for "never" first: what becomes due from here on is either seen by the next
-        // line or wakes the wait.
+        // Armed for "never" first: a deadline set from here on is either seen by the next line or
+        // wakes the wait.
         let rearm = shared.turns.alarm.arm(u64::MAX);
         let deadline_ms = next_tick_ms(shared).unwrap_or(u64::MAX);
         shared.turns.alarm.arm(deadline_ms);
@@ -94,6 +93,7 @@ pub(crate) async fn run(shared: &UniverseState) {
     }
 }
 
+/// Wakes the expiry task when a deadline is set before the one that it sleeps until.
 #[derive(Debug, Default)]
 pub(crate) struct Alarm {
     /// The deadline that the expiry task sleeps until, in milliseconds since the start.
@@ -103,14 +103,14 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Something is due then.
+    /// Wakes the expiry task if this deadline is earlier than the one that it sleeps until.
     pub(crate) fn rearm_for(&self, deadline_ms: Option<u64>) {
         if deadline_ms.is_some_and(|deadline| deadline < self.armed_ms.load(Ordering::Acquire)) {
             self.rearm.notify_one();
         }
     }
 
-    /// Notes what the expiry task will sleep until, and gives what may wake it earlier.
+    /// Records the deadline that the expiry task will sleep until. Returns what may wake it earlier.
     pub(crate) fn arm(&self, deadline_ms: u64) -> &Notify {
         self.armed_ms.store(deadline_ms, Ordering::Release);
         &self.rearm

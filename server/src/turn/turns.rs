@@ -2,8 +2,8 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 1 and 12.4.
 //!
-//! The one rule behind every ordering promise: something for a connection is appended only while
-//! the engine lock is held, and a turn empties its own outbox before it applies anything.
+//! The rule behind every ordering guarantee: output for a connection is added only under the engine
+//! lock, and a turn empties its own connection's outbox before it applies anything.
 
 use std::{net::IpAddr, sync::Arc, task::Waker};
 
@@ -29,17 +29,17 @@ use crate::{
     },
 };
 
-/// The treatment of connected sessions when time jumps.
+/// The treatment of connected sessions when the clock jumps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Jump {
-    /// Renews the sessions whose clients would send pings in that time.
+    /// Renews the sessions whose clients would have sent pings in that time.
     Keeping,
     /// Renews no session.
     Strict,
 }
 
-/// A turn that reads and writes at most this takes microseconds: its start time serves as its end
-/// time, and the clock is not read again. Unit: bytes.
+/// A turn that reads and writes at most this many bytes takes microseconds: its start time serves as
+/// its end time, and the clock is not read again.
 const LONG_TURN_BYTES: usize = 4 << 10;
 
 /// The engine, behind its lock, and everything that only the lock's holder may touch.
@@ -55,9 +55,9 @@ pub(crate) struct Turns {
     /// The prefix of the paths that clients use; empty for the server's own universe.
     prefix: String,
     health: Health,
-    /// For the expiry task.
+    /// Wakes the expiry task.
     pub(crate) alarm: Alarm,
-    /// Wakes tasks that wait for something to happen.
+    /// Wakes tasks that wait for server activity.
     pub(crate) activity: Activity,
 }
 
@@ -81,7 +81,7 @@ impl Turns {
         &self.clock
     }
 
-    /// These are turns of another universe than the server's own, the one clients name by this.
+    /// Makes these the turns of a universe other than the server's own: the one with this prefix.
     pub(crate) fn with_prefix(mut self, prefix: String) -> Self {
         self.prefix = prefix;
         self
@@ -104,14 +104,14 @@ impl Turns {
         (conn, outbox)
     }
 
-    /// Adds a connection that another universe detached.
+    /// Adds a connection: a new one, or one that another universe has detached.
     pub(crate) fn attach(&self, member: Member) -> ConnId {
         let (outbox, peer) = (Arc::clone(&member.outbox), member.stats.peer.ip());
         let mut core = self.core.lock();
         let key = core.members.insert(member);
         let conn = ConnId(u32::try_from(key).expect("connections_max is far below"));
-        // Checked under the lock: either closing all connections sees this one, or this sees the
-        // closing.
+        // Checked under the lock: either `close_all` finds this connection, or this check sees why it
+        // was called.
         if self.is_broken() {
             outbox.close(Close::Broken);
             return conn;
@@ -138,7 +138,7 @@ impl Turns {
         member
     }
 
-    /// The connection is gone; `dropped` if its client closed it.
+    /// Removes a closed connection; `dropped` says whether its client closed it.
     pub(crate) fn unregister(&self, conn: ConnId, dropped: bool) {
         if self.is_broken() {
             self.core.lock().members.remove(conn.0 as usize);
@@ -160,8 +160,8 @@ impl Turns {
 
     /// Serves a batch of one connection's inputs, in order.
     ///
-    /// Everything for this connection is appended to `out`; the tasks to wake are appended to
-    /// `wakes`, and the caller must wake them soon.
+    /// Appends all output for this connection to `out`, and the tasks to wake to `wakes`; the caller
+    /// must wake them soon.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -261,7 +261,7 @@ impl Turns {
         }
     }
 
-    /// Counts what a turn has served, and sets the alarm if the next deadline has moved.
+    /// Updates the counters after a turn, and sets the alarm if the next deadline has moved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every turn, see `serve`")]
     fn account(
@@ -317,8 +317,8 @@ impl Turns {
         }
     }
 
-    /// A turn that belongs to no connection. False on a broken server, and if no client may hear of
-    /// what it did.
+    /// Takes a turn that belongs to no connection. Returns false if the server is broken, or breaks
+    /// because the changes could not be logged: then no client may see them.
     fn turn(&self, serve: impl FnOnce(&mut Core, Now) -> Vec<Waker>) -> bool {
         if self.is_broken() {
             return false;
@@ -339,8 +339,8 @@ impl Turns {
         is_logged
     }
 
-    /// When something is due next, in milliseconds since the start, if time jumps there; `None` on
-    /// a server that is broken or down.
+    /// Returns the next deadline if the clock jumps, in milliseconds since the start; the outer `None`
+    /// on a server that is broken or down.
     pub(crate) fn next_deadline_ms(&self, jump: Jump) -> Option<Option<u64>> {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -356,9 +356,9 @@ impl Turns {
         })
     }
 
-    /// Moves time ahead between two turns. On a broken or stopped server nothing is handled; on
-    /// others nothing is due in between. Touches sessions in the same turn, so that none of them is
-    /// due at the end.
+    /// Advances the clock between two turns; the caller makes sure that nothing falls due on the way.
+    /// Renews sessions under the same lock, so that none of them is due at the end. On a broken or
+    /// stopped server only the clock moves.
     pub(crate) fn jump(&self, by_ms: u64, jump: Jump) {
         let mut core = self.core.lock();
         let is_up = !self.is_broken() && !self.is_stopped();
@@ -379,8 +379,8 @@ impl Turns {
         self.clock.notify_changed();
     }
 
-    /// Selects the sessions that pings would renew however far time jumps: they are connected, and
-    /// no fault keeps their pings from being served.
+    /// Selects the sessions that pings would renew, however far the clock jumps: they are connected,
+    /// and no fault keeps their pings from being served.
     fn answers(&self, members: &Slab<Member>) -> impl Fn(SessionId, u32, ConnId) -> bool {
         let has_faults = self.faults.are_set();
         move |session, timeout_ms, conn| {
@@ -399,7 +399,7 @@ impl Turns {
         read(&self.clock)
     }
 
-    /// Changes the clock between two turns, so that to them time never runs backwards.
+    /// Changes the clock between two turns, so that they never see time run backwards.
     pub(crate) fn change_clock<T>(&self, change: impl FnOnce(&Clock) -> T) -> T {
         let changed = self.read_clock(change);
         self.clock.notify_changed();
@@ -448,9 +448,9 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// Orders the connections of sessions to close; returns their number.
+    /// Orders the connections of sessions to close. Returns how many there were.
     ///
-    /// Finds and closes them under one lock: later their numbers may belong to other connections.
+    /// Finds and closes them under one lock, because their numbers may be reused afterwards.
     pub(crate) fn disconnect(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let core = self.core.lock();
         let found = find(&core.look());
@@ -465,23 +465,24 @@ impl Turns {
         conns.len()
     }
 
-    /// Closes every connection, those that come later included.
+    /// Closes every connection, and those opened until [`Turns::resume`].
     pub(crate) fn stop(&self) {
         self.health.set_stopped(true);
-        // What they hold back is lost, and so are connections that wait for that alone.
+        // This drops the events and requests that faults hold back, with the connections that are
+        // kept only for such a request.
         drop(self.faults.remove(None));
         self.close_all(Close::Shutdown);
     }
 
-    /// Serves again after a stop.
+    /// Serves again after [`Turns::stop`].
     pub(crate) fn resume(&self) {
         self.health.set_stopped(false);
-        // Nothing was due in between.
+        // Deadlines did not count while the server was stopped.
         self.alarm.rearm_for(Some(0));
     }
 
-    /// Exchanges the state as a restart does: every connection there is closes, without another
-    /// request being served on it, and the numbers begin anew.
+    /// Replaces the state as a restart does: closes every connection without serving another request
+    /// on it, and resets the counters.
     pub(crate) fn renew(&self, change: impl FnOnce(&mut Engine, Now)) {
         self.turn(|core, now| {
             let members = core.members.iter();
@@ -498,7 +499,7 @@ impl Turns {
         });
     }
 
-    /// Whether nothing more is served.
+    /// Whether the server is down, for now or for ever.
     pub(crate) fn is_stopped(&self) -> bool {
         self.health.is_stopped()
     }
@@ -508,7 +509,8 @@ impl Turns {
         look(&self.core.lock().engine)
     }
 
-    /// Copies the state between two turns, to save it: what the log has so far is in there.
+    /// Copies the state between two turns, to save it. Notifies the log, whose changes so far the copy
+    /// contains.
     #[cfg(feature = "data")]
     pub(crate) fn copy<T>(&self, copy: impl FnOnce(&Engine) -> T) -> T {
         let mut core = self.core.lock();
@@ -516,13 +518,13 @@ impl Turns {
         copy(&core.engine)
     }
 
-    /// Keeps every change from here on in a log.
+    /// Logs every change from now on.
     #[cfg(feature = "data")]
     pub(crate) fn log_to(&self, log: impl ChangeLog + 'static) {
         self.core.lock().log = Some(Box::new(log));
     }
 
-    /// Why nothing more can be logged.
+    /// Takes the error that stopped the log, if any.
     fn take_log_failure(&self) -> Option<SaveError> {
         let log = &mut self.core.lock().log;
         log.as_deref_mut().and_then(ChangeLog::take_failure)
@@ -533,7 +535,7 @@ impl Turns {
         look(self.core.lock().look())
     }
 
-    /// A connection keeps output that its socket did not take; it must not be in a turn.
+    /// Records the output of a connection that its socket has not taken. Must not be called in a turn.
     pub(crate) fn note_unsent(&self, outbox: &Outbox, bytes: usize) {
         outbox.set_unsent(bytes);
         if !self.unsent.add(bytes) {
@@ -547,7 +549,7 @@ impl Turns {
         wakes.into_iter().for_each(Waker::wake);
     }
 
-    /// See [`outbox::free_held`]. Says how many bytes were freed, and of how many connections.
+    /// See [`outbox::free_held`]. Returns how many bytes were freed, and of how many connections.
     pub(crate) fn free_held(&self, since: u64, bytes: usize) -> (usize, u64) {
         let core = self.core.lock();
         let outboxes = core.members.iter().map(|(_, member)| &*member.outbox);
@@ -557,12 +559,12 @@ impl Turns {
         (freed, closed)
     }
 
-    /// Changes the server's numbers: a reset, or something that happened outside of turns.
+    /// Changes the server's counters: a reset, or a count from outside of turns.
     pub(crate) fn recount(&self, change: impl FnOnce(&mut Counters)) {
         change(&mut self.core.lock().counters);
     }
 
-    /// A connection asks a four-letter word; says where it comes from.
+    /// Counts a connection's four-letter word. Returns the client's address.
     pub(crate) fn count_word(&self, conn: ConnId, bytes: u64) -> IpAddr {
         let mut core = self.core.lock();
         core.counters.packets_received += 1;
@@ -573,7 +575,7 @@ impl Turns {
         stats.peer.ip()
     }
 
-    /// Resets the numbers of every connection.
+    /// Resets the counters of every connection.
     pub(crate) fn reset_connections(&self) {
         for (_, member) in &mut self.core.lock().members {
             member.stats.reset();
@@ -595,21 +597,20 @@ impl Turns {
 pub(crate) struct Batch<'a> {
     pub(crate) conn: ConnId,
     pub(crate) inputs: &'a [Input],
-    /// The end of each of them in the bytes read.
+    /// The end of each input in the bytes read.
     pub(crate) ends: &'a [usize],
-    /// The start of the first.
+    /// The start of the first input.
     pub(crate) start: usize,
-    /// When an earlier turn began to serve what came with the same read, in milliseconds since
-    /// the start.
+    /// When an earlier turn began to serve input from the same read, in milliseconds since the start.
     pub(crate) arrived_ms: Option<u64>,
-    /// Once the output is longer than this, what is left of the batch is not served. Unit: bytes.
+    /// Once the output is longer than this, the turn serves no more of the batch. Unit: bytes.
     pub(crate) out_bytes_max: usize,
-    /// The outcome for the output, if a fault decides about it.
+    /// The fate of the output, if a fault decides it.
     pub(crate) aftermath: Option<&'a Aftermath>,
 }
 
 impl<'a> Batch<'a> {
-    /// The handshake, which comes first if there is one.
+    /// Returns the handshake, which comes first if there is one.
     #[inline]
     fn hello(&self) -> Option<&'a ConnectRequest> {
         match self.inputs.first() {
@@ -618,7 +619,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The length of the first `count` inputs in the bytes read; `None` for no input.
+    /// Returns the length of the first `count` inputs in the bytes read; `None` if `count` is 0.
     #[inline]
     fn bytes_of_first(&self, count: usize) -> Option<usize> {
         let last = count.checked_sub(1)?;
@@ -630,14 +631,14 @@ impl<'a> Batch<'a> {
 struct Applied {
     /// The number of inputs applied.
     count: usize,
-    /// The length of the output then. Unit: bytes.
+    /// The length of the output afterwards. Unit: bytes.
     out_bytes: usize,
-    /// Replies to the connection, to handshakes too.
+    /// The number of replies to the connection, those to handshakes included.
     replies: u64,
-    /// Events for the connection.
+    /// The number of events for the connection.
     events: u64,
     timed: Timed,
-    /// The session that the handshake has brought.
+    /// The session that the handshake opened or resumed.
     session: SessionId,
     /// Why the connection must close.
     close: Option<Close>,
@@ -655,15 +656,16 @@ pub(crate) struct Leftover {
 }
 
 impl Turns {
-    /// Advances time: expires what is due.
+    /// Handles what is due in the engine, such as the expiry of sessions.
     pub(crate) fn tick(&self) {
         self.apply_unasked(&Input::Tick);
     }
 
-    /// Ends sessions as if their time were up; how many. Found and ended under one lock.
+    /// Expires sessions as if their timeout were over. Returns how many. Finds and expires them under
+    /// one lock.
     pub(crate) fn expire(&self, find: impl FnOnce(&Look<'_>) -> Vec<Found>) -> usize {
         let mut count = 0;
-        let is_told = self.turn(|core, now| {
+        let is_done = self.turn(|core, now| {
             let found = find(&core.look());
             count = found.len();
             self.alter_core(core, now, |engine, now, effects| {
@@ -673,25 +675,25 @@ impl Turns {
             })
             .1
         });
-        if is_told { count } else { 0 }
+        if is_done { count } else { 0 }
     }
 
     pub(crate) fn apply_unasked(&self, input: &Input) {
         self.alter(|engine, now, effects| engine.apply(now, input, effects));
     }
 
-    /// A turn of no connection; `None` on a broken server.
+    /// Takes a turn that belongs to no connection. Returns `None` on a broken server.
     pub(crate) fn alter<T>(
         &self,
         change: impl FnOnce(&mut Engine, Now, &mut TurnEffects<'_>) -> T,
     ) -> Option<T> {
         let mut result = None;
-        let is_told = self.turn(|core, now| {
+        let is_done = self.turn(|core, now| {
             let (changed, wakes) = self.alter_core(core, now, change);
             result = Some(changed);
             wakes
         });
-        result.filter(|_| is_told)
+        result.filter(|_| is_done)
     }
 
     pub(super) fn alter_core<T>(
@@ -723,14 +725,14 @@ impl Turns {
         self.stop_for(Failure::Bug);
     }
 
-    /// Changes were made that are in no log, and no client may hear of them.
+    /// Stops the server because changes are missing from the log: no client may see them.
     pub(super) fn stop_unlogged(&self) {
         if let Some(error) = self.take_log_failure() {
             self.stop_unsaved(error);
         }
     }
 
-    /// Stops the server because the log could not keep the changes: no client may learn of them.
+    /// Stops the server because of this error of the log: no client may see the changes.
     pub(crate) fn stop_unsaved(&self, error: SaveError) {
         tracing::error!(err = %error, "every connection is closed");
         self.stop_for(Failure::Log(Arc::new(error)));
@@ -742,19 +744,19 @@ impl Turns {
         self.health.notify_broken();
     }
 
-    /// Waits until the server has stopped by itself.
+    /// Waits until the server has failed. Returns why.
     pub(crate) async fn broke(&self) -> Failure {
         self.health.broke().await
     }
 }
 
-/// Moves a connection's outbox to its output. What other turns have put there happened before
-/// anything that this turn will show. Returns why the connection must close, if it must.
+/// Moves a connection's outbox to its output: those events happened before anything that this turn
+/// will show. Returns why the connection must close, if it must.
 fn drain(core: &Core, conn: ConnId, out: &mut Vec<u8>) -> Option<Close> {
     core.members[conn.0 as usize].outbox.drain(out)
 }
 
-/// One debug event a request, built only when the log wants it. Data is never logged.
+/// Logs one debug event per request, built only if it is enabled. Never logs data.
 #[inline(always)]
 #[expect(
     clippy::inline_always,

@@ -1,4 +1,4 @@
-//! Injects and removes faults, and waits until they have acted.
+//! Injects and removes faults; waits until they have acted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,14 +15,14 @@ use crate::{
 };
 
 impl Universe {
-    /// Injects a fault until the guard is dropped. Dropping it panics if the fault has not acted:
-    /// see [`FaultGuard`].
+    /// Injects a fault until the guard is dropped. Dropping the guard panics if the fault has not
+    /// acted: see [`FaultGuard`].
     ///
-    /// Faults are asked in the order of their injection, and the first that acts decides. At most
-    /// 1,000 at a time.
+    /// Faults are checked in the order of injection, and only the first that applies acts. There can
+    /// be at most 1,000 at a time.
     ///
     /// # Errors
-    /// [`FaultError`] says what makes no sense; nothing has changed.
+    /// [`FaultError`] if the fault makes no sense; nothing has changed.
     ///
     /// # Examples
     /// ```no_run
@@ -43,11 +43,11 @@ impl Universe {
         if self.elsewhere().is_some() && fault.action == FaultAction::Refuse {
             return Err(FaultError::Pointless {
                 action: FaultAction::Refuse.name(),
-                by: "universe: none is known yet; inject it in the server's own universe",
+                by: "a universe: it is not known yet; inject the fault in the server's own universe",
             });
         }
         let (id, hits) = self.shared.turns.faults.add(fault)?;
-        // A session that is not heard any more is due some time: time may move on to that.
+        // A session that the fault silences will expire: an idle clock may advance to that.
         self.shared.turns.activity.notify_turned();
         Ok(FaultGuard {
             universe: self.clone(),
@@ -79,12 +79,12 @@ impl Universe {
 
     /// Removes a fault and returns how often it acted.
     ///
-    /// What it held is released before this returns: events are on their way, delayed requests are
-    /// served.
+    /// Before this returns, the events that it held are on their way and the requests that it
+    /// delayed are served.
     ///
     /// # Errors
-    /// [`NotHit::Unknown`] if there is no such fault, [`NotHit::Never`] if it has never acted and
-    /// is not [optional](Fault::optional): it is removed all the same.
+    /// [`NotHit::Unknown`] if there is no such fault. [`NotHit::Never`] if it has never acted and is
+    /// not [optional](Fault::optional); it is removed nevertheless.
     ///
     /// # Examples
     /// ```
@@ -98,8 +98,8 @@ impl Universe {
     /// let id = server.inject(Fault::cut().at("/x"))?.keep();
     /// assert_eq!(
     ///     server.remove_fault(id).unwrap_err().to_string(),
-    ///     "fault 2 (cut, path \"/x\"): has ended and never acted; 0 messages matched it; what it \
-    ///      meets may be written otherwise (op, path, session), or inject it as optional"
+    ///     "fault 2 (cut, path \"/x\"): ended and never acted; 0 messages matched it; check its op, \
+    ///      path and session, or inject it as optional"
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -123,7 +123,7 @@ impl Universe {
         Ok(hits)
     }
 
-    /// Removes every fault, whether it has acted or not.
+    /// Removes all faults, whether they have acted or not.
     ///
     /// # Examples
     /// ```
@@ -142,10 +142,11 @@ impl Universe {
         fault_turn::remove(&self.shared, None);
     }
 
-    /// Waits until a fault has acted `hits` times, in real time, and returns how often it has.
+    /// Waits until a fault has acted `hits` times, and returns how often it has. `within` is in real
+    /// time.
     ///
     /// # Errors
-    /// [`NotHit`] says what was seen instead.
+    /// [`NotHit`] says what happened instead.
     ///
     /// # Examples
     /// ```
@@ -166,7 +167,7 @@ impl Universe {
         within_bound(&known, id, hits, within).await
     }
 
-    /// The same on a thread.
+    /// Does the same as [`Universe::until_hit`], blocking the thread.
     pub(crate) fn until_hit_blocking(
         &self,
         id: u64,
@@ -206,12 +207,12 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
     })
 }
 
-/// Keeps a fault in force until dropped, unless it is [kept](FaultGuard::keep).
+/// Removes a fault when dropped, unless it is [kept](FaultGuard::keep).
 ///
 /// # Panics
-/// When it is dropped, and the fault has never acted: what was to be tested has not been. That is
-/// not so if the fault is [optional](Fault::optional) or was removed by hand before, and while the
-/// thread panics already. [`FaultGuard::remove`] ends it with an error instead.
+/// When dropped before the fault has acted, because the test has not tested what it should. Does not
+/// panic if the fault is [optional](Fault::optional) or was already removed, or if the thread is
+/// already panicking. [`FaultGuard::remove`] returns an error instead.
 ///
 /// # Examples
 /// ```
@@ -220,14 +221,14 @@ const fn verdict(seen: Seen, id: u64, wanted: u64, within: Duration) -> Result<u
 /// let server = minikeeper::Server::builder().start().await?;
 /// let guard = server.inject(Fault::refuse().once())?;
 /// drop(server.local());
-/// guard.hit().await?; // it has happened
-/// drop(guard); // and cannot any more
+/// guard.hit().await?; // it has acted
+/// drop(guard); // it is removed
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-#[must_use = "the fault ends when this is dropped; keep() lets it last"]
+#[must_use = "the fault ends when this is dropped; keep() keeps it"]
 pub struct FaultGuard {
     universe: Universe,
     id: u64,
@@ -236,7 +237,7 @@ pub struct FaultGuard {
 }
 
 impl FaultGuard {
-    /// The fault's number.
+    /// Returns the fault's number.
     ///
     /// # Examples
     /// ```
@@ -254,7 +255,7 @@ impl FaultGuard {
         self.id
     }
 
-    /// How often the fault has acted. A delay and a held event count as soon as they begin,
+    /// Returns how often the fault has acted. A delay or a held event counts as soon as it begins,
     /// everything else when it is done.
     ///
     /// # Examples
@@ -276,7 +277,7 @@ impl FaultGuard {
     /// Waits without a time limit until the fault has acted, and returns how often it has.
     ///
     /// # Errors
-    /// [`NotHit::Removed`] when it was removed before.
+    /// [`NotHit::Removed`] if it is removed first.
     ///
     /// # Examples
     /// ```
@@ -297,7 +298,7 @@ impl FaultGuard {
     /// Waits until the fault has acted, at most `within` in real time.
     ///
     /// # Errors
-    /// [`NotHit`] says what was seen instead.
+    /// [`NotHit`] says what happened instead.
     ///
     /// # Examples
     /// ```
@@ -315,8 +316,8 @@ impl FaultGuard {
         within_bound(&self.hits, self.id, 1, within).await
     }
 
-    /// Removes the fault and returns how often it acted. Like dropping the guard, with an error
-    /// instead of a panic.
+    /// Removes the fault and returns how often it acted. Returns an error where dropping the guard
+    /// would panic.
     ///
     /// # Errors
     /// Those of [`Universe::remove_fault`].
@@ -337,7 +338,7 @@ impl FaultGuard {
         self.universe.remove_fault(self.id)
     }
 
-    /// Keeps the fault until it is removed by its number, which is returned.
+    /// Keeps the fault until it is removed by its number, which this returns.
     ///
     /// # Examples
     /// ```

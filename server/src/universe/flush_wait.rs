@@ -10,19 +10,20 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// A connection that owes its client events.
+/// A connection with events that its client has not been sent.
 struct Owing {
-    /// Its number, which another one may have by now.
+    /// Its number, which may have passed to another connection since.
     conn: usize,
     outbox: Arc<Outbox>,
-    /// The total number of events it has been given.
+    /// The number of events pushed to it so far.
     pushed: u32,
 }
 
-/// Waits until every event of the turns before this is in its client's socket; whether it is.
+/// Waits until the events of all turns so far are in their clients' sockets. Returns false if that
+/// takes longer than `within`.
 ///
-/// A client whose socket is full, because it does not read, is not waited for, nor one that is
-/// gone. Inside the process a client's events are where it reads them as soon as the turn is over.
+/// Does not wait for clients that have disconnected, or whose socket is full because they do not
+/// read. In-process clients can read their events as soon as the turn is over.
 pub(crate) async fn told(shared: &UniverseState, within: Duration) -> bool {
     let waiting = shared.turns.activity.wait();
     let mut owing: Vec<Owing> = shared.turns.look(|look| {

@@ -24,11 +24,11 @@ impl Universe {
 
     /// Prints znodes, sessions and watches as text; equal trees give equal text.
     ///
-    /// It has one line each: znodes by path, then sessions, then watches. Text is quoted, other
-    /// bytes are `bytes "\x00\xff"`. It omits what depends on the time and order of changes: zxids,
-    /// times, versions and session ids; sessions are numbered in the order of their ids. It also
-    /// omits `/zookeeper` except quotas, and access lists that are open to all clients.
-    /// [`dump_exact`](Universe::dump_exact) has everything.
+    /// There is one line for each: znodes by path, then sessions, then watches. Text is quoted,
+    /// other bytes are printed as `bytes "\x00\xff"`. The dump omits everything that depends on the
+    /// time and order of changes: zxids, times, versions and session ids; sessions are numbered in
+    /// the order of their ids. It also omits `/zookeeper` except quotas, and access lists that are
+    /// open to all clients. [`dump_exact`](Universe::dump_exact) prints everything.
     ///
     /// # Examples
     /// ```
@@ -56,16 +56,16 @@ impl Universe {
     }
 
     /// Prints the whole state as text, with zxids, times and versions; equal states give equal
-    /// text. For tests of determinism; its form may change.
+    /// text. For tests of determinism; the format may change.
     #[must_use]
     pub fn dump_exact(&self) -> String {
         self.shared.turns.inspect(Engine::dump)
     }
 
-    /// Verifies every invariant of the whole state.
+    /// Verifies every invariant of the state.
     ///
     /// # Errors
-    /// The first one that does not hold: a bug of the server.
+    /// The first invariant that does not hold, which is a bug in the server.
     pub fn check(&self) -> Result<(), Broken> {
         self.shared.turns.inspect(Engine::check)
     }

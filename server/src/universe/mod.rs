@@ -5,7 +5,7 @@
 //! `restarting`, `import_export` (data directories), `inspect`, and `registry`, which creates, forks
 //! and drops universes and finds the one that a path or session belongs to. [`session_selector`] says
 //! which sessions a method means, `session_info` describes one, and `flush_wait` waits until events
-//! have reached their sockets.
+//! reach their sockets.
 
 pub(crate) mod faults;
 mod flush_wait;
@@ -56,7 +56,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Universe {
     pub(crate) shared: Arc<UniverseState>,
-    /// The server's own universe, this one perhaps.
+    /// The server's own universe, which may be this one.
     root: Arc<UniverseState>,
 }
 
@@ -68,14 +68,16 @@ impl Universe {
         }
     }
 
-    /// The address in the form that ZooKeeper clients take, with the chroot that names the universe.
+    /// Returns the connection string for ZooKeeper clients: the address, with the chroot that names
+    /// the universe.
     #[must_use]
     pub fn connect_string(&self) -> String {
         let address = reachable(self.root.config.client_addr());
         format!("{address}{}", self.shared.turns.prefix())
     }
 
-    /// The address of control over HTTP without TLS, if there is one: its own, or that of the clients.
+    /// Returns the address that serves control over HTTP without TLS, if any: a port of its own, or
+    /// the clients' port.
     #[cfg(feature = "control")]
     #[must_use]
     pub fn control_addr(&self) -> Option<SocketAddr> {
@@ -85,10 +87,10 @@ impl Universe {
         config.control.listen.or(clients).map(reachable)
     }
 
-    /// Opens a connection inside the process: the same bytes and turns, without a socket.
+    /// Opens a connection inside the process: the same protocol as over TCP, without a socket.
     ///
-    /// Requests are served when they are written, on the writing task itself. In another universe
-    /// than the server's own, paths begin with its name, as over TCP.
+    /// Requests are served as they are written, on the writing task. To use another universe than
+    /// the server's own, begin paths with its name, as over TCP.
     ///
     /// # Examples
     /// ```
@@ -109,13 +111,13 @@ impl Universe {
         LocalStream::new(&self.root)
     }
 
-    /// The number of open connections, in-process ones included.
+    /// Returns the number of open connections, in-process ones included.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.turns.connections()
     }
 
-    /// The number of times that limits were reached since the start.
+    /// Returns how often each limit was reached since the start.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         let hits = self.shared.turns.look(|look| look.counters.limit_hits);
@@ -123,7 +125,7 @@ impl Universe {
     }
 }
 
-/// An address to connect to, where a server listens at this one.
+/// Returns an address at which clients reach a server that listens at this one.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         ip if !ip.is_unspecified() => return listen,

@@ -24,7 +24,7 @@ use crate::{
     universe::{Universe, state::UniverseState},
 };
 
-/// A universe that is dropped with this guard: its connections close, its state is deleted.
+/// A universe that is dropped with this guard: its connections close and its state is deleted.
 ///
 /// # Examples
 /// ```
@@ -32,7 +32,7 @@ use crate::{
 /// use minikeeper_client::{Client, CreateMode};
 /// let server = minikeeper::Server::builder().start().await?;
 /// let mine = server.create_universe("mine")?;
-/// // "127.0.0.1:<port>/mine": all that its clients do stays in there.
+/// // "127.0.0.1:<port>/mine": everything that its clients do stays in this universe.
 /// let client = Client::connect(&mine.connect_string()).await?;
 /// client.create("/a", b"", CreateMode::Persistent).await?;
 /// assert!(mine.get("/a").is_some() && server.get("/a").is_none());
@@ -45,7 +45,7 @@ pub struct UniverseGuard {
 }
 
 impl UniverseGuard {
-    /// Keeps the universe until [`drop_universe`](Universe::drop_universe) or the server's end.
+    /// Keeps the universe until [`drop_universe`](Universe::drop_universe) or the end of the server.
     #[must_use]
     pub fn keep(mut self) -> Universe {
         self.is_kept = true;
@@ -73,12 +73,12 @@ impl Drop for UniverseGuard {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UniverseError {
-    /// The name cannot be the first part of a path.
+    /// The name cannot be the first name in a path.
     InvalidName {
         /// The name.
         name: String,
     },
-    /// There is one of that name, or a znode whose clients would be led there.
+    /// A universe has this name, or a znode does, whose clients would end up in the universe.
     Taken {
         /// The name.
         name: String,
@@ -92,11 +92,11 @@ impl fmt::Display for UniverseError {
         match self {
             Self::InvalidName { name } => write!(
                 f,
-                "{name:?} cannot name a universe; it must be one part of a path, such as \"test-1\""
+                "{name:?} cannot name a universe; use a single path component, such as \"test-1\""
             ),
             Self::Taken { name } => write!(
                 f,
-                "the name {name:?} is taken by a universe or a znode; drop it or take another"
+                "the name {name:?} is taken by a universe or a znode; drop that or use another name"
             ),
             Self::Stopped => f.write_str("the server has stopped"),
         }
@@ -106,7 +106,7 @@ impl fmt::Display for UniverseError {
 impl Error for UniverseError {}
 
 impl Universe {
-    /// The universe's name; empty for the server's own.
+    /// Returns the universe's name; empty for the server's own.
     #[must_use]
     pub fn name(&self) -> String {
         let prefix = self.shared.turns.prefix();
@@ -116,19 +116,20 @@ impl Universe {
     /// Creates a universe behind the server's port: an empty tree with its own zxid, sessions, clock,
     /// faults and limits, and the server's settings.
     ///
-    /// Clients choose it by their chroot, which is its name: see
-    /// [`connect_string`](Universe::connect_string). A connection belongs to the universe that the
-    /// first path it sends begins with.
+    /// Clients select it by their chroot, which is its name: see
+    /// [`connect_string`](Universe::connect_string). A connection belongs to the universe whose name
+    /// begins the first path that it sends.
     ///
     /// # Errors
-    /// When the name is not one part of a path, or taken.
+    /// When the name is not a single path component, or is taken.
     pub fn create_universe(&self, name: &str) -> Result<UniverseGuard, UniverseError> {
         let clock = start::clock(&self.root.config);
         let settings = start::settings(&self.root.config, &clock);
         self.add(name, |_| (Engine::new(settings), clock))
     }
 
-    /// Creates a universe with an unused name. As [`create_universe`](Universe::create_universe).
+    /// Creates a universe as [`create_universe`](Universe::create_universe) does, with an unused
+    /// name.
     ///
     /// # Errors
     /// When the server has stopped.
@@ -142,11 +143,12 @@ impl Universe {
         }
     }
 
-    /// Creates a universe as a copy of this one: znodes, zxid, time and sessions, which wait for their
-    /// clients to reconnect under the name of the copy. From then on the two are independent.
+    /// Creates a universe as a copy of this one: znodes, zxid, clock and sessions. The sessions wait
+    /// for their clients to reconnect under the name of the copy. From then on the two universes are
+    /// independent.
     ///
     /// # Errors
-    /// As [`create_universe`](Universe::create_universe).
+    /// Those of [`create_universe`](Universe::create_universe).
     ///
     /// # Examples
     /// ```
@@ -190,7 +192,8 @@ impl Universe {
         if self.root.turns.inspect(is_znode) || server.universes.get(name).is_some() {
             return Err(taken());
         }
-        // Sessions of clients keep the id they got in the server's own universe, whose number is 1.
+        // Clients' sessions keep the id they got in the server's own universe, whose ids begin with
+        // 1 in the top byte.
         let number = server.universes.next_number().cast_signed();
         let (engine, clock) = make(SessionId((2 << 56) | (number << 32)));
         let config = self.root.config.clone();
@@ -247,7 +250,7 @@ impl Universe {
 /// The universes beside the server's own.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    /// Whether there has ever been one: while there has not, no connection looks any further.
+    /// Whether there has ever been one. Until then, connections skip the search for their universe.
     is_used: AtomicBool,
     inner: Mutex<RegistryState>,
 }
@@ -255,9 +258,9 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 struct RegistryState {
     by_name: BTreeMap<String, RegisteredUniverse>,
-    /// Where the sessions are that have moved. What is gone is swept out now and then.
+    /// The universe of each session that has moved. Ended ones are swept out now and then.
     moved: HashMap<SessionId, Weak<UniverseState>>,
-    /// The number of `moved` at which it is swept next.
+    /// The length of `moved` at which it is swept next.
     sweep_at: usize,
     /// The last number given to a universe.
     made: u64,
@@ -269,7 +272,7 @@ struct RegisteredUniverse {
     expiry: AbortHandle,
 }
 
-/// The first number of sessions worth a sweep.
+/// The smallest number of sessions worth a sweep.
 const SWEEP_MIN: usize = 1_024;
 
 impl Default for RegistryState {
@@ -289,14 +292,14 @@ impl Registry {
         self.is_used.load(Ordering::Relaxed)
     }
 
-    /// Returns a number that no other universe has had.
+    /// Returns a number that was never returned before.
     pub(crate) fn next_number(&self) -> u64 {
         let made = &mut self.inner.lock().made;
         *made += 1;
         *made
     }
 
-    /// Adds one; gives it back if the name is taken.
+    /// Adds a universe. Returns false if the name is taken.
     pub(crate) fn add(&self, name: &str, shared: Arc<UniverseState>, expiry: AbortHandle) -> bool {
         let by_name = &mut self.inner.lock().by_name;
         if by_name.contains_key(name) {
@@ -327,7 +330,7 @@ impl Registry {
         self.inner.lock().by_name.len() == 1
     }
 
-    /// Removes one; the caller stops it.
+    /// Removes a universe; the caller stops it.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<UniverseState>> {
         let entry = self.inner.lock().by_name.remove(name)?;
         entry.expiry.abort();
@@ -340,7 +343,7 @@ impl Registry {
         names.iter().filter_map(|name| self.remove(name)).collect()
     }
 
-    /// The one whose name a path begins with.
+    /// Returns the universe whose name begins a path.
     pub(crate) fn of_path(&self, path: &[u8]) -> Option<Arc<UniverseState>> {
         let name = path
             .strip_prefix(b"/")?
@@ -349,12 +352,12 @@ impl Registry {
         self.get(std::str::from_utf8(name).ok()?)
     }
 
-    /// The one a session has moved to.
+    /// Returns the universe that a session has moved to.
     pub(crate) fn of_session(&self, session: SessionId) -> Option<Arc<UniverseState>> {
         self.inner.lock().moved.get(&session)?.upgrade()
     }
 
-    /// A session has moved; `knows` says whether one still has a session.
+    /// Records that a session has moved. `knows` says whether a universe still has a session.
     pub(crate) fn note_moved(
         &self,
         session: SessionId,

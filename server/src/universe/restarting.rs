@@ -13,15 +13,15 @@ use crate::{
 /// The maximum wait for connections to end while the server goes down.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a server does not come up.
+/// Why a server cannot come up.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RestartError {
     /// It was shut down for good.
     Stopped,
-    /// A bug has stopped it, and half a change may have been made.
+    /// A bug stopped it, perhaps halfway through a change.
     Broken,
-    /// It cannot be reached again. It stays down, and coming up may be tried again.
+    /// It cannot listen again. It stays down; the caller may try again.
     Start(StartError),
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for RestartError {
             Self::Broken => {
                 f.write_str("the server was stopped by an internal error; start another one")
             }
-            Self::Start(_) => f.write_str("the server stays down"),
+            Self::Start(_) => f.write_str("the server cannot come up"),
         }
     }
 }
@@ -54,11 +54,13 @@ impl From<StartError> for RestartError {
 
 impl Universe {
     /// Stops listening and closes every connection. The state stays and can be inspected; no
-    /// session expires while it is down. Universes behind the port of the server's own go down with
-    /// it; another universe refuses only its own clients.
+    /// session expires while the server is down. Called on the server's own universe, this takes
+    /// all universes down; called on another one, that one refuses its clients and the port stays
+    /// open.
     ///
-    /// Waits until the connections are closed, two seconds at most. A server that is down already
-    /// stays so. Over HTTP the answer says where [`come_up`](Universe::come_up) can be asked for.
+    /// Waits until the connections are closed, at most two seconds. Does nothing on a server that is
+    /// already down. Over HTTP the answer is the address that serves
+    /// [`come_up`](Universe::come_up).
     ///
     /// # Examples
     /// ```
@@ -81,7 +83,7 @@ impl Universe {
         for universe in root.server.universes.all() {
             universe.turns.stop();
         }
-        // Waiting makes sure that the port is free.
+        // The port is free only once the tasks have ended.
         tasks.shutdown().await;
         let gone = root.server.open_connections.wait_no_clients();
         if tokio::time::timeout(PATIENCE, gone).await.is_err() {
@@ -92,18 +94,17 @@ impl Universe {
     /// Listens again on the same port, with the part of the state that `keep` names. Does nothing
     /// on a server that is up.
     ///
-    /// Sessions that are kept have their whole timeout before them to come back, their ephemerals
-    /// stay as long; watches are the clients' to set again. Session ids are not given out again.
-    /// The zxid never goes back, whatever is kept: a client that has seen a later one would be
-    /// turned away for ever (`docs/zookeeper-protocol.md` section 14.7). The server's counters
-    /// begin anew.
+    /// Kept sessions have their full timeout to reconnect, and their ephemerals stay as long.
+    /// Watches are gone: clients set them again. Session ids are never reused. The zxid never goes
+    /// back, whatever is kept, because a client that has seen a later one would be turned away for
+    /// ever (`docs/zookeeper-protocol.md` section 14.7). The server's counters restart at zero.
     ///
-    /// The universes behind the port of the server's own come up with it, each with as much of
-    /// its own state; another one comes up by itself.
+    /// Called on the server's own universe, this brings all universes up, each with the same part
+    /// of its state; called on another one, only that one.
     ///
     /// # Errors
-    /// When the port cannot be bound any more, or the server was shut down or has failed; it is
-    /// down then, and nothing has changed.
+    /// When the port cannot be bound, or the server was shut down or has failed. The server stays
+    /// down, and nothing has changed.
     pub async fn come_up(&self, keep: Keep) -> Result<(), RestartError> {
         if self.shared.turns.is_broken() {
             return Err(RestartError::Broken);
@@ -130,7 +131,7 @@ impl Universe {
             renew(root, keep);
             server.reachability.set_up(listeners.serve(root))
         };
-        // Waiting makes sure that its port is closed.
+        // The control port is closed only once its task has ended.
         ended.shutdown().await;
         Ok(())
     }
@@ -150,7 +151,7 @@ impl Universe {
     /// let client = Client::connect(&server.connect_string()).await?;
     /// client.create("/lock", b"", CreateMode::Ephemeral).await?;
     /// server.restart(Keep::Everything).await?;
-    /// // The session is kept, and its ephemeral with it; the client comes back by itself.
+    /// // The session is kept, and its ephemeral with it; the client reconnects.
     /// assert!(server.get("/lock").is_some());
     /// # Ok(()) }
     /// ```

@@ -30,8 +30,8 @@ impl Universe {
     /// fires watches, as if a client had made it. Access lists are not checked.
     ///
     /// # Errors
-    /// The fault of the tree, or the reason why it conflicts with the existing one, with the path.
-    /// Nothing has been changed then, save for [`SeedError::Refused`].
+    /// The fault of the tree, or its conflict with the existing one, with the path. Nothing has
+    /// changed, except after [`SeedError::Refused`].
     ///
     /// # Examples
     /// ```
@@ -67,8 +67,8 @@ impl Universe {
         seed.unwrap_or(Err(SeedError::Stopped))
     }
 
-    /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server
-    /// with. Ephemerals, which belong to sessions, and `/zookeeper` are left out.
+    /// Exports the tree with lifetimes and access lists, to [seed](Universe::seed) another server.
+    /// Omits `/zookeeper` and ephemerals, which belong to sessions.
     ///
     /// # Examples
     /// ```
@@ -88,11 +88,12 @@ impl Universe {
         turns.inspect(|engine| export(engine, false))
     }
 
-    /// Compares the tree, ephemerals included, with this one; `None` if they are equal.
+    /// Compares the universe's tree, ephemerals included, with the expected one. Returns `None` if
+    /// they are equal.
     ///
-    /// Znodes that it does not name should not be there, unless it is
-    /// [partial](Tree::partial). `/zookeeper` is not looked at, and the root only if it is named.
-    /// [`assert_tree!`](crate::assert_tree!) is this with a panic.
+    /// A znode that `expected` does not name is a difference, unless `expected` is
+    /// [partial](Tree::partial) or names a descendant. Ignores `/zookeeper`, and the root unless it
+    /// is named. [`assert_tree!`](crate::assert_tree!) does the same and panics.
     #[must_use]
     pub fn diff_tree(&self, expected: &Tree) -> Option<TreeDiff> {
         let found = self.shared.turns.inspect(|engine| export(engine, true));
@@ -106,11 +107,11 @@ impl Universe {
     }
 }
 
-/// Panics unless a server's tree is this one: every znode, ephemerals too, `/zookeeper` aside.
+/// Panics unless a server's tree equals the expected one: every znode, ephemerals included, except
+/// `/zookeeper`.
 ///
-/// The tree is written as in [`tree!`](crate::tree!) or given as a [`Tree`]. With a
-/// last `..` there may be more znodes than are named. The panic shows what differs, `-` what
-/// should be and `+` what is.
+/// The tree is written as in [`tree!`](crate::tree!) or given as a [`Tree`]. A final `..` permits
+/// more znodes than are named. The panic lists the differences: `-` is expected, `+` is found.
 ///
 /// # Examples
 /// ```
@@ -138,10 +139,10 @@ macro_rules! assert_tree {
     };
 }
 
-/// Everything from here on is the server's own.
+/// The path of the subtree that belongs to the server.
 const SYSTEM: &str = "/zookeeper";
 
-/// The cost of a znode against the limit on the tree's memory, without path and data. Unit: bytes.
+/// The estimated memory of a znode without its path and data. Unit: bytes.
 const ZNODE_BYTES: usize = 128;
 
 /// Why a tree cannot be seeded.
@@ -150,31 +151,31 @@ const ZNODE_BYTES: usize = 128;
 pub enum SeedError {
     /// A path breaks a rule.
     Path(PathError),
-    /// A path is the server's own.
+    /// A path belongs to the server.
     System {
         /// The path of the znode.
         path: String,
     },
-    /// Only a client's session makes ephemerals.
+    /// Only a client's session can create an ephemeral.
     Ephemeral {
         /// The path of the znode.
         path: String,
     },
-    /// An entry of an access list cannot be read, or there is none.
+    /// An entry of an access list cannot be parsed, or the list is empty.
     Access {
         /// The path of the znode.
         path: String,
-        /// What was there.
+        /// The entry; empty if the list is.
         entry: String,
     },
-    /// A time to live cannot be kept.
+    /// A time to live is out of range.
     TimeToLive {
         /// The path of the znode.
         path: String,
-        /// What was asked for.
+        /// The time to live.
         ttl_ms: u128,
     },
-    /// Data is longer than any client could have sent.
+    /// The data is longer than a client could send.
     DataTooLong {
         /// The path of the znode.
         path: String,
@@ -183,7 +184,7 @@ pub enum SeedError {
         /// The maximum length.
         max: usize,
     },
-    /// A znode that is there lives in another way, which cannot be changed.
+    /// The znode exists with another lifetime, which cannot be changed.
     Lifetime {
         /// The path of the znode.
         path: String,
@@ -199,19 +200,19 @@ pub enum SeedError {
     },
     /// The tree would take too much memory.
     TreeTooLarge {
-        /// How much, with what is there.
+        /// Its size, existing znodes included.
         bytes: usize,
-        /// How much it may take.
+        /// The limit.
         max: usize,
     },
-    /// The server refuses a change; those before it have been made.
+    /// The server refused a change. Those before it have been made.
     Refused {
         /// The path of the znode.
         path: String,
-        /// What it would answer to a client.
+        /// The error that a client would get.
         error: ErrorCode,
     },
-    /// The server has stopped by itself: [`Server::closed`](crate::Server::closed) says why.
+    /// The server has failed: [`Server::closed`](crate::Server::closed) says why.
     Stopped,
 }
 
@@ -219,14 +220,14 @@ impl fmt::Display for SeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
 Self::Path(error) => error.fmt(f),
-Self::System { path } => write!(f, "path {path:?}: /zookeeper and what is below it is the server's own"),
+Self::System { path } => write!(f, "path {path:?}: /zookeeper and everything below it belongs to the server"),
 Self::Ephemeral { path } => write!(f, "path {path:?}: an ephemeral belongs to a session; let a client create it"),
 Self::Access { path, entry } => write!(f, "path {path:?}: access list entry {entry:?} is not SCHEME:ID:PERMISSIONS, as in \
          world:anyone:cdrwa"),
-Self::TimeToLive { path, ttl_ms } => write!(f, "path {path:?}: time to live of {ttl_ms} ms; it must be 1 ms to {TTL_MS_MAX} ms"),
+Self::TimeToLive { path, ttl_ms } => write!(f, "path {path:?}: time to live of {ttl_ms} ms is outside the range of 1 ms to {TTL_MS_MAX} ms"),
 Self::DataTooLong { path, bytes, max } => write!(f, "path {path:?}: data of {bytes} bytes exceeds the limit of {max} bytes (frame_bytes_max)"),
 Self::Lifetime { path, wanted, found } => write!(f, "path {path:?}: exists as {found}; delete it first to create it as {wanted}"),
-Self::ParentIsEphemeral { path } => write!(f, "path {path:?}: its parent is an ephemeral, which has no children"),
+Self::ParentIsEphemeral { path } => write!(f, "path {path:?}: its parent is an ephemeral, which cannot have children"),
 Self::TreeTooLarge { bytes, max } => write!(f, "the tree would take {bytes} bytes and exceed the limit of {max} bytes (tree_bytes_max)"),
 Self::Refused { path, error } => write!(f, "path {path:?}: {error}"),
 Self::Stopped => f.write_str("the server has stopped: by an internal error, or because a change could not be logged"),
@@ -249,16 +250,16 @@ impl From<PathError> for SeedError {
     }
 }
 
-/// The longest time to live.
+/// The longest time to live, about 35 years. Unit: milliseconds.
 pub(crate) const TTL_MS_MAX: u64 = (1 << 40) - 1;
 
-/// One change, and the path it is about.
+/// The path of a znode, and the request that creates or changes it.
 pub(crate) type Change = (String, Request);
 
-/// Checks a tree by itself, without the server's.
+/// Checks everything about a tree that does not depend on the existing one.
 ///
 /// # Errors
-/// The first thing that can be there on no server.
+/// The first znode that no server could have.
 pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError> {
     for (path, znode) in tree.iter() {
         ZnodePath::new(path)?;
@@ -293,10 +294,10 @@ pub(crate) fn check(tree: &Tree, frame_bytes_max: usize) -> Result<(), SeedError
     Ok(())
 }
 
-/// What has to be changed so that a tree that was checked is there, in this order.
+/// Lists the changes that seed a checked tree, in the order in which to make them.
 ///
 /// # Errors
-/// Why it cannot be changed.
+/// The first conflict with the existing tree.
 pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<Change>, SeedError> {
     let image = engine.image();
     let mut complete = tree.clone();
@@ -335,7 +336,7 @@ pub(crate) fn plan(engine: &Engine, tree: &Tree) -> Result<Vec<Change>, SeedErro
     Ok(changes)
 }
 
-/// Sets what differs; says how many bytes that adds.
+/// Adds the changes to an existing znode. Returns how many bytes they add to the tree.
 fn change(
     image: &Image<'_>,
     there: &ZnodeImage<'_>,
@@ -418,8 +419,8 @@ fn access_list(path: &str, znode: &Znode) -> Result<Option<AclList>, SeedError> 
     Ok(Some(AclList::new(&parsed.collect::<Result<Vec<_>, _>>()?)))
 }
 
-/// The tree as it is, everything said: what is the server's own left out, and ephemerals too
-/// unless they are wanted.
+/// Exports the tree with the data, lifetime and access list of each znode. Omits `/zookeeper`, and
+/// ephemerals unless they are wanted.
 pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
     let image = engine.image();
     let mut tree = Tree::new();
@@ -430,7 +431,7 @@ pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
             continue;
         }
         let is_open = image.access_list(znode.acl) == Some(&AclList::world_all());
-        // A root as every server has it needs no saying.
+        // Every server has such a root.
         if path == "/" && is_open && znode.data == Some(b"") {
             continue;
         }
@@ -443,7 +444,7 @@ pub(crate) fn export(engine: &Engine, with_ephemerals: bool) -> Tree {
     tree
 }
 
-/// The paths of ephemerals.
+/// Returns the paths of all ephemerals.
 #[cfg(feature = "control")]
 pub(crate) fn ephemerals(engine: &Engine) -> Vec<String> {
     let image = engine.image();

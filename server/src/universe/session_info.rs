@@ -13,28 +13,27 @@ use crate::turn::effects::Member;
 pub struct SessionInfo {
     /// Its id.
     pub id: SessionId,
-    /// Its timeout as negotiated.
+    /// Its negotiated timeout.
     pub timeout: Duration,
-    /// The rest of the timeout before the session expires, by the server's clock.
+    /// The time until it expires, by the server's clock.
     pub timeout_left: Duration,
     /// Whether it has a connection now.
     pub is_connected: bool,
-    /// Whether it belongs to no universe yet: its client has not sent a path so far, which is what
-    /// says to which one it belongs. Such a session is listed in the server's own universe, and in
-    /// another one if there is no third. Always `false` on a server that never had another universe than its own.
+    /// Whether it belongs to no universe yet, because its client has not sent a path. Such a session
+    /// is listed in the server's own universe, and in the other one if there is only one other.
+    /// Always `false` on a server that has never had another universe.
     pub is_unbound: bool,
-    /// Whether it is not heard: [`Universe::silence`](crate::Universe::silence).
+    /// Whether it is silenced: see [`Universe::silence`](crate::Universe::silence).
     pub is_silenced: bool,
-    /// The address of that connection; `None` without one, and inside the process.
+    /// The client's address; `None` without a connection, or with an in-process one.
     pub address: Option<SocketAddr>,
-    /// The identities of that connection as `scheme:id`, address first, without passwords.
+    /// The identities of the connection as `scheme:id`, address first, without passwords.
     pub identities: Vec<String>,
     /// The paths of its ephemerals, oldest first.
     pub ephemerals: Vec<String>,
     /// Its watches, by path.
     pub watches: Vec<WatchInfo>,
-    /// What it asked last over that connection. Unknown before the first, and when that was a
-    /// write that failed.
+    /// The last request on the connection. `None` before the first, and after a write that failed.
     pub last_operation: Option<LastOperation>,
 }
 
@@ -42,7 +41,7 @@ pub struct SessionInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WatchInfo {
-    /// The path watched.
+    /// The watched path.
     pub path: String,
     /// The kind of watch.
     pub kind: WatchKind,
@@ -52,14 +51,14 @@ pub struct WatchInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LastOperation {
-    /// As the protocol calls it: `getData`, `create2`, `ping`.
+    /// Its name in the protocol: `getData`, `create2`, `ping`.
     pub name: &'static str,
-    /// When it was answered: how old the server was.
+    /// The age of the server when it replied.
     pub at: Duration,
 }
 
 impl SessionInfo {
-    /// The connection is the session's, if it has one.
+    /// Describes a session; `connection` is the session's, if it has one.
     pub(crate) fn new(report: SessionReport, connection: Option<&Member>, elapsed_ms: u64) -> Self {
         let left_ms = report.deadline_ms.saturating_sub(elapsed_ms);
         let last = connection.and_then(|member| {

@@ -32,16 +32,16 @@ use crate::turn::core::Look;
 pub enum SessionSelector {
     /// The session with this id.
     Session(SessionId),
-    /// Sessions whose connection comes from this address, and from this port or any.
+    /// Sessions whose connection comes from this address, and from this port if one is given.
     Address(IpAddr, Option<u16>),
-    /// Sessions whose connection has proven this identity: scheme, colon, id. For a digest identity
-    /// the user is enough. No other text is an identity.
+    /// Sessions whose connection has authenticated as this identity: scheme, colon, id. For a digest
+    /// identity the user is enough. No other text is an identity.
     Identity(String),
     /// The owner of the ephemeral with this path.
     Owner(String),
 }
 
-/// A text that names no sessions.
+/// A text that is no session selector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionSelectorError(String);
 
@@ -60,7 +60,7 @@ impl Error for SessionSelectorError {}
 
 /// No session matched. Nothing has changed.
 ///
-/// Where no session is fine too, say so: `server.expire(who).unwrap_or(0)`.
+/// Where that is fine, write `server.expire(who).unwrap_or(0)`.
 ///
 /// # Examples
 /// ```
@@ -70,7 +70,7 @@ impl Error for SessionSelectorError {}
 /// assert_eq!(
 ///     error.to_string(),
 ///     "expire: no session matches identity \"digest:alice\"; there are no sessions; \
-///      set allow_none if that is no error"
+///      set allow_none to permit that"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -79,7 +79,7 @@ impl Error for SessionSelectorError {}
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NoSession {
-    /// The verb, by its name.
+    /// The name of the verb.
     pub verb: &'static str,
     /// The sessions selected.
     pub who: SessionSelector,
@@ -99,14 +99,14 @@ impl fmt::Display for NoSession {
         } = self;
         write!(
             f,
-            "{verb}: no {wanted} matches {who}; {seen}; set allow_none if that is no error"
+            "{verb}: no {wanted} matches {who}; {seen}; set allow_none to permit that"
         )
     }
 }
 
 impl Error for NoSession {}
 
-/// As in a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
+/// Reads as part of a sentence: `session 0x100000000000000`, `identity "digest:alice"`.
 impl fmt::Display for SessionSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -203,10 +203,10 @@ impl SessionSelector {
             .collect()
     }
 
-    /// Those among the sessions of the server's own universe that belong to none yet, as they are
-    /// seen from another one. If that is not the only one, they are found only where one is named
-    /// beyond doubt, by its id or its whole address: an address without a port, or an identity, may
-    /// as well be that of a client of a third.
+    /// Finds unbound sessions of the server's own universe for a caller in another universe.
+    ///
+    /// If that is not the only other one, only an id or an address with its port finds a session:
+    /// an address without a port, or an identity, may match a client of a third universe.
     pub(crate) fn find_unbound(
         &self,
         look: &Look<'_>,
@@ -233,7 +233,7 @@ fn is_identity(text: &str, scheme: &str, id: &str) -> bool {
     let Some((wanted_scheme, wanted)) = text.split_once(':') else {
         return false;
     };
-    // What a digest identity has behind its user is a hash, which callers need not know.
+    // The rest of a digest identity is a hash, which callers need not know.
     let user = wanted.split(':').next().unwrap_or_default();
     wanted_scheme == scheme && (wanted == id || scheme == "digest" && user == id)
 }

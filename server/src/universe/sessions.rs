@@ -16,35 +16,36 @@ use crate::{
     },
 };
 
-/// How long clients that have been told of an expiry may take to be written to. A bound for a
-/// machine that stands still, never a delay.
+/// The maximum wait for the events of an expiry to reach their sockets. A bound for a machine that
+/// hangs, never a delay.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 /// The maximum number of sessions that an error lists.
 const LISTED_MAX: usize = 10;
 
-/// A client says by its first path which universe its session belongs to. Until then the session
-/// belongs to none ([`SessionInfo::is_unbound`]). The verbs that take a [`SessionSelector`] find it
-/// from every universe of its server by its id, or by its address with the port. If there is one
-/// universe beside the server's own, [`sessions`](Universe::sessions) lists it there too, and it is
-/// found in any way; if there are several it might be that of another one's client.
+/// The first path that a client sends decides which universe its session belongs to. Until then the
+/// session is unbound: it belongs to none ([`SessionInfo::is_unbound`]). Methods that take a
+/// [`SessionSelector`] find an unbound session from every universe of the server by its id, or by
+/// its address with the port. If there is only one universe beside the server's own,
+/// [`sessions`](Universe::sessions) lists the session there too, and any selector finds it. With
+/// several, the session might turn out to be another universe's.
 impl Universe {
     /// Expires sessions: deletes their ephemerals, notifies watchers, closes connections. Returns
     /// how many sessions matched; all of them expire in one turn.
     ///
-    /// When this returns, the state has changed and the events are with the watchers' connections,
-    /// whose tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits
-    /// until they have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
+    /// When this returns, the state has changed and the events are queued for the watchers, whose
+    /// tasks write them as soon as the runtime lets them. [`Universe::expire_told`] waits until they
+    /// have; so does [`blocking::Server::expire`](crate::blocking::Server::expire).
     ///
     /// # Errors
-    /// When no session is meant, since a test that ends no session tests nothing. Where that is
-    /// fine, say `.unwrap_or(0)`.
+    /// When no session matches, because a test that ends no session tests nothing. Where that is
+    /// fine, add `.unwrap_or(0)`.
     ///
     /// # Examples
     /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
-    /// // The holder of the lock loses it now, in whatever process it is.
+    /// // The holder of the lock loses it now, whichever process it is in.
     /// server.expire("/locks/lock-0000000007")?;
     /// server.expire("digest:alice")?;
     /// for session in server.sessions() {
@@ -66,10 +67,10 @@ impl Universe {
         self.met(count, "expire", "session", who)
     }
 
-    /// Expires sessions as [`Universe::expire`] does, and resolves when every watcher's events are
-    /// in its socket: a client in another process need only read.
+    /// Expires sessions as [`Universe::expire`] does, and resolves once the events are in the
+    /// watchers' sockets: a client in another process need only read.
     ///
-    /// A client that does not read, so that its socket is full, is not waited for.
+    /// Does not wait for a client that has stopped reading, so that its socket is full.
     ///
     /// # Errors
     /// Those of [`Universe::expire`].
@@ -86,21 +87,21 @@ impl Universe {
     pub async fn expire_told(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let count = self.expire(who)?;
         if !flush_wait::told(&self.shared, TOLD_WITHIN).await {
-            tracing::warn!("some clients could not be told of an expiry in time");
+            tracing::warn!("some clients could not be sent the events of an expiry in time");
         }
         Ok(count)
     }
 
-    /// Closes the connections of sessions; the sessions live on. Returns how many had one.
+    /// Closes the connections of sessions; the sessions live on. Returns how many were connected.
     ///
     /// # Errors
-    /// When none of them has a connection. Where that is fine, say `.unwrap_or(0)`.
+    /// When no connected session matches. Where that is fine, add `.unwrap_or(0)`.
     ///
     /// # Examples
     /// ```no_run
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let server = minikeeper::Server::builder().start().await?;
-    /// server.disconnect("127.0.0.1")?; // every client of this machine has to reconnect
+    /// server.disconnect("127.0.0.1")?; // every client on this machine has to reconnect
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -122,7 +123,7 @@ impl Universe {
         self.shared.turns.close_all(Close::Asked);
     }
 
-    /// Finds the sessions that match. An empty list is no error.
+    /// Returns the sessions that match. Finding none is not an error.
     #[must_use]
     pub fn find_sessions(&self, who: impl Into<SessionSelector>) -> Vec<SessionId> {
         let (mut sessions, unbound) = self.find(&who.into());
@@ -130,8 +131,8 @@ impl Universe {
         sessions
     }
 
-    /// The sessions that are meant: of this universe, or, where there are none, of those that
-    /// belong to none yet.
+    /// Finds the matching sessions of this universe and, only if there are none, the matching
+    /// unbound sessions.
     pub(super) fn find(&self, who: &SessionSelector) -> (Vec<SessionId>, Vec<SessionId>) {
         let ids = |found: Vec<(SessionId, Option<ConnId>)>| found.into_iter().map(|(id, _)| id);
         let is_only = self.is_only();
@@ -145,7 +146,7 @@ impl Universe {
         (sessions, unbound)
     }
 
-    /// Where the sessions are that belong to no universe yet, unless it is here.
+    /// Returns the server's own universe, which has the unbound sessions, unless this is it.
     pub(super) fn elsewhere(&self) -> Option<&UniverseState> {
         (!Arc::ptr_eq(&self.shared, &self.root)).then_some(&*self.root)
     }
@@ -155,7 +156,10 @@ impl Universe {
         self.elsewhere().is_some() && self.root.server.universes.is_one()
     }
 
-    /// The number of sessions that a verb has matched, if any.
+    /// Returns the number of sessions that a verb has matched.
+    ///
+    /// # Errors
+    /// When it is 0.
     pub(super) fn met(
         &self,
         count: usize,
@@ -174,8 +178,7 @@ impl Universe {
         })
     }
 
-    /// Describes the sessions for an error, and those that could not match because they have no
-    /// universe.
+    /// Describes these sessions for an error, and counts the unbound ones that could not match.
     pub(super) fn seen(&self, sessions: &[SessionInfo]) -> String {
         let mut text = listed(sessions);
         if let Some(root) = self.elsewhere()
@@ -187,16 +190,16 @@ impl Universe {
                 .count();
             if unbound > 0 {
                 text.push_str(&format!(
-                    "; {unbound} of the server belong to no universe yet, as they have sent no \
-                     path: name one by id or by address and port"
+                    "; {unbound} on the server belong to no universe yet, because they have sent \
+                     no path: select one by id or by address and port"
                 ));
             }
         }
         text
     }
 
-    /// Lists every session, connected or not, ordered by id. If this is the only universe beside
-    /// the server's own, the list includes connected sessions that belong to no universe yet
+    /// Lists all sessions by id, connected or not. If this is the only universe beside the server's
+    /// own, the list includes connected sessions that belong to no universe yet
     /// ([`SessionInfo::is_unbound`]).
     ///
     /// # Examples
@@ -217,7 +220,7 @@ impl Universe {
             Some(root) if self.is_only() => {
                 let known: Vec<_> = sessions.iter().map(|info| info.id).collect();
                 let others = sessions_of(root).into_iter();
-                // A fork knows sessions of the server's own universe by the same id.
+                // A fork has sessions with the ids of those in the server's own universe.
                 let is_meant = |info: &SessionInfo| info.is_unbound && !known.contains(&info.id);
                 sessions.extend(others.filter(is_meant));
             }
@@ -261,7 +264,7 @@ fn sessions_of(shared: &UniverseState) -> Vec<SessionInfo> {
     })
 }
 
-/// Sessions in a sentence.
+/// Lists sessions in a sentence.
 fn listed(sessions: &[SessionInfo]) -> String {
     if sessions.is_empty() {
         return "there are no sessions".to_owned();
@@ -292,12 +295,12 @@ fn listed(sessions: &[SessionInfo]) -> String {
 }
 
 impl Universe {
-    /// Ignores what these sessions send: it gets no reply, changes nothing and does not keep them
-    /// alive, so that they expire in time, like those of a process in a long pause. Their
-    /// connections stay. Returns how many matched.
+    /// Ignores everything that these sessions send: it gets no reply, changes nothing and does not
+    /// keep them alive. So they expire at their timeout, like those of a process in a long pause.
+    /// Their connections stay open. Returns how many matched.
     ///
     /// # Errors
-    /// When no session is meant ([`FaultError::NoSession`]), or there are too many faults: each
+    /// When no session matches ([`FaultError::NoSession`]), or there are too many faults: each
     /// session takes one.
     ///
     /// # Examples
@@ -320,7 +323,7 @@ impl Universe {
             silence(&self.shared, *session)?;
         }
         if let Some(root) = self.elsewhere() {
-            // Here once they have shown that they belong here, there until then.
+            // The fault here acts once they belong here, the one there until then.
             for session in &unbound {
                 silence(root, *session)?;
             }
@@ -329,10 +332,10 @@ impl Universe {
         Ok(self.met(count, "silence", "session", who)?)
     }
 
-    /// Listens to these sessions again. Returns how many were silenced.
+    /// Ends the silence of these sessions. Returns how many were silenced.
     ///
     /// # Errors
-    /// When none of them was silenced. Where that is fine, say `.unwrap_or(0)`.
+    /// When no silenced session matches. Where that is fine, add `.unwrap_or(0)`.
     pub fn unsilence(&self, who: impl Into<SessionSelector>) -> Result<usize, NoSession> {
         let who = who.into();
         let unsilenced = |session: &SessionId| {
@@ -351,7 +354,7 @@ impl Universe {
     }
 }
 
-/// Silences a session until that is undone.
+/// Silences a session until [`unsilence`].
 fn silence(shared: &UniverseState, session: SessionId) -> Result<(), FaultError> {
     if silencing(shared, session).is_none() {
         shared.turns.faults.add(Fault::silence(session))?;
@@ -360,12 +363,12 @@ fn silence(shared: &UniverseState, session: SessionId) -> Result<(), FaultError>
     Ok(())
 }
 
-/// Hears a session again; whether it was not heard.
+/// Ends the silence of a session. Returns whether it was silenced.
 fn unsilence(shared: &UniverseState, session: SessionId) -> bool {
     silencing(shared, session).is_some_and(|id| fault_turn::remove(shared, Some(id)) > 0)
 }
 
-/// The number of the fault by which a session is not heard.
+/// Returns the number of the fault that silences a session.
 fn silencing(shared: &UniverseState, session: SessionId) -> Option<u64> {
     let mut faults = shared.turns.faults.infos().into_iter();
     faults

@@ -6,7 +6,7 @@ use minikeeper_engine::Mark;
 
 use crate::universe::{Universe, state::UniverseState};
 
-/// A state to go back to: [`Universe::snapshot`]. Its memory is freed when it is dropped.
+/// A state to restore: see [`Universe::snapshot`]. Dropping it frees its memory.
 pub struct Snapshot {
     mark: Mark,
     shared: Arc<UniverseState>,
@@ -18,17 +18,17 @@ pub struct Snapshot {
 pub enum RestoreError {
     /// It belongs to another universe.
     OtherUniverse,
-    /// It went with a later one that was gone back from, or with the state it was made of, or
-    /// more has changed since than is kept.
+    /// It no longer exists: an older one was restored, the state was replaced (by a restart, for
+    /// example), or more than 256 MiB of changes were made since.
     Gone,
 }
 
 impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-Self::OtherUniverse => f.write_str("the snapshot is of another universe"),
-Self::Gone => f.write_str("the snapshot is gone: an older one was restored, the server was restarted, or more than \
-         256 MiB of changes have been made since"),
+Self::OtherUniverse => f.write_str("the snapshot belongs to another universe"),
+Self::Gone => f.write_str("the snapshot no longer exists: an older one was restored, the server was restarted, or \
+         more than 256 MiB of changes were made since"),
 }
     }
 }
@@ -37,18 +37,18 @@ impl Error for RestoreError {}
 
 #[cfg(feature = "control")]
 impl Snapshot {
-    /// Whether it is one of this universe.
+    /// Whether it belongs to this universe.
     pub(crate) fn is_of(&self, universe: &Universe) -> bool {
         Arc::ptr_eq(&self.shared, &universe.shared)
     }
 }
 
 impl Universe {
-    /// Takes a snapshot of znodes, sessions and watches, which can be restored any number of times.
+    /// Takes a snapshot of znodes, sessions and watches. It can be restored any number of times.
     ///
-    /// Takes no time itself. From here on, until the snapshot is dropped, what changes is noted
-    /// down, up to 256 MiB; so [restoring](Universe::restore) takes as long as the changes since
-    /// took, however large the tree is.
+    /// This copies nothing. Until the snapshot is dropped, the server records how to undo every
+    /// change, up to 256 MiB. [Restoring](Universe::restore) therefore takes time in proportion to
+    /// the changes made since, not to the size of the tree.
     ///
     /// # Examples
     /// ```
@@ -61,10 +61,10 @@ impl Universe {
     /// assert_eq!(server.get("/a"), None);
     /// # Ok(()) }
     /// ```
-    #[must_use = "a snapshot is forgotten when it is dropped"]
+    #[must_use = "a dropped snapshot cannot be restored"]
     pub fn snapshot(&self) -> Snapshot {
         let shared = Arc::clone(&self.shared);
-        // What a broken server gives is never found again.
+        // A broken server takes none: restoring the default mark fails.
         let mark = shared.turns.alter(|engine, _, _| engine.mark());
         Snapshot {
             mark: mark.unwrap_or_default(),
@@ -74,14 +74,13 @@ impl Universe {
 
     /// Restores a snapshot and keeps it; drops the snapshots taken after it.
     ///
-    /// Znodes are as they were, their stats included, and so are the watches of the sessions that
-    /// are connected. Sessions that have ended since are there again, each with a whole timeout to
-    /// be taken up; those opened since are gone, and their connections close. Time does not go back,
-    /// nor does the zxid: clients that have seen a newer one would be turned away. No client is notified
-    /// of what has changed by it.
+    /// Restores znodes with their stats, and the watches of connected sessions. Sessions that have
+    /// ended since exist again, each with its full timeout to reconnect. Sessions opened since end,
+    /// and their connections close. The clock does not go back, nor does the zxid, because a client
+    /// that has seen a newer one would be turned away. No events are sent for the changes.
     ///
     /// # Errors
-    /// When the snapshot is gone, or of another universe; nothing has happened then.
+    /// When the snapshot no longer exists or belongs to another universe. Nothing has changed.
     pub fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
         if !Arc::ptr_eq(&self.shared, &snapshot.shared) {
             return Err(RestoreError::OtherUniverse);

@@ -1,4 +1,4 @@
-//! The state shared by connections, background tasks and handles: of a universe, of the server.
+//! The state that connections, background tasks and handles share: one universe's, and the server's.
 
 use std::sync::{Arc, atomic::AtomicI64};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The answer to `gtmk` until `stmk` sets another value.
 const TRACE_MASK: i64 = 306;
 
-/// One universe: its tree and sessions behind their lock, its limits, its time.
+/// One universe: its tree and sessions behind their lock, its limits and its clock.
 #[derive(Debug)]
 pub(crate) struct UniverseState {
     pub(crate) turns: Turns,
@@ -36,7 +36,7 @@ pub(crate) struct UniverseState {
 pub(crate) struct ServerState {
     pub(crate) scratches: ScratchPool,
     pub(crate) open_connections: Arc<OpenConnections>,
-    /// Of the server's own universe; no other one is saved.
+    /// Saves the server's own universe; no other one is saved.
     pub(crate) saving: Saving,
     /// The universes beside the server's own.
     pub(crate) universes: Registry,
@@ -46,7 +46,7 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    /// For a server on the calling runtime.
+    /// Creates the state of a server on the calling runtime.
     fn new() -> Self {
         Self {
             scratches: ScratchPool::default(),
@@ -60,12 +60,12 @@ impl ServerState {
 }
 
 impl UniverseState {
-    /// The own universe of a server on the calling runtime.
+    /// Creates the own universe of a server on the calling runtime.
     pub(crate) fn root(config: Config, turns: Turns) -> Self {
         Self::new(config, turns, Arc::new(ServerState::new()))
     }
 
-    /// One behind the same port as others.
+    /// Creates a universe of this server.
     pub(crate) fn new(config: Config, turns: Turns, server: Arc<ServerState>) -> Self {
         let handshake_ms = u64::try_from(config.handshake_timeout.as_millis()).unwrap_or(u64::MAX);
         Self {

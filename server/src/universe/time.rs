@@ -1,4 +1,4 @@
-//! The clock: read, advanced, frozen and released.
+//! Reads, advances, freezes and unfreezes the clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,11 +12,11 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Moment {
-    /// The age of the server. Decides when sessions expire and times to live end.
+    /// The age of the server. Sessions and times to live expire by it.
     pub elapsed: Duration,
     /// The time of day, as in the stats of znodes.
     pub wall: SystemTime,
-    /// Whether time stands still.
+    /// Whether the clock is frozen.
     pub is_frozen: bool,
 }
 
@@ -48,29 +48,29 @@ impl Universe {
         }
     }
 
-    /// Advances the clock, stopping at every deadline on the way. A frozen clock is frozen again
-    /// afterwards; a running one runs on from there.
+    /// Advances the clock, stopping at every deadline on the way. A frozen clock stays frozen
+    /// afterwards; a running one continues from there.
     ///
-    /// Connected sessions live on, however far time jumps: their clients, who live in real time,
-    /// would have sent pings on the way, and count as having done so. Connected is a session whose
-    /// connection stands, whether or not its client ever sends a ping; not if it was
-    /// [silenced](Universe::silence), if another fault loses all its pings, or delays them for its
-    /// timeout, while one of its requests is delayed, and once it must close. All others expire
-    /// as usual. [`advance_strictly`](Universe::advance_strictly) spares none.
+    /// Connected sessions do not expire, however far the clock jumps: their clients, which live in
+    /// real time, count as having sent pings on the way. A session counts as connected while its
+    /// connection is open, whether or not its client ever sends a ping. It does not if it is
+    /// [silenced](Universe::silence), if another fault loses all its pings or delays them for at
+    /// least its timeout, if one of its requests is delayed, or if its connection is closing. All
+    /// other sessions expire as usual. [`advance_strictly`](Universe::advance_strictly) spares none.
     ///
-    /// Sessions expire, times to live end and unfinished handshakes end in the order of their
-    /// deadlines. When this returns, all of it has happened, and the replies and events are queued
-    /// for their clients. Two calls at the same time wait for each other. Time does not go further
-    /// than about a thousand years. A save that was due
-    /// ([`Config::save_interval`](crate::Config::save_interval)) begins, once for all of the time.
+    /// Sessions expire, times to live end and unfinished handshakes are cut off in the order of
+    /// their deadlines. When this returns, all of that has happened, and the replies and events are
+    /// queued for their clients. Concurrent calls run one after the other. The clock stops at about
+    /// a thousand years. If saves became due
+    /// ([`Config::save_interval`](crate::Config::save_interval)), one save begins.
     ///
-    /// Unit: whole milliseconds; the rest is dropped.
+    /// Unit: whole milliseconds; fractions are dropped.
     ///
     /// # Examples
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use std::time::Duration;
-    /// // In real time, and an hour later at once.
+    /// // The clock runs in real time, and jumps ahead an hour.
     /// let server = minikeeper::Server::builder().start().await?;
     /// server.advance(Duration::from_secs(3600));
     /// assert!(server.now().elapsed >= Duration::from_secs(3600));
@@ -82,11 +82,10 @@ impl Universe {
         self.jump(by, Jump::Keeping);
     }
 
-    /// Advances the clock as [`advance`](Universe::advance) does, as if no client had sent
+    /// Advances the clock as [`advance`](Universe::advance) does, but as if no client had sent
     /// anything: every session whose timeout is over expires, connected ones too.
     ///
-    /// What a pause of the whole network looks like, or a client that hangs with its connection
-    /// open.
+    /// Simulates a network outage, or clients that hang with their connections open.
     ///
     /// # Examples
     /// ```
@@ -112,10 +111,10 @@ impl Universe {
         timers::advance(&self.shared, by_ms, jump);
     }
 
-    /// Freezes the clock until [`Universe::advance`] or [`Universe::unfreeze`]. Returns whether it
-    /// ran.
+    /// Freezes the clock until [`Universe::unfreeze`]; [`Universe::advance`] still moves it. Returns
+    /// whether it was running.
     ///
-    /// Nothing falls due while it does: no session expires, however long a test sits in a
+    /// Nothing falls due on a frozen clock: no session expires, however long a test is paused in a
     /// debugger.
     ///
     /// # Examples
@@ -133,10 +132,10 @@ impl Universe {
         self.shared.turns.change_clock(Clock::freeze)
     }
 
-    /// Unfreezes the clock, the wall clock too. Returns whether it was frozen.
+    /// Unfreezes the clock, the time of day included. Returns whether it was frozen.
     ///
-    /// Deadlines, and intervals of saves ([`Config::save_interval`](crate::Config::save_interval)),
-    /// go on with it.
+    /// Deadlines and save intervals ([`Config::save_interval`](crate::Config::save_interval))
+    /// continue with it.
     ///
     /// # Examples
     /// ```
@@ -152,19 +151,19 @@ impl Universe {
         self.shared.turns.change_clock(Clock::unfreeze)
     }
 
-    /// Advances a frozen clock by itself: when no client has sent a request for `quiet`, in real
-    /// time, the clock jumps to the next deadline. `None` switches that off.
+    /// Lets the server advance its frozen clock: when no client has sent a request for `quiet`, in
+    /// real time, the clock jumps to the next deadline. `None` switches that off.
     ///
-    /// Pings do not count as asking. Connected sessions live on, as with
-    /// [`advance`](Universe::advance); who has just connected has a second to say something. While
-    /// time runs, nothing is moved. Default: `None`.
+    /// Pings do not count as requests. Connected sessions do not expire, as with
+    /// [`advance`](Universe::advance). A client that has just connected has one second to send its
+    /// handshake before the clock jumps. A running clock is left alone. Default: `None`.
     ///
     /// # Examples
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use std::time::Duration;
     /// let server = minikeeper::Server::builder().manual_clock().start().await?;
-    /// // What takes minutes of waiting for timeouts is over in a few hundredths of a second.
+    /// // A test that would wait minutes for timeouts is over in a few hundredths of a second.
     /// server.auto_advance(Some(Duration::from_millis(10)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;

@@ -1,4 +1,4 @@
-//! Waits for conditions on the server, so that no test has to sleep.
+//! Waits for conditions on the server, so that tests need not sleep.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{race::first_of, universe::Universe};
 /// The maximum number of observed values that an error lists.
 const LISTED_MAX: usize = 10;
 
-/// The names of children that are contenders for a lock, as recipes name their znodes.
+/// The parts of names by which recipes mark the znodes of contenders.
 const CONTENDER_NAMES: [&str; 9] = [
     "lock-",
     "lease-",
@@ -49,13 +49,14 @@ impl fmt::Display for WaitError {
 
 impl Error for WaitError {}
 
-/// Bounds are in real time, whatever the server's clock does; or in the time of a paused runtime.
+/// Time limits are in the runtime's time: real time, unless the runtime is paused. The server's clock
+/// has no effect on them.
 impl Universe {
-    /// Waits until a client watches a path, so that a change there would be sent to it. Any kind of watch
-    /// counts, and a recursive one on an ancestor.
+    /// Waits until a client watches a path. Any kind of watch counts, and so does a recursive one on
+    /// an ancestor.
     ///
     /// # Errors
-    /// [`WaitError`] if no client does within that time.
+    /// [`WaitError`] if no client does so in time.
     ///
     /// # Examples
     /// ```
@@ -80,10 +81,10 @@ impl Universe {
 
     /// Waits until a znode exists.
     ///
-    /// Misses a state that begins and ends between two turns of the server.
+    /// Looks at the state between turns, so it may miss a znode that exists only briefly.
     ///
     /// # Errors
-    /// [`WaitError`] if there is none all that time.
+    /// [`WaitError`] if the znode does not exist in time.
     ///
     /// # Examples
     /// ```
@@ -109,10 +110,10 @@ impl Universe {
 
     /// Waits until a znode has exactly `count` children. A missing znode has none.
     ///
-    /// Misses a state that begins and ends between two turns of the server.
+    /// Looks at the state between turns, so it may miss a number that lasts only briefly.
     ///
     /// # Errors
-    /// [`WaitError`] if it has another number of them all that time.
+    /// [`WaitError`] if the znode does not have that many in time.
     ///
     /// # Examples
     /// ```
@@ -140,13 +141,15 @@ impl Universe {
         self.until(within, is_met, seen, wanted).await
     }
 
-    /// Waits until a lock, a semaphore's `leases` or a leader's path has at least `count` contenders, the
-    /// holder included: children named as Curator and this project's recipes name them (`lock-`,
-    /// `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`, `__rlock__`), or others
-    /// (`-READ-`, `-WRIT-`).
+    /// Waits until a path has at least `count` contenders, the holder included. The path is that of
+    /// a lock, of a semaphore's `leases` or of a leader election.
+    ///
+    /// Contenders are children whose name contains a part that Curator and this project's recipes
+    /// use (`lock-`, `lease-`, `latch-`, `__READ__`, `__WRIT__`), or kazoo (`__lock__`, `__rlock__`),
+    /// or others (`-READ-`, `-WRIT-`).
     ///
     /// # Errors
-    /// [`WaitError`] if there are fewer all that time.
+    /// [`WaitError`] if there are not that many in time.
     ///
     /// # Examples
     /// ```
@@ -181,7 +184,7 @@ impl Universe {
     /// Waits until [`sessions`](Universe::sessions) lists exactly `count` sessions, connected or not.
     ///
     /// # Errors
-    /// [`WaitError`] if there is another number of them all that time.
+    /// [`WaitError`] if there is never that number in time.
     ///
     /// # Examples
     /// ```
@@ -191,7 +194,7 @@ impl Universe {
     /// let waited = server.until_sessions(1, Duration::from_millis(10)).await;
     /// assert_eq!(
     ///     waited.unwrap_err().to_string(),
-    ///     "1 session is there: not within 10ms; there are no sessions"
+    ///     "1 session exists: not within 10ms; there are no sessions"
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -211,8 +214,8 @@ impl Universe {
             }
         };
         let wanted = || match count {
-            1 => "1 session is there".to_owned(),
-            _ => format!("{count} sessions are there"),
+            1 => "1 session exists".to_owned(),
+            _ => format!("{count} sessions exist"),
         };
         let timed_out = |_| WaitError {
             wanted: wanted(),
@@ -222,11 +225,11 @@ impl Universe {
         timeout(within, is_met).await.map_err(timed_out)
     }
 
-    /// Waits until no client has sent anything but pings for `quiet`, no connection has opened or closed,
-    /// and no session has ended. Unit: real time.
+    /// Waits until the server has been idle for `quiet`: no client has sent anything but pings, no
+    /// connection has opened or closed, and no session has ended.
     ///
     /// # Errors
-    /// [`WaitError`] if a client keeps sending requests.
+    /// [`WaitError`] if the server is not idle for that long in time.
     ///
     /// # Examples
     /// ```
@@ -249,11 +252,11 @@ impl Universe {
         timeout(within, is_idle).await.map_err(|_| WaitError {
             wanted: format!("no request for {quiet:?}"),
             within,
-            seen: format!("{turns} batches of requests came, or connections changed"),
+            seen: format!("{turns} turns served requests or changed connections"),
         })
     }
 
-    /// Waits until a look at the state says so; looks again after each turn.
+    /// Waits until `is_met` is true of the state; checks after each turn.
     async fn until(
         &self,
         within: Duration,
@@ -281,7 +284,7 @@ impl Universe {
     }
 }
 
-/// Whether a path can be one: what is none would be waited for in vain, or would be so at once.
+/// Checks the path: with an invalid one, a wait would never end, or end at once.
 fn check(path: &str, within: Duration, wanted: impl Fn() -> String) -> Result<(), WaitError> {
     path::validate(path.as_bytes()).map_err(|error| WaitError {
         wanted: wanted(),
@@ -301,7 +304,7 @@ fn watched(engine: &Engine) -> String {
         .map(|(path, kind)| format!("{path:?} ({kind})"));
     match list(rows) {
         None => "nothing is watched".to_owned(),
-        Some(rows) => format!("watched are {rows}"),
+        Some(rows) => format!("watched: {rows}"),
     }
 }
 
@@ -328,7 +331,7 @@ fn children(engine: &Engine, path: &str, is_meant: impl Fn(&str) -> bool) -> Str
     }
 }
 
-/// The first of some rows, in one line.
+/// Joins the first rows to one line; `None` if there are none.
 fn list(rows: impl Iterator<Item = String>) -> Option<String> {
     let mut rows: Vec<_> = rows.take(LISTED_MAX + 1).collect();
     if rows.len() > LISTED_MAX {

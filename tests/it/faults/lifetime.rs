@@ -113,15 +113,15 @@ fn invalid_fault_is_refused_with_a_reason() {
         let refused = |fault| scene.server.inject(fault).unwrap_err().to_string();
         assert_eq!(
             refused(Fault::cut().at("locks/*")),
-            "path pattern \"locks/*\": begins with neither \"/\" nor \"*\", so it can match no path"
+            "path pattern \"locks/*\": must begin with \"/\" or \"*\" to match a path"
         );
         assert_eq!(
             refused(Fault::cut().times(0)),
-            "count 0: the fault would never act; leave count out for any number of times"
+            "count 0: the fault would never act; omit count for any number of times"
         );
         assert_eq!(
             refused(Fault::refuse().on(OpCode::Create)),
-            "action \"refuse\": cannot be told apart by operation: there is no request yet"
+            "action \"refuse\": cannot be restricted to an operation: there is no request yet"
         );
         assert!(scene.server.faults().is_empty());
     });

@@ -230,13 +230,13 @@ def test_fault_that_never_acted_is_an_error_at_the_end_of_with(fake):
     fake.answer = {"fault": 7}
     with pytest.raises(MinikeeperError, match="never acted"):
         with universe.inject(action="cut", path="/a") as fault:
-            fake.status, fake.answer = 409, {"error": "fault 7 (cut): has ended and never acted"}
+            fake.status, fake.answer = 409, {"error": "fault 7 (cut): ended and never acted"}
     assert fault.hits() == 0
     # What has gone wrong already tells more.
     fake.status, fake.answer = 200, {"fault": 7}
     with pytest.raises(KeyError):
         with universe.inject(action="cut", path="/a"):
-            fake.status, fake.answer = 409, {"error": "fault 7 (cut): has ended and never acted"}
+            fake.status, fake.answer = 409, {"error": "fault 7 (cut): ended and never acted"}
             raise KeyError
     # One that was removed by hand is gone.
     fake.status, fake.answer = 200, {"fault": 7, "hits": 3}
