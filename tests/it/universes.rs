@@ -260,7 +260,7 @@ fn unbound_session_is_found_from_every_universe() {
         for vague in ["127.0.0.1", "ip:127.0.0.1"] {
             let vague = universe.expire(vague).unwrap_err().to_string();
             assert!(
-                vague.contains("name one by id or by address and port"),
+                vague.contains("select one by id or by address and port"),
                 "{vague}"
             );
         }

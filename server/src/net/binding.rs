@@ -7,8 +7,8 @@ use minikeeper_protocol::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::{net::connection::Connection, turn::outbox::Close, universe::state::UniverseState};
 
-/// What clients ask for by themselves, whatever their chroot: Curator does before anything else,
-/// with a watch. Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
+/// The znode that clients read outside of their chroot: Curator does so first of all, with a watch.
+/// Source: ZooKeeper 3.9, ZooKeeper.getConfig; Curator, EnsembleTracker.
 const CONFIG: &[u8] = b"/zookeeper/config";
 
 fn is_for_config(request: &Request) -> bool {
@@ -16,15 +16,15 @@ fn is_for_config(request: &Request) -> bool {
 }
 
 impl Connection {
-    /// Whether it is still open which universe the connection belongs to.
+    /// Whether the connection may still move to another universe.
     #[inline]
     pub(crate) fn is_unbound(&self) -> bool {
         !self.is_bound && self.shared.server.universes.is_used()
     }
 
-    /// Looks whether the input that is about to be served says which universe the connection
-    /// belongs to. If that is another one the connection moves there, and what came with it is to
-    /// be decoded again.
+    /// Checks whether the next input shows which universe the connection belongs to. If that is
+    /// another one, moves the connection there and returns true: the caller then decodes the input
+    /// again.
     pub(crate) fn bind(&mut self, inputs: &mut [Input]) -> bool {
         match inputs {
             [Input::Connect { hello, .. }] if hello.session_id != SessionId::NONE => {
@@ -32,13 +32,13 @@ impl Connection {
                 let Some(to) = universes.of_session(hello.session_id) else {
                     return false;
                 };
-                // The handshake is still to come there.
+                // The handshake is served there.
                 self.is_open = false;
                 self.move_to(to, None)
             }
             [Input::Request { request, .. }] if is_for_config(request) => {
-                // Says nothing about the universe. It never changes here, and a watch would keep
-                // the session from moving.
+                // This request shows nothing about the universe. The znode never changes here, and a
+                // watch would keep the session from moving.
                 if let Request::GetData { watch, .. } = request {
                     *watch = false;
                 }
@@ -46,7 +46,7 @@ impl Connection {
                 false
             }
             [Input::Request { request, .. }] => {
-                // The reply tells a zxid of this universe.
+                // The reply contains a zxid of this universe.
                 self.has_seen_root |= matches!(request, Request::Ping);
                 let Some(path) = request.first_path() else {
                     return false;
@@ -84,7 +84,7 @@ impl Connection {
                 .turns
                 .alter(|engine, now, _| engine.take_over(conn, handover, seen, now));
             if taken != Some(true) {
-                // Nothing would be answered here.
+                // Without its session the connection would get no reply.
                 self.outbox.close(Close::UniverseRefused);
             }
         }
@@ -95,11 +95,11 @@ impl Connection {
 
     fn set_bound(&mut self) {
         self.is_bound = true;
-        // For the list of sessions that belong to no universe yet.
+        // For the list of unbound sessions.
         self.outbox.set_bound();
     }
 
-    /// Makes requests of the client's such of its universe: their paths begin there.
+    /// Removes the universe's prefix from the paths of requests; refuses requests without it.
     pub(crate) fn rebase(&self, inputs: &mut [Input]) {
         let prefix = self.shared.turns.prefix();
         if prefix.is_empty() {

@@ -1,7 +1,7 @@
 //! One connection without its socket: bytes in, turns taken, bytes out.
 //!
-//! Splits frames, decodes requests, batches them into turns. It reads no socket, so the TCP task
-//! ([`crate::net::socket`]) and the in-process stream ([`crate::net::local`]) are the same server.
+//! Splits frames, decodes requests, batches them into turns. It does no I/O, so the TCP task
+//! ([`crate::net::socket`]) and the in-process stream ([`crate::net::local`]) share all of it.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 2.1, 2.2, 6.2 and 6.5.
 
@@ -32,26 +32,26 @@ use crate::{
 #[cfg(feature = "control")]
 use crate::control::handover;
 
-/// The longest handshake. A usual one has 45 bytes, 16 of them the password. The server keeps no
-/// more input than this of a connection without a handshake. Unit: bytes.
+/// The maximum length of a handshake. A usual one has 45 bytes, 16 of them the password. This also
+/// bounds the input that the server keeps for a connection without a handshake. Unit: bytes.
 const HANDSHAKE_BYTES_MAX: usize = 8 << 10;
 
-/// Why the connection itself wants to close.
+/// Why a connection closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CloseCause {
-    /// The length in front of a frame cannot be followed.
+    /// The length prefix of a frame is invalid.
     Frame(FrameError),
-    /// The length in front of a handshake cannot be followed.
+    /// The length prefix of a handshake is invalid.
     Handshake(FrameError),
-    /// The handshake, a request header or an auth packet makes no sense.
+    /// A handshake, request header or auth packet cannot be decoded.
     Message(DecodeError),
     /// A four-letter word was answered.
     FourLetterWord,
-    /// Another turn or the engine said so.
+    /// A turn or the outbox orders it.
     Told(Close),
     /// A limit is reached.
     Limit(Breach),
-    /// It speaks HTTP, which other code serves: see [`Connection::take_read`].
+    /// The client speaks HTTP, which other code serves: see [`Connection::take_read`].
     #[cfg(feature = "control")]
     Http,
 }
@@ -69,21 +69,21 @@ impl std::fmt::Display for CloseCause {
             Self::Told(why) => why.fmt(f),
             Self::Limit(breach) => breach.fmt(f),
             #[cfg(feature = "control")]
-            Self::Http => f.write_str("it speaks HTTP"),
+            Self::Http => f.write_str("the client speaks HTTP"),
         }
     }
 }
 
-/// Whether the connection stays open.
+/// What the owner of the connection does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flow {
-    /// Everything that has arrived whole is served; more input is welcome.
+    /// All whole frames are served: read more input.
     Continue,
-    /// There is much to write; call [`Connection::serve_rest`] once it is written.
+    /// There is much output: write it, then call [`Connection::serve_rest`].
     Full,
-    /// A fault delays a request; nothing is read or served until then. Events may come.
+    /// A fault delays a request: read and serve nothing until it is served. Events may come.
     Delayed,
-    /// Write what there is, then close.
+    /// Write the output, then close.
     Close(CloseCause),
 }
 
@@ -96,11 +96,11 @@ pub(crate) struct Connection {
     pub(crate) is_open: bool,
     /// Whether the client closed its side.
     pub(crate) is_left: bool,
-    /// Whether it is known to which universe it belongs.
+    /// Whether it is known which universe it belongs to.
     pub(crate) is_bound: bool,
     /// Whether it has seen a zxid of the server's own universe.
     pub(crate) has_seen_root: bool,
-    /// Input that has not been served. Behind a pointer, as few connections have some.
+    /// Input that has not been served. Boxed, because few connections have any.
     rest: Option<Box<PendingInput>>,
 }
 
@@ -119,19 +119,19 @@ impl Connection {
         }
     }
 
-    /// Where the next read should go: behind the rest of the last one, if there was any.
+    /// Returns the buffer for the next read: it appends to the unserved input, if there is any.
     pub(crate) fn read_buffer<'a>(&'a mut self, scratch: &'a mut Scratch) -> &'a mut BytesMut {
         let Some(rest) = &mut self.rest else {
             scratch.read.reserve(READ_BYTES);
             return &mut scratch.read;
         };
-        // Doubles as data comes: what a length prefix claims costs nothing by itself.
+        // Doubles as data arrives: a large length prefix alone costs no memory.
         let wanted = rest.bytes.len().clamp(4 << 10, READ_BYTES);
         rest.bytes.reserve(wanted);
         &mut rest.bytes
     }
 
-    /// Serves what a read has put into [`Connection::read_buffer`].
+    /// Serves the input that a read has put into [`Connection::read_buffer`].
     pub(crate) fn serve_read(&mut self, scratch: &mut Scratch) -> Flow {
         if self.rest.is_some() {
             return self.serve_rest(scratch);
@@ -150,7 +150,7 @@ impl Connection {
             rest.read_ms = read_ms;
             flow = self.keep(rest, flow);
         }
-        // Nothing keeps a slice of the batch, so the buffer comes back.
+        // Normally no slice of the batch is left, so the buffer can be reused.
         if let Ok(mut buffer) = batch.try_into_mut() {
             buffer.clear();
             scratch.read = buffer;
@@ -158,7 +158,7 @@ impl Connection {
         flow
     }
 
-    /// Serves what was left over: after writing, or after more input was appended to it.
+    /// Serves left-over input, after output was written or more input was appended.
     pub(crate) fn serve_rest(&mut self, scratch: &mut Scratch) -> Flow {
         let Some(mut rest) = self.rest.take() else {
             return Flow::Continue;
@@ -175,7 +175,7 @@ impl Connection {
                 return Flow::Continue;
             }
         }
-        // Part of a frame needs no second look before the frame is whole.
+        // Part of a frame cannot be served before the frame is whole.
         if let Ok(None) = frame::next(&rest.bytes, self.shared.config.frame_bytes_max)
             && (self.is_open || rest.bytes.len() < 4)
         {
@@ -205,10 +205,10 @@ impl Connection {
         self.keep(rest, flow)
     }
 
-    /// Keeps what could not be served, if the limits allow it.
+    /// Keeps unserved input, if the limits permit it.
     fn keep(&mut self, mut rest: Box<PendingInput>, flow: Flow) -> Flow {
         if flow == Flow::Continue {
-            // Part of a frame: it comes when its last byte does.
+            // Part of a frame: it counts as read when its last byte is.
             rest.read_ms = None;
         }
         rest.is_delayed = matches!(flow, Flow::Delayed);
@@ -230,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the HTTP input: at most one read, for a short time.
+    /// Keeps the HTTP input for [`Connection::take_read`]: at most one read, for a short time.
     #[cfg(feature = "control")]
     #[cold]
     fn keep_http(&mut self, batch: &Bytes) {
@@ -245,14 +245,14 @@ impl Connection {
         self.rest.take().map(|rest| rest.bytes).unwrap_or_default()
     }
 
-    /// The time, if it matters to requests how long they have waited.
+    /// Returns the time if the waiting time of requests is limited.
     fn read_ms(&self) -> Option<u64> {
         let UniverseState { turns, config, .. } = &*self.shared;
         let is_asked = !config.throttled_op_wait_time.is_zero();
         is_asked.then(|| turns.clock().elapsed_ms())
     }
 
-    /// Whether requests that were read then have waited too long.
+    /// Whether requests that were read at this time have waited too long.
     fn is_too_late(&self, read_ms: Option<u64>) -> bool {
         let (Some(read_ms), Some(now_ms)) = (read_ms, self.read_ms()) else {
             return false;
@@ -261,12 +261,12 @@ impl Connection {
         u128::from(now_ms.saturating_sub(read_ms)) > wait_max
     }
 
-    /// Whether frames wait in [`Connection::serve_rest`] or part of one does.
+    /// Whether input is left over: frames for [`Connection::serve_rest`], or part of one.
     pub(crate) const fn has_rest(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// Serves the whole frames of a batch; says how many bytes are done with.
+    /// Serves the whole frames of a batch. Returns how many bytes were served.
     fn serve(
         &mut self,
         batch: &Bytes,
@@ -277,8 +277,8 @@ impl Connection {
         let mut arrived_ms = None;
         loop {
             let mut fault = None;
-            // One by one while there are faults, and until one of them says to which universe they
-            // all belong.
+            // Requests are served one by one while there are faults, and until one of them shows which
+            // universe the connection belongs to.
             let has_faults = self.shared.turns.faults.are_set();
             let is_unbound = self.is_unbound();
             let turn_max = if is_unbound || has_faults {
@@ -302,7 +302,7 @@ impl Connection {
                 return (fault.map_or(Flow::Continue, Flow::Close), served);
             }
             if is_unbound && self.bind(&mut scratch.inputs) {
-                // Once more, in the universe it belongs to.
+                // Decoded again, in the universe it belongs to.
                 scratch.inputs.clear();
                 continue;
             }
@@ -362,10 +362,10 @@ impl Connection {
         }
     }
 
-    /// Decodes the frame at `start` into the turn's inputs, if it is whole; says where the next
-    /// one begins.
+    /// Decodes the frame at `start` into the turn's inputs, if it is whole. Returns where the next one
+    /// begins.
     ///
-    /// Inputs are large, so they are made where they stay instead of being handed up.
+    /// Inputs are large, so they are created in place instead of being returned.
     fn take_frame(
         &mut self,
         batch: &Bytes,
@@ -423,7 +423,8 @@ impl Connection {
 /// Decodes one request into the turn's inputs.
 ///
 /// # Errors
-/// When the connection must close over it: whatever can be answered becomes an input.
+/// When the connection must close because of it. Every other malformed request becomes an input with
+/// an error reply.
 fn decode(
     conn: ConnId,
     reader: &mut Reader<'_>,
@@ -438,7 +439,7 @@ fn decode(
         // ZooKeeper closes the connection over a null token.
         Ok(Request::Sasl { token: None }) => return Err(DecodeError::Null { field: "token" }),
         Ok(request) => inputs.push(Input::Request { conn, xid, request }),
-        // What bypasses the queue in ZooKeeper is not answered when malformed.
+        // ZooKeeper does not queue these, and does not reply to malformed ones.
         Err(error) if matches!(op, OpCode::Auth | OpCode::Sasl) => return Err(error),
         Err(_) => {
             let consumes_zxid = op == OpCode::Multi;
@@ -469,23 +470,23 @@ impl Drop for Connection {
     }
 }
 
-/// Part of a frame, or frames that wait for the writer. Exists only while there is some.
+/// Part of a frame, or frames that wait until output is written or a delay is over.
 #[derive(Debug, Default)]
 pub(crate) struct PendingInput {
     pub(crate) bytes: BytesMut,
-    /// When the whole frames in it were read, in milliseconds since the start; `None` if there are
-    /// none, or if it is not needed.
+    /// When its whole frames were read, in milliseconds since the start; `None` if there are none, or
+    /// if waiting time is not limited.
     pub(crate) read_ms: Option<u64>,
-    /// Whether it waits for a request in front of it that a fault delays.
+    /// Whether it waits for an earlier request that a fault delays.
     pub(crate) is_delayed: bool,
     /// The share of the limits that it takes.
     pub(crate) held: Held,
 }
 
 impl Connection {
-    /// Serves the one request that was taken, from this frame, as faults will have it.
+    /// Serves the one decoded request, from this frame, as faults demand.
     ///
-    /// Out of the way of [`Connection::serve`], which stays as short as it is.
+    /// A separate function, to keep [`Connection::serve`] short.
     #[cold]
     #[inline(never)]
     pub(super) fn serve_with_faults(
@@ -509,7 +510,7 @@ impl Connection {
                     hits.hit();
                     return Flow::Delayed;
                 }
-                // Removed this very moment.
+                // The fault has just been removed.
                 Ok(Some(back)) => input = back,
                 Err(why) => return Flow::Close(why),
             }
@@ -537,9 +538,9 @@ impl Connection {
         }
     }
 
-    /// Has a request served later; gives it back if it will not be.
+    /// Delays a request. Returns the request if the fault has just been removed.
     ///
-    /// Its slices keep all that came with the same read in memory, which is counted.
+    /// The request's slices keep the whole read in memory, so all of it is counted.
     fn delay(
         &self,
         input: Input,
@@ -573,18 +574,18 @@ impl Connection {
         })
     }
 
-    /// Whether nothing is read or served until a request has been.
+    /// Whether a delayed request keeps everything after it from being read and served.
     pub(crate) fn is_delayed(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && self.outbox.is_delayed()
     }
 
-    /// Whether it has been served since that was looked at.
+    /// Whether the delayed request has been served, so that the connection can continue.
     pub(crate) fn is_delay_over(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.is_delayed) && !self.outbox.is_delayed()
     }
 
-    /// Whether a client inside the process has to wait before it writes more: as much waits
-    /// behind a delayed request as one read would take. It is woken when that is served.
+    /// Whether an in-process client must wait before it writes more: as much input as one read takes
+    /// already waits for a delayed request. The client is woken when that request is served.
     #[cold]
     pub(crate) fn is_write_delayed(&self, waker: &Waker) -> bool {
         let waiting = self.rest.as_ref().map_or(0, |rest| rest.bytes.len());
@@ -593,7 +594,8 @@ impl Connection {
             && self.shared.turns.faults.wait_to_write(&self.outbox, waker)
     }
 
-    /// The client is gone; what it has sent and what is delayed is still served.
+    /// Ends the connection when its client has left. A delayed request is still served, and so is the
+    /// input after it.
     pub(crate) fn finish(self) {
         if self.is_delayed() {
             let (shared, outbox) = (self.shared.clone(), self.outbox.clone());

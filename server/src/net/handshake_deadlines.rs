@@ -14,7 +14,7 @@ use crate::turn::{
     turns::Turns,
 };
 
-/// Connections that still owe their handshake, oldest first: all have the same time to do it.
+/// The connections without a handshake yet, oldest first. All have the same time limit.
 #[derive(Debug)]
 pub(crate) struct HandshakeDeadlines {
     timeout_ms: u64,
@@ -25,11 +25,11 @@ pub(crate) struct HandshakeDeadlines {
 struct PendingHandshake {
     /// Deadline and connection.
     queue: VecDeque<(u64, Weak<Outbox>)>,
-    /// The length at which those that are done or gone are looked for in the middle too.
+    /// The length at which the whole queue is swept for finished and closed connections.
     sweep_at: usize,
 }
 
-/// The first length worth a sweep.
+/// The smallest length worth a sweep.
 const SWEEP_MIN: usize = 1_024;
 
 impl HandshakeDeadlines {
@@ -47,8 +47,8 @@ impl HandshakeDeadlines {
         let deadline_ms = turns.clock().elapsed_ms().saturating_add(self.timeout_ms);
         let mut waiting = self.waiting.lock();
         let PendingHandshake { queue, sweep_at } = &mut *waiting;
-        // Those at the front that are done or gone need not wait for their time; the others
-        // must not pile up behind one that is slow, on a clock that may not move.
+        // Finished and closed connections at the front are removed at once. The others must not pile
+        // up behind a slow one either, because the clock may be frozen.
         while queue
             .front()
             .is_some_and(|(_, outbox)| !owes_handshake(outbox))
@@ -67,7 +67,7 @@ impl HandshakeDeadlines {
         }
     }
 
-    /// Returns whether there is a connection without a handshake.
+    /// Returns whether a connection has not finished its handshake.
     pub(crate) fn is_any(&self) -> bool {
         let queue = &self.waiting.lock().queue;
         queue.iter().any(|(_, outbox)| owes_handshake(outbox))
@@ -81,7 +81,7 @@ impl HandshakeDeadlines {
             .map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    /// Closes connections past their deadline; returns how many.
+    /// Closes connections past their deadline. Returns how many.
     pub(crate) fn close_due(&self, elapsed_ms: u64) -> u64 {
         let mut closed = 0;
         let queue = &mut self.waiting.lock().queue;

@@ -1,9 +1,9 @@
-//! Limits that concern single requests or all connections together: what counts against them, how
-//! often they were met, and what the log says then.
+//! Limits on single requests and on all connections together: what counts against them, how often
+//! they were reached, and what is logged then.
 //!
-//! The tree, the sessions and the watches are limited by the engine, the number of connections by
-//! `live.rs`. Nothing here is touched by a request as long as the limit that asks for it is off
-//! and the request is served where it was read.
+//! The engine limits the tree, the sessions and the watches; [`listener`](super::listener) limits the
+//! number of connections. These limits cost a request nothing if they are off and the request is
+//! served right after it was read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// The number of times that limits were reached, since the start or since `srst`.
 ///
-/// The names of ZooKeeper's metrics, where it has one.
+/// A field has the name of ZooKeeper's metric, if there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct LimitCounts {
@@ -31,12 +31,11 @@ pub struct LimitCounts {
     pub large_requests_rejected: u64,
     /// Requests that waited longer than `throttled_op_wait_time`.
     pub throttled_ops: u64,
-    /// Requests that still waited for the output of earlier ones to be read when their connection
-    /// ended.
+    /// Requests whose connection ended while they waited for the output of earlier ones to be read.
     pub stale_requests_dropped: u64,
     /// Connections closed over `unserved_bytes_max`. ZooKeeper has no such limit.
     pub unserved_bytes_rejected: u64,
-    /// Handshakes not answered over `sessions_max`. ZooKeeper has no such limit.
+    /// Handshakes left without a reply over `sessions_max`. ZooKeeper has no such limit.
     pub sessions_rejected: u64,
     /// Requests refused over `watches_max`. ZooKeeper has no such limit.
     pub watches_rejected: u64,
@@ -55,11 +54,11 @@ pub struct LimitCounts {
     pub outboxes_overflowed: u64,
     /// Connections closed over `unsent_bytes_max`. ZooKeeper has no such limit.
     pub unsent_bytes_rejected: u64,
-    /// Handshakes of TLS that failed; those that took too long are not among them.
+    /// TLS handshakes that failed, other than by taking too long.
     pub unsuccessful_handshakes: u64,
 }
 
-/// A limit that closes the connection that met it.
+/// A limit that closes the connection that reaches it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Breach {
     ConnectionThrottle,
@@ -70,7 +69,7 @@ pub(crate) enum Breach {
 impl std::fmt::Display for Breach {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::ConnectionThrottle => "connection_throttle_tokens used up",
+            Self::ConnectionThrottle => "no connection_throttle_tokens left",
             Self::LargeRequests => "large_request_bytes_max reached",
             Self::UnservedBytes => "unserved_bytes_max reached",
         })
@@ -80,19 +79,20 @@ impl std::fmt::Display for Breach {
 /// The size of one connection's unserved input, as counted against the limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Held {
-    /// Memory of all of it.
+    /// The memory of all of it. Unit: bytes.
     pub(crate) bytes: usize,
-    /// Length of the large requests in it, the part of the last one that is still to come included.
+    /// The length of the large requests in it, including the missing part of the last one. Unit:
+    /// bytes.
     pub(crate) large_bytes: usize,
 }
 
-/// The sizes of all connections together.
+/// The counts against the limits, for all connections together.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     throttle: Throttle,
     held_bytes: AtomicUsize,
     held_large_bytes: AtomicUsize,
-    /// The number of times that input began to wait.
+    /// The number of times that input has begun to wait.
     held_number: AtomicU64,
     connection_rejected: AtomicU64,
     sessionless_connections_expired: AtomicU64,
@@ -104,7 +104,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// `hits` are counted where they occur, under the engine's lock.
+    /// Returns all counts. `hits` are those that turns count, under the engine lock.
     pub(crate) fn counts(&self, hits: LimitHits) -> LimitCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LimitCounts {
@@ -127,7 +127,7 @@ impl Limits {
         }
     }
 
-    /// As `srst` leaves them.
+    /// Resets the counts as `srst` does.
     pub(crate) fn reset(&self) {
         for counter in [
             &self.connection_rejected,
@@ -142,14 +142,14 @@ impl Limits {
         }
     }
 
-    /// A connection was refused when it was accepted.
+    /// Counts a connection that was refused when accepted.
     pub(crate) fn refused(&self, setting: &str, max: usize, address: std::net::IpAddr) {
         if count(&self.connection_rejected, 1) {
             tracing::warn!(%address, setting, max, "limit reached: a connection is refused");
         }
     }
 
-    /// Connections were closed because they did not shake hands in time.
+    /// Counts connections that were closed because they did not finish the handshake in time.
     pub(crate) fn expired(&self, config: &Config, connections: u64) {
         if connections > 0 && count(&self.sessionless_connections_expired, connections) {
             let max_ms = config.handshake_timeout.as_millis();
@@ -161,7 +161,7 @@ impl Limits {
         }
     }
 
-    /// Whether a handshake may go on.
+    /// Admits a handshake, or fails if there are too many.
     pub(crate) fn admit(
         &self,
         config: &Config,
@@ -181,7 +181,7 @@ impl Limits {
         Err(Breach::ConnectionThrottle)
     }
 
-    /// Whether a whole request of this length may be served.
+    /// Admits a whole request of this length, or fails if large requests take too much memory.
     pub(crate) fn admit_request(&self, config: &Config, length: usize) -> Result<(), Breach> {
         if is_large(config, length)
             && self.held_large_bytes.load(Ordering::Relaxed) + length
@@ -192,10 +192,10 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts one connection's unserved input anew.
+    /// Counts one connection's unserved input in place of its previous size.
     ///
     /// # Errors
-    /// When all connections together have too much of it; then this one's is not counted.
+    /// When all connections together have too much of it. Then this one's is not counted.
     pub(crate) fn hold(
         &self,
         config: &Config,
@@ -242,7 +242,7 @@ impl Limits {
         Err(breach)
     }
 
-    /// One connection's unserved input is served or given up.
+    /// Stops counting a connection's unserved input, because it is served or dropped.
     pub(crate) fn release(&self, held: &mut Held) {
         let Held { bytes, large_bytes } = std::mem::take(held);
         if bytes > 0 {
@@ -254,14 +254,13 @@ impl Limits {
         }
     }
 
-    /// Counts one connection's unserved input again. When all connections together have too much,
-    /// it calls `free` with the number of bytes to free, from input that has waited longer than
-    /// that of the given number. `free` returns how many bytes it has freed, and of how many
+    /// Counts one connection's unserved input in place of its previous size. If all connections
+    /// together have too much, calls `free` with this input's number and the number of bytes to free
+    /// from input that has waited longer. `free` returns how many bytes it has freed, and of how many
     /// connections.
     ///
     /// # Errors
-    /// When there is still too much, because this input is the one that has waited longest; then it
-    /// is not counted.
+    /// When there is still too much, because this input has waited longest. Then it is not counted.
     pub(crate) fn hold_rest(
         &self,
         config: &Config,
@@ -275,7 +274,7 @@ impl Limits {
             0 => self.held_number.fetch_add(1, Ordering::Relaxed) + 1,
             since => since,
         };
-        // A connection that needs room may have uncounted it in between.
+        // A connection that needed room may have taken it meanwhile.
         held.bytes = outbox.take_held();
         let mut result = self.try_hold(config, held, memory_bytes, input);
         if result == Err(Breach::UnservedBytes) {
@@ -291,7 +290,7 @@ impl Limits {
         result
     }
 
-    /// One connection's unserved input is served or given up.
+    /// Stops counting a connection's unserved input, which [`Limits::hold_rest`] counted.
     pub(crate) fn release_rest(&self, held: &mut Held, outbox: &Outbox) {
         held.bytes = outbox.take_held();
         outbox.set_held(0, 0);
@@ -320,9 +319,9 @@ impl Limits {
         }
     }
 
-    /// Counts those of these inputs, which have been served, that were answered with THROTTLEDOP.
+    /// Counts those of the served inputs whose reply was THROTTLEDOP.
     ///
-    /// What is refused for another reason is none of them: a path outside of its universe.
+    /// Inputs refused for another reason do not count, such as a path outside the universe.
     pub(crate) fn throttled(&self, config: &Config, served: &[Input]) {
         let is_throttled = |input: &&Input| {
             matches!(
@@ -344,13 +343,13 @@ impl Limits {
         }
     }
 
-    /// A handshake of TLS failed.
+    /// Counts a failed TLS handshake.
     #[cfg(feature = "tls")]
     pub(crate) fn handshake_failed(&self) {
         count(&self.unsuccessful_handshakes, 1);
     }
 
-    /// A connection ended while this input waited for its output to be read.
+    /// Counts the requests in the unserved input of a connection that has ended.
     pub(crate) fn dropped(&self, input: &[u8]) {
         let requests = frames(input).filter(|frame| frame.is_whole).count();
         if requests > 0 {
@@ -359,9 +358,9 @@ impl Limits {
     }
 }
 
-/// Makes requests that have waited too long throttled ones.
+/// Refuses requests that have waited too long: their reply will be THROTTLEDOP.
 ///
-/// Those that ZooKeeper does not queue, or never throttles, are served all the same.
+/// Requests that ZooKeeper does not queue, or never throttles, are still served.
 ///
 /// Source: `Request.isThrottlable`; `docs/zookeeper-protocol.md` section 17.2, observed on a live
 /// 3.9.5.
@@ -374,7 +373,7 @@ pub(crate) fn throttle(inputs: &mut [Input]) {
                     | Request::CloseSession
                     | Request::Auth { .. }
                     | Request::Sasl { .. }
-                    // Not for clients: answered as unknown, whenever it is.
+                    // Not for clients: always treated as unknown operations.
                     | Request::CreateSession
                     | Request::Check { .. },
                 ..
@@ -387,8 +386,8 @@ pub(crate) fn throttle(inputs: &mut [Input]) {
     }
 }
 
-/// Counts; says whether a line of the log is due: for the first, then ever more rarely, as a client
-/// may run into a limit in a loop.
+/// Adds to a counter. Returns whether to log: the first time, then ever more rarely, because a client
+/// may hit a limit in a loop.
 fn count(counter: &AtomicU64, more: u64) -> bool {
     let before = counter.fetch_add(more, Ordering::Relaxed);
     before.checked_ilog2() != (before + more).checked_ilog2()
@@ -415,7 +414,7 @@ struct Frame {
     is_whole: bool,
 }
 
-/// The frames that an input begins with, up to the first whose prefix cannot be followed.
+/// Splits an input into frames, up to the first with an invalid length prefix.
 fn frames(input: &[u8]) -> impl Iterator<Item = Frame> {
     let mut rest = input;
     std::iter::from_fn(move || {
@@ -444,8 +443,7 @@ mod tests {
         assert!(!count(&counter, 1));
     }
 
-    /// A request that came too late and names a path outside of its universe is answered with
-    /// NONODE, which is no throttling.
+    /// The reply to a late request with a path outside its universe is NONODE, which is no throttling.
     #[test]
     fn requests_refused_for_another_reason_are_not_throttled() {
         let refused = |error| Input::Refused {
@@ -460,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn held_bytes_are_counted_once_and_given_back() {
+    fn held_bytes_are_counted_once_and_released() {
         let config = Config {
             unserved_bytes_max: 100,
             ..Config::default()
@@ -485,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn large_requests_are_counted_from_their_prefix_on() {
+    fn large_request_counts_as_soon_as_its_prefix_has_arrived() {
         let config = Config {
             large_request_threshold: 10,
             large_request_bytes_max: 25,
@@ -514,7 +512,7 @@ mod tests {
             limits.counts(LimitHits::default()).large_requests_rejected,
             2
         );
-        // A prefix that closes the connection is no frame.
+        // A prefix that closes the connection begins no frame.
         assert_eq!(frames(&[0xff; 20]).count(), 0);
     }
 }

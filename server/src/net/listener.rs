@@ -31,24 +31,24 @@ use crate::{
 /// The pause before the next accept when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens.
+/// Binds a socket and listens on it.
 pub(crate) fn bind(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A server that is started again must not wait for connections of the last one; elsewhere
-    // than on Unix the option means something else.
+    // A restarted server must not wait for the connections of the previous one to time out. On
+    // systems other than Unix the option means something else.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(backlog)
 }
 
-/// Starts the task of a connection that was accepted.
+/// Starts the task of an accepted connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spawner {
-    /// Serves connections that turn out to speak HTTP, if the clients' port is for control too.
+    /// Serves connections that turn out to speak HTTP, if the clients' port also serves control.
     #[cfg(feature = "control")]
     pub(crate) controls: Option<Arc<Controls>>,
 }
@@ -72,7 +72,7 @@ impl Spawner {
     }
 }
 
-/// Accepts clients until dropped; `wrap` adds TLS to a stream, or nothing.
+/// Accepts clients until dropped. `wrap` adds TLS to a stream, if the port uses it.
 pub(crate) async fn accept(
     listener: TcpListener,
     shared: Arc<UniverseState>,
@@ -85,7 +85,7 @@ pub(crate) async fn accept(
     .await;
 }
 
-/// Hands over every accepted connection, until dropped.
+/// Calls `open` with every accepted connection. Runs until dropped.
 pub(crate) async fn each(listener: TcpListener, open: impl Fn(TcpStream, SocketAddr)) {
     loop {
         match listener.accept().await {
@@ -119,7 +119,7 @@ fn open(
     spawner.spawn(task, address);
 }
 
-/// Counts a connection in, and readies its socket; nothing if a limit forbids it.
+/// Counts a connection and prepares its socket. Returns `None` if a limit forbids it.
 pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr) -> Option<Slot> {
     match shared
         .server
@@ -127,13 +127,13 @@ pub(crate) fn enter(shared: &UniverseState, stream: &TcpStream, address: IpAddr)
         .enter(&shared.config, address)
     {
         Ok(slot) => {
-            // Fails only on a socket that is gone already, which reading will notice.
+            // Fails only on a closed socket, which reading will notice.
             let _ = stream.set_nodelay(true);
             Some(slot)
         }
         Err((setting, max)) => {
             shared.limits.refused(setting, max, address);
-            // As ZooKeeper refuses: a reset, no byte.
+            // ZooKeeper refuses in the same way: with a reset and without a byte.
             let _ = stream.set_zero_linger();
             None
         }
@@ -151,23 +151,23 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// The TCP connections that are open.
+/// Counts the open TCP connections.
 #[derive(Debug, Default)]
 pub(crate) struct OpenConnections {
     count: AtomicUsize,
-    /// Those among them that are no clients, but control.
+    /// The number of those that serve control, not clients.
     aside: AtomicUsize,
-    /// Kept only while a limit for each address is set.
+    /// The number per address. Kept only if that number is limited.
     by_address: Mutex<HashMap<IpAddr, usize>>,
-    /// Called when the last one has closed, or the last one of a client.
+    /// Notified when the last connection has closed, or the last one of a client.
     fewer: Notify,
 }
 
 impl OpenConnections {
-    /// Counts a connection in, until its slot is dropped.
+    /// Counts a connection until the returned slot is dropped.
     ///
     /// # Errors
-    /// The name of the limit that forbids it, and its value.
+    /// The name and value of the limit that forbids it.
     pub(crate) fn enter(
         self: &Arc<Self>,
         config: &Config,
@@ -216,17 +216,17 @@ impl OpenConnections {
     }
 }
 
-/// One of the connections that may be open; dropping it frees the place.
+/// The place of one open connection among those that the limits permit; dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Slot {
     live: Arc<OpenConnections>,
-    /// The address it is counted for, while there is a limit for each.
+    /// The address it is counted for, if the number per address is limited.
     counted: Option<Box<IpAddr>>,
 }
 
 #[cfg(feature = "control")]
 impl Slot {
-    /// It is no client's connection, as long as this lives.
+    /// Counts the connection as control and not as a client's, until the returned value is dropped.
     pub(crate) fn set_aside(&self) -> Aside {
         self.live.aside.fetch_add(1, Ordering::AcqRel);
         self.live.fewer.notify_waiters();
@@ -236,7 +236,7 @@ impl Slot {
     }
 }
 
-/// A connection that is no client's.
+/// Marks a connection that serves control and no client.
 #[cfg(feature = "control")]
 #[derive(Debug)]
 pub(crate) struct Aside {

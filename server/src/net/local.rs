@@ -1,5 +1,4 @@
-//! An in-process connection: the bytes of a client go straight into a turn, without a socket and
-//! without a task.
+//! An in-process connection: the client's bytes go straight into a turn, without a socket or a task.
 
 use std::{
     io,
@@ -22,22 +21,23 @@ use crate::{
 /// The logged reason when a client closes its connection.
 const LEFT: &str = "closed by the client";
 
-/// A client's end of a connection inside the process.
+/// The client's end of an in-process connection.
 ///
-/// Speaks the same bytes as a TCP connection. A request is served while it is being written, on
-/// the task that writes it; reading gives the replies, and waits for events. After the server has
-/// closed the connection, reading ends and writing fails with [`io::ErrorKind::BrokenPipe`].
+/// Carries the same bytes as a TCP connection. A request is served while it is written, on the
+/// writing task. Reading returns replies and waits for events. After the server has closed the
+/// connection, reading returns end of file and writing fails with [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 pub struct LocalStream {
-    /// Given up as soon as either side has closed, so that session and watches do not wait for
-    /// the stream to be dropped.
+    /// Dropped as soon as either side has closed, so that session and watches do not wait for the
+    /// stream to be dropped.
     connection: Option<Connection>,
-    /// The bytes that the client has not read yet.
+    /// Output for the client.
     replies: Vec<u8>,
+    /// The start of the part that the client has not read yet.
     replies_from: usize,
-    /// A reader that waits while another task writes.
+    /// A reader that waits for output.
     reader: Option<Waker>,
-    /// A writer that waits until replies are read.
+    /// A writer that waits until replies are read, or a delay is over.
     writer: Option<Waker>,
 }
 
@@ -71,7 +71,8 @@ impl LocalStream {
         }
     }
 
-    /// Serves input, from `input` or left over, and keeps the output for the reader.
+    /// Serves `input`, or left-over input if that is empty, and keeps the output for the reader.
+    /// Returns how much of `input` was taken.
     fn serve(&mut self, input: &[u8]) -> usize {
         let Some(connection) = &mut self.connection else {
             return 0;
@@ -87,7 +88,7 @@ impl LocalStream {
                 .extend_from_slice(&input[..taken]);
             connection.serve_read(&mut scratch)
         };
-        // A reader that never quite catches up must not keep what it has read.
+        // Frees what was read even if the reader never quite catches up.
         if self.replies_from > self.replies.len() / 2 {
             self.replies.drain(..self.replies_from);
             self.replies_from = 0;
@@ -183,11 +184,11 @@ impl AsyncWrite for LocalStream {
         Poll::Ready(Ok(()))
     }
 
-    /// As half-closing a socket: the server takes it as the end of the connection.
+    /// Works like half-closing a socket: for the server, the connection ends.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(connection) = &mut self.connection {
             connection.is_left = true;
-            // A socket is not read either until then.
+            // A socket is not read during a delay either.
             if connection.is_delayed() {
                 return Poll::Ready(Ok(()));
             }
@@ -197,7 +198,7 @@ impl AsyncWrite for LocalStream {
     }
 }
 
-/// As closing a socket: what was written before is served.
+/// Works like closing a socket: requests written before are served.
 impl Drop for LocalStream {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {

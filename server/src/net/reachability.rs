@@ -16,11 +16,11 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// Whether the server listens: the tasks that do while it is up, the control port while it is down.
+/// Whether the server listens: the listening tasks while it is up, the control port while it is down.
 #[derive(Debug, Default)]
 pub(crate) struct Reachability {
     listening: Mutex<ListenTasks>,
-    /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], as it
+    /// Starts connections when the server comes up again. Reset on [`Reachability::stop`], because it
     /// refers back to the server.
     spawner: Mutex<Spawner>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Reachability {
 #[derive(Debug)]
 enum ListenTasks {
     Up(JoinSet<()>),
-    /// Only control can reach the server, if there is such a port.
+    /// Only the control port listens, if there is one.
     Down(Option<ControlPort>),
     Stopped,
 }
@@ -79,8 +79,8 @@ impl Reachability {
         }
     }
 
-    /// Marks the server as up, with these tasks; drops them if the server has stopped in between.
-    /// Returns the aborted task of the control port, to be awaited.
+    /// Marks the server as up, with these tasks; drops them if the server has stopped meanwhile.
+    /// Returns the aborted tasks of the control port, for the caller to await.
     pub(crate) fn set_up(&self, tasks: JoinSet<()>) -> JoinSet<()> {
         let mut listening = self.listening.lock();
         if matches!(*listening, ListenTasks::Stopped) {
@@ -89,9 +89,9 @@ impl Reachability {
         std::mem::replace(&mut *listening, ListenTasks::Up(tasks)).abort()
     }
 
-    /// Serves control at this address while the server is down, unless another port does already.
-    /// Returns the address that is served; if the server is not down, drops the tasks and returns
-    /// `None`.
+    /// Serves control at this address while the server is down, unless another port already does.
+    /// Returns the address that serves control. If the server is not down, drops the tasks and
+    /// returns `None`.
     #[cfg(feature = "control")]
     pub(crate) fn set_control_port(
         &self,
@@ -108,17 +108,18 @@ impl Reachability {
         }
     }
 
-    /// Stops listening. Returns the aborted tasks, to be awaited.
+    /// Stops listening. Returns the aborted tasks, for the caller to await.
     pub(crate) fn go_down(&self) -> JoinSet<()> {
         let mut listening = self.listening.lock();
         match *listening {
             ListenTasks::Up(_) => std::mem::take(&mut *listening).abort(),
-            // The control port stays.
+            // The control port stays open.
             ListenTasks::Down(_) | ListenTasks::Stopped => JoinSet::new(),
         }
     }
 
-    /// Stops listening for ever, on the control port too. Returns the aborted tasks, to be awaited.
+    /// Stops listening for ever, on the control port too. Returns the aborted tasks, for the caller to
+    /// await.
     pub(crate) fn stop(&self) -> JoinSet<()> {
         *self.spawner.lock() = Spawner::default();
         std::mem::replace(&mut *self.listening.lock(), ListenTasks::Stopped).abort()
@@ -136,7 +137,7 @@ impl ListenTasks {
     }
 }
 
-/// Listening sockets from which nothing is accepted yet.
+/// Listening sockets that do not accept connections yet.
 pub(crate) struct Listeners {
     plain: Option<TcpListener>,
     #[cfg(feature = "tls")]
@@ -144,7 +145,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens where the settings say, and writes the real ports there.
+    /// Listens on the configured addresses, and writes the real ports back to `config`.
     pub(crate) fn bind(config: &mut Config) -> Result<Self, StartError> {
         let plain = if config.has_plain_port() {
             let (listener, address) = bind(config.listen, config)?;
@@ -171,7 +172,7 @@ impl Listeners {
         })
     }
 
-    /// Starts to accept and to let time pass, on the calling runtime.
+    /// Starts accepting connections and handling deadlines, on the calling runtime.
     pub(crate) fn serve(self, shared: &Arc<UniverseState>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let spawner = shared.server.reachability.spawner();
@@ -200,7 +201,7 @@ impl Listeners {
     }
 }
 
-/// Listens; says where, the real port included.
+/// Listens on an address. Returns it with the real port.
 pub(crate) fn bind(
     address: SocketAddr,
     config: &Config,

@@ -1,5 +1,4 @@
-//! Working memory that connections borrow while they have something to do, so that an idle one
-//! holds none.
+//! Working memory that busy connections borrow, so that idle ones hold none.
 
 use std::task::Waker;
 
@@ -22,9 +21,9 @@ pub(crate) struct Scratch {
     pub(crate) read: BytesMut,
     /// The requests of one turn.
     pub(crate) inputs: Vec<Input>,
-    /// The end of each of them in the batch they were read from.
+    /// The end of each request in the bytes read.
     pub(crate) ends: Vec<usize>,
-    /// The bytes to be written.
+    /// The bytes to write.
     pub(crate) out: Vec<u8>,
     /// The tasks to wake once the connection's own output is written.
     pub(crate) wakes: Vec<Waker>,
@@ -73,10 +72,10 @@ impl ScratchPool {
     }
 }
 
-/// A buffer for reads that can be frozen and taken back without an allocation.
+/// Returns a buffer for reads that can be frozen and taken back without an allocation.
 ///
-/// Freezing a buffer that never was shared allocates a counter, each time anew; splitting it
-/// once makes it counted for good.
+/// Freezing a buffer that was never shared allocates a reference count every time. Splitting it once
+/// allocates the count for good.
 pub(crate) fn shareable_buffer() -> BytesMut {
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
     drop(buffer.split_off(READ_BYTES));

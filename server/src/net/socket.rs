@@ -1,8 +1,8 @@
-//! One TCP connection's task: read what is there, serve it, write once.
+//! One TCP connection's task: reads the available input, serves it, writes once.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.5 and 17.2.
 //!
-//! A future written by hand, because the thousands that wait must be small, and because one
+//! The future is written by hand, because thousands of them wait and must be small, and because a
 //! wake-up must cost one read and one write and nothing else.
 
 use std::{
@@ -24,20 +24,22 @@ use crate::{
     universe::state::UniverseState,
 };
 
-/// The number of other connections that a turn wakes before it writes its own reply.
+/// The maximum number of connections that a turn wakes before it writes its own reply.
 const GO_FIRST_MAX: usize = 4;
 
-/// The size of the reply that is kept for that; larger ones are not worth a copy. Unit: bytes.
+/// The maximum size of a reply that is kept for that; copying a larger one costs too much. Unit:
+/// bytes.
 const KEPT_OUT_BYTES_MAX: usize = 4 << 10;
 
-/// What a waiting connection costs is mostly this, so what is rarely there lies behind a pointer.
+/// The task of a TCP connection. It is most of the memory of an idle connection, so fields that are
+/// rarely set are boxed.
 #[derive(Debug)]
 pub(crate) struct SocketTask {
     connection: Connection,
     stream: Stream,
-    /// Output the socket did not take yet; while there is any, nothing is read.
+    /// Output that the socket has not taken yet; while there is any, nothing is read.
     unsent: Option<Box<Unsent>>,
-    /// The way the connection ends once everything is written.
+    /// How the connection ends once everything is written.
     closing: Option<Box<End>>,
     #[cfg_attr(
         not(feature = "control"),
@@ -49,11 +51,11 @@ pub(crate) struct SocketTask {
 #[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// The number of them that the socket has taken.
+    /// The number of bytes that the socket has taken.
     sent: usize,
 }
 
-/// The way a connection ends.
+/// How a connection ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     CloseCause(CloseCause),
@@ -65,7 +67,7 @@ pub(crate) enum End {
 
 #[cfg(any(feature = "control", feature = "tls"))]
 impl End {
-    /// Returns whether other code must continue with the socket.
+    /// Returns whether the HTTP server takes over the socket.
     pub(crate) const fn is_http(&self) -> bool {
         #[cfg(feature = "control")]
         if matches!(self, Self::CloseCause(CloseCause::Http)) {
@@ -98,7 +100,7 @@ impl SocketTask {
         }
     }
 
-    /// Returns the socket, the input read from it, and its place, for the code that continues.
+    /// Returns the socket, the input read from it, and its slot, for the HTTP server.
     #[cfg(feature = "control")]
     pub(crate) fn into_parts(mut self) -> (Stream, bytes::BytesMut, Slot) {
         let read = self.connection.take_read();
@@ -110,14 +112,13 @@ impl SocketTask {
         if let Err(end) = ready!(self.shake_hands(cx)) {
             return Poll::Ready(end);
         }
-        // Woken for an event, as nine thousand watchers may be at once: send it before looking
-        // for requests.
+        // An event may wake thousands of watchers at once: send it before reading requests.
         self.take_outbox(scratch);
         loop {
             match self.write(cx, scratch) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(error.kind())),
-                // A client that does not read must not keep its connection from being closed.
+                // A client that does not read must not prevent its connection from closing.
                 Poll::Pending => {
                     return match self.connection.outbox.register_close(cx.waker()) {
                         None => Poll::Pending,
@@ -174,7 +175,7 @@ impl SocketTask {
             Registered::SomethingWaits => self.take_outbox(scratch),
             Registered::Quiet => {
                 self.notify_written();
-                // It may be over since it was looked at.
+                // The delay may have ended since the last check.
                 if outbox.is_delayed() {
                     return Poll::Pending;
                 }
@@ -221,8 +222,8 @@ impl SocketTask {
         }
     }
 
-    /// The socket is full: no caller needs to wait for this client, unless only the runtime's
-    /// budget is used up.
+    /// Records that the socket is full, so that no caller waits for this client. Does nothing if only
+    /// the runtime's budget is used up.
     #[cold]
     fn note_stuck(&self) {
         if tokio::task::coop::has_budget_remaining() {
@@ -231,7 +232,7 @@ impl SocketTask {
         }
     }
 
-    /// Counts the output that waits for the socket; over all connections it may be too much.
+    /// Counts the output that waits for the socket against the limit for all connections.
     #[cold]
     fn note_unsent(&self) {
         let Connection { shared, outbox, .. } = &self.connection;
@@ -243,7 +244,7 @@ impl SocketTask {
     }
 
     fn take_outbox(&mut self, scratch: &mut Scratch) {
-        // While the socket is full, what waits stays there, where it is counted.
+        // While the socket is full, frames stay in the outbox, where they are counted.
         if self.unsent.is_none()
             && let Some(why) = self.connection.outbox.drain(&mut scratch.out)
         {
@@ -262,17 +263,17 @@ impl SocketTask {
         self.stream.poll_read(cx, buffer)
     }
 
-    /// Leaves the output for the next time.
+    /// Keeps the output for the next write.
     fn keep(&mut self, out: &[u8]) {
         let bytes = out.to_vec();
         self.unsent = Some(Box::new(Unsent { bytes, sent: 0 }));
     }
 
-    /// Writes the output, and wakes the tasks that the turn has to wake.
+    /// Writes the output, and wakes the tasks that the turn must wake.
     ///
-    /// A few of them are woken first: a client that waits for an event, above all the next holder
-    /// of a lock, is usually in more of a hurry than the client that caused it. Many of them are
-    /// woken after the own reply, which would otherwise wait for all their writes.
+    /// A few tasks are woken before the write: a client that waits for an event, above all the next
+    /// holder of a lock, is usually in more of a hurry than the client that caused it. Many tasks are
+    /// woken after the write, because the own reply would otherwise wait for all of theirs.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<io::Result<()>> {
         if (1..=GO_FIRST_MAX).contains(&scratch.wakes.len())
             && self.unsent.is_none()
@@ -281,7 +282,7 @@ impl SocketTask {
             self.keep(&scratch.out);
             scratch.out.clear();
             scratch.wake_all();
-            // Behind them in the scheduler's queue.
+            // This task comes after them in the scheduler's queue.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -348,8 +349,8 @@ mod tests {
 
     #[test]
     fn task_is_small() {
-        // With tokio's own 112 bytes it must fit 256, the next size being 384: ten thousand idle
-        // sessions are to cost less than 1 KiB each.
+        // With tokio's own 112 bytes it must fit into 256, because the next allocation size is 384:
+        // an idle session must cost less than 1 KiB in all.
         assert!(
             size_of::<SocketTask>() <= 128,
             "{} bytes",

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.12.
 //!
-//! An enum and no trait object, so that plain TCP costs what it did before there was TLS.
+//! An enum and not a trait object, so that TLS support costs plain TCP nothing.
 
 use std::{
     future::Future,
@@ -29,7 +29,7 @@ const READ_APART_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
-    /// Behind a pointer: it is large, and the task of a connection is not.
+    /// Boxed, because it is large and the task of a connection must be small.
     #[cfg(feature = "tls")]
     Tls(Box<TlsStream>),
 }
@@ -48,8 +48,8 @@ impl Stream {
         }
     }
 
-    /// The same for callers that are not in a hurry. A function of its own, so that the other one
-    /// has a single caller and is inlined there, in the path of every request.
+    /// Reads like [`Stream::poll_read`], for callers that are not on the path of every request. A
+    /// separate function, so that `poll_read` has only one caller, where it is inlined.
     #[cfg(feature = "control")]
     pub(crate) fn poll_read_apart(
         &mut self,
@@ -62,7 +62,7 @@ impl Stream {
                 loop {
                     ready!(stream.poll_read_ready(cx))?;
                     match stream.try_read(&mut bytes) {
-                        // It is not ready any more, and says when it is again.
+                        // Not ready any more; `poll_read_ready` wakes the task when it is again.
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         read => {
                             let length = read?;
@@ -92,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Whether everything written has left this process: TLS may keep some of it.
+    /// Waits until everything written has left the process: TLS may buffer some of it.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
@@ -101,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// This side's address, of plain TCP.
+    /// Returns the local address of a plain TCP connection.
     #[cfg(feature = "control")]
     pub(crate) fn plain_addr(&self) -> Option<SocketAddr> {
         match self {

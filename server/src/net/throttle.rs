@@ -1,4 +1,4 @@
-//! Limits the rate of handshakes: a bucket of tokens, one for each handshake.
+//! Limits the rate of handshakes with a token bucket: each handshake takes a token.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.2 and 17.1.
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 
-/// The tokens that are there. Asked only while the limit is on.
+/// The token bucket. Used only while the limit is on.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle(Mutex<Option<TokenBucket>>);
 
@@ -18,10 +18,10 @@ struct TokenBucket {
 }
 
 impl Throttle {
-    /// Takes a token; returns false if there is none.
+    /// Takes a token. Returns false if there is none.
     ///
-    /// What a fill time brings arrives with the first question after it, in proportion to the time
-    /// that has passed.
+    /// The first call after the fill time has passed adds tokens, in proportion to the time since the
+    /// last fill.
     ///
     /// Source: `BlueThrottle.checkLimit` of ZooKeeper, without its random part and without
     /// weights; compared with a live 3.9.5.
@@ -35,7 +35,7 @@ impl Throttle {
             tokens: tokens_max,
             filled_ms: 0,
         });
-        // Two threads may come here in another order than they read the time.
+        // Threads may get here in another order than that in which they read the time.
         let passed_ms = now_ms.saturating_sub(bucket.filled_ms);
         if passed_ms > fill_ms {
             let brought = passed_ms.saturating_mul(fill_count) / fill_ms;
@@ -54,8 +54,8 @@ mod tests {
 
     use super::*;
 
-    /// `docs/zookeeper-protocol.md` section 17.1: as a live 3.9.5 with the same settings let them
-    /// in.
+    /// `docs/zookeeper-protocol.md` section 17.1. A live 3.9.5 with the same settings gave the same
+    /// answers.
     #[test]
     fn tokens_come_back_with_time_up_to_their_number() {
         let config = Config {
@@ -69,7 +69,7 @@ mod tests {
             (0, true),
             (10, true),
             (20, false),
-            // The fill time has to be over, not just reached.
+            // The fill time must have passed; reaching it is not enough.
             (2_000, false),
             (2_001, true),
             (2_002, false),
@@ -83,11 +83,7 @@ mod tests {
             (59_000, false),
         ];
         for (number, (now_ms, is_there)) in taken.into_iter().enumerate() {
-            assert_eq!(
-                throttle.take(&config, now_ms),
-                is_there,
-                "question {number}"
-            );
+            assert_eq!(throttle.take(&config, now_ms), is_there, "call {number}");
         }
     }
 

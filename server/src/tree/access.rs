@@ -1,4 +1,4 @@
-//! Access lists as people write them.
+//! Access lists as text.
 
 use minikeeper_protocol::{Acl, AclList, Perms};
 
@@ -11,8 +11,8 @@ const LETTERS: [(char, Perms); 5] = [
     ('a', Perms::ADMIN),
 ];
 
-/// The entry that a text `SCHEME:ID:PERMISSIONS` stands for. Permissions are letters, or a number
-/// where letters do not reach.
+/// Parses an entry of the form `SCHEME:ID:PERMISSIONS`. Permissions are letters, or a number for
+/// values without letters.
 pub(crate) fn acl(entry: &str) -> Option<Acl> {
     let (scheme, rest) = entry.split_once(':')?;
     let (id, perms) = rest.rsplit_once(':')?;
@@ -34,7 +34,7 @@ pub(crate) fn acl(entry: &str) -> Option<Acl> {
     })
 }
 
-/// The entries of a list as text.
+/// Formats the entries of a list.
 pub(crate) fn text_of(list: &AclList) -> Vec<String> {
     list.entries().map(|entry| entry_text(&entry)).collect()
 }

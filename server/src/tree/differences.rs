@@ -1,13 +1,13 @@
-//! The differences between the expected tree and the actual one, in lines for people.
+//! Compares the expected tree with the actual one; prints the differences.
 
 use std::{collections::BTreeSet, fmt};
 
 use crate::tree::{Lifetime, Tree, Znode};
 
-/// The maximum number of differing znodes listed; a last line has the number of the others.
+/// The maximum number of differences printed; a last line gives the number of the others.
 const SHOWN_MAX: usize = 50;
 
-/// The maximum length of a znode's data as shown. Unit: characters, bytes if it is not text.
+/// The maximum length of data printed. Unit: characters; bytes if it is not text.
 const DATA_SHOWN_MAX: usize = 200;
 
 /// The differences from a [`Tree`]. Displays as lines: `-` is expected, `+` is found.
@@ -16,7 +16,7 @@ pub struct TreeDiff {
     differences: Vec<Difference>,
 }
 
-/// One znode that is not as it should be.
+/// One znode that differs from the expected one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Difference {
@@ -29,13 +29,13 @@ pub struct Difference {
 }
 
 impl TreeDiff {
-    /// The differences by path: at least one znode.
+    /// Returns the differences, ordered by path; there is at least one.
     #[must_use]
     pub fn differences(&self) -> &[Difference] {
         &self.differences
     }
 
-    /// Compares what should be with what is.
+    /// Compares two trees. Returns `None` if `found` is as expected.
     pub(crate) fn of(expected: &Tree, found: &Tree) -> Option<Self> {
         let implied = ancestors(expected);
         let mut differences = Vec::new();
@@ -49,7 +49,7 @@ impl TreeDiff {
             let is_right = match (wanted, there) {
                 (Some(wanted), Some(there)) => fits(wanted, there),
                 (Some(_), None) => false,
-                // What is said of the root, and of parents, is said by naming them.
+                // The root and implied parents match unless they are named.
                 (None, _) => path == "/" || expected.is_partial() || implied.contains(path),
             };
             if !is_right {
@@ -64,7 +64,7 @@ impl TreeDiff {
     }
 }
 
-/// Whether everything that is said of a znode is so.
+/// Whether a znode has all the properties that the expected one specifies.
 fn fits(wanted: &Znode, there: &Znode) -> bool {
     wanted.data().is_none_or(|data| there.data() == Some(data))
         && wanted
@@ -75,7 +75,7 @@ fn fits(wanted: &Znode, there: &Znode) -> bool {
             .is_none_or(|access| there.access() == Some(access))
 }
 
-/// Returns the paths of all ancestors.
+/// Returns the paths of all ancestors of the named znodes, except the root.
 fn ancestors(tree: &Tree) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for (mut path, _) in tree.iter() {
@@ -98,10 +98,10 @@ impl fmt::Display for TreeDiff {
             found,
         } in self.differences.iter().take(SHOWN_MAX)
         {
-            let is_access_told = expected
+            let shows_access = expected
                 .as_ref()
                 .is_some_and(|znode| znode.access().is_some());
-            let is_lifetime_told = expected
+            let shows_lifetime = expected
                 .as_ref()
                 .is_some_and(|znode| znode.lifetime().is_some());
             if let Some(znode) = expected {
@@ -111,7 +111,7 @@ impl fmt::Display for TreeDiff {
             if let Some(znode) = found {
                 write!(f, "\n+ {path}")?;
                 let is_plain = znode.lifetime() == Some(Lifetime::Persistent);
-                write_znode(f, znode, is_lifetime_told || !is_plain, is_access_told)?;
+                write_znode(f, znode, shows_lifetime || !is_plain, shows_access)?;
             }
         }
         let more = self.differences.len().saturating_sub(SHOWN_MAX);
@@ -163,7 +163,7 @@ fn write_data(f: &mut fmt::Formatter<'_>, data: Option<&[u8]>) -> fmt::Result {
 
 fn write_rest(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
     if bytes > 0 {
-        write!(f, "... and {bytes} bytes more")?;
+        write!(f, "... and {bytes} more bytes")?;
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// As a server tells of its znodes: everything.
+    /// Specifies all properties, as an exported tree does.
     fn found(tree: Tree) -> Tree {
         tree.iter()
             .map(|(path, znode)| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_by_path() {
+    fn differences_are_listed_by_path() {
         let expected = tree! { "/a" => "x", "/a/b" => null, "/d" => Znode::any().container() };
         let there = tree! {
             "/a" => "x", "/a/b" => "", "/c" => Znode::from(b"\xff\x00").ephemeral(), "/d" => "1"
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_may_be_anything() {
+    fn unnamed_parents_root_and_znodes_of_a_partial_tree_may_be_anything() {
         assert_lines(
             &tree! { "/a/b" => "x" },
             tree! { "/" => "r", "/a" => "y", "/a/b" => "x" },
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn access_lists_are_told_where_they_are_said() {
+    fn access_list_is_shown_if_the_expected_one_is_specified() {
         let expected = tree! { "/a" => Znode::from("x").acl(["world:anyone:r"]) };
         assert_lines(
             &expected,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_cut_short() {
+    fn long_lists_and_long_data_are_cut_short() {
         let there: Tree = (0..60)
             .map(|number| (format!("/{number:02}"), ""))
             .collect();
@@ -268,6 +268,6 @@ mod tests {
             .skip(1)
             .map(|line| line.rsplit("...").next().unwrap())
             .collect();
-        assert_eq!(ends, [" and 200 bytes more", " and 100 bytes more"]);
+        assert_eq!(ends, [" and 200 more bytes", " and 100 more bytes"]);
     }
 }

@@ -1,4 +1,4 @@
-//! A tree with its sessions and watches as text: the same for equal ones.
+//! Prints a tree with its sessions and watches as text: equal trees give equal text.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -7,11 +7,11 @@ use minikeeper_protocol::{AclList, SessionId};
 
 use super::text_of;
 
-/// Below it are the quotas that clients have set.
+/// The prefix of the paths of quotas, which clients set.
 const QUOTAS: &[u8] = b"/zookeeper/quota/";
 
-/// Znodes by path, then sessions and watches, without anything that depends on when and in which
-/// order it came to be: no zxid, time, version or session id. Sessions are numbered in the order of
+/// Prints znodes by path, then sessions, then watches. Omits everything that depends on the time and
+/// order of changes: zxids, times, versions and session ids. Sessions are numbered in the order of
 /// their ids.
 pub(crate) fn dump(engine: &Engine) -> String {
     let mut reports: Vec<_> = engine.session_reports().collect();
@@ -77,12 +77,12 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
         .expect("writing to a string cannot fail");
 }
 
-/// Whether a znode is the server's own.
+/// Whether a znode belongs to the server and is no quota.
 fn is_system(path: &[u8]) -> bool {
     path == b"/zookeeper" || path.starts_with(b"/zookeeper/") && !path.starts_with(QUOTAS)
 }
 
-/// A path; quoted where it would not be told from what is behind it.
+/// Formats a path; quoted if it could be confused with the text after it.
 fn name(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(path) if !path.contains([' ', '"', '\\']) && !path.contains(char::is_control) => {
@@ -92,7 +92,7 @@ fn name(path: &[u8]) -> String {
     }
 }
 
-/// Text in quotes; other bytes as `bytes "\x00\xff"`.
+/// Formats text in quotes, other bytes as `bytes "\x00\xff"`.
 fn quoted(data: &[u8]) -> String {
     let is_plain = |text: &str| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c));
     match std::str::from_utf8(data) {

@@ -1,7 +1,7 @@
-//! Trees as values: what to seed, to export and to compare.
+//! Trees as values, to seed, export and compare.
 //!
-//! [`Tree`] maps paths to [`Znode`]s; `files` reads and writes YAML and JSON, `differences` compares
-//! two, `access` parses access lists, `dump` prints a tree with its sessions and watches.
+//! [`Tree`] maps paths to [`Znode`]s. `files` reads and writes YAML and JSON, `differences` compares
+//! two trees, `access` parses access lists, and `dump` prints a tree with its sessions and watches.
 
 mod access;
 mod differences;
@@ -16,11 +16,12 @@ pub use self::differences::{Difference, TreeDiff};
 #[cfg(feature = "seed-files")]
 pub use self::files::TreeFileError;
 
-/// Znodes by path: what [`Universe::seed`](crate::Universe::seed) puts there,
-/// [`Universe::export_tree`](crate::Universe::export_tree) takes out and
-/// [`assert_tree!`](crate::assert_tree!) compares with. [`tree!`](crate::tree!) writes one down.
+/// Znodes by path. [`Universe::seed`](crate::Universe::seed) creates them,
+/// [`Universe::export_tree`](crate::Universe::export_tree) returns them and
+/// [`assert_tree!`](crate::assert_tree!) compares with them. The macro [`tree!`](crate::tree!) builds
+/// a tree.
 ///
-/// Parents need not be named. `/zookeeper` and what is below it belongs to the server.
+/// Parents need not be named. `/zookeeper` and everything below it belongs to the server.
 ///
 /// # Examples
 /// ```
@@ -38,12 +39,12 @@ pub use self::files::TreeFileError;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tree {
     znodes: BTreeMap<String, Znode>,
-    /// Whether there may be more than what is named.
+    /// Whether a compared tree may have more znodes than these.
     is_partial: bool,
 }
 
-/// What is said of one znode of a [`Tree`]. What is not said may be anything where the znode is
-/// there already, and is what a plain create of a client makes where it is not.
+/// One znode of a [`Tree`]. Each property may be unspecified: then it matches any value, seeding
+/// leaves it alone in an existing znode, and creates a new znode as a plain create would.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Znode {
     data: Option<Option<Vec<u8>>>,
@@ -57,16 +58,16 @@ pub struct Znode {
 pub enum Lifetime {
     /// Until it is deleted.
     Persistent,
-    /// As long as the session that created it. Only a client makes such a znode.
+    /// Until the session that created it ends. Only clients can create such a znode.
     Ephemeral,
-    /// Until some time after its last child has gone.
+    /// Until some time after its last child is deleted.
     Container,
-    /// Until it has had no child and no new data for so long, in whole milliseconds.
+    /// Until it has had no child and no new data for this time, in whole milliseconds.
     TimeToLive(Duration),
 }
 
 impl Tree {
-    /// A tree without znodes.
+    /// Returns a tree without znodes.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -75,51 +76,51 @@ impl Tree {
         }
     }
 
-    /// With one znode more, or another one at this path.
+    /// Adds a znode, or replaces the one at this path. Returns the tree.
     #[must_use]
     pub fn with(mut self, path: impl Into<String>, znode: impl Into<Znode>) -> Self {
         self.insert(path, znode);
         self
     }
 
-    /// Adds a znode, or puts another one in its place.
+    /// Adds a znode, or replaces the one at this path.
     pub fn insert(&mut self, path: impl Into<String>, znode: impl Into<Znode>) {
         self.znodes.insert(path.into(), znode.into());
     }
 
-    /// The same, and there may be more: what comparing with it then leaves out.
+    /// Makes the tree partial: comparing with it ignores znodes that it does not name.
     #[must_use]
     pub const fn partial(mut self) -> Self {
         self.is_partial = true;
         self
     }
 
-    /// Whether there may be more than what is named.
+    /// Returns whether the tree is [partial](Tree::partial).
     #[must_use]
     pub const fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// The znode at a path.
+    /// Returns the znode at a path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.znodes.get(path)
     }
 
-    /// Paths and znodes, in the order of paths: parents before their children.
+    /// Returns paths and znodes, ordered by path: parents before their children.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Znode)> {
         self.znodes
             .iter()
             .map(|(path, znode)| (path.as_str(), znode))
     }
 
-    /// The number of znodes named.
+    /// Returns the number of named znodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.znodes.len()
     }
 
-    /// Whether none is.
+    /// Returns whether the tree names no znodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.znodes.is_empty()
@@ -137,7 +138,7 @@ impl<P: Into<String>, Z: Into<Znode>> FromIterator<(P, Z)> for Tree {
 }
 
 impl Znode {
-    /// A znode of which nothing is said but that it is there.
+    /// Returns a znode with everything unspecified.
     #[must_use]
     pub const fn any() -> Self {
         Self {
@@ -147,7 +148,7 @@ impl Znode {
         }
     }
 
-    /// A znode with null data, which is not the same as none.
+    /// Returns a znode with null data, which differs from empty data.
     #[must_use]
     pub const fn null() -> Self {
         Self {
@@ -157,32 +158,32 @@ impl Znode {
         }
     }
 
-    /// The same as a container.
+    /// Makes it a container.
     #[must_use]
     pub const fn container(self) -> Self {
         self.lives(Lifetime::Container)
     }
 
-    /// The same with a time to live, in whole milliseconds.
+    /// Gives it a time to live, in whole milliseconds.
     #[must_use]
     pub const fn time_to_live(self, ttl: Duration) -> Self {
         self.lives(Lifetime::TimeToLive(ttl))
     }
 
-    /// The same as an ephemeral: to compare with, not to seed.
+    /// Makes it an ephemeral, which can be compared with but not seeded.
     #[must_use]
     pub const fn ephemeral(self) -> Self {
         self.lives(Lifetime::Ephemeral)
     }
 
-    /// The same with this lifetime.
+    /// Sets the lifetime.
     #[must_use]
     pub const fn lives(mut self, lifetime: Lifetime) -> Self {
         self.lifetime = Some(lifetime);
         self
     }
 
-    /// The same with an access list. An entry reads `SCHEME:ID:PERMISSIONS`, as in
+    /// Sets the access list. The form of an entry is `SCHEME:ID:PERMISSIONS`, such as
     /// `world:anyone:r` or `digest:alice:HASH:cdrwa`.
     #[must_use]
     pub fn acl<E: Into<String>>(mut self, entries: impl IntoIterator<Item = E>) -> Self {
@@ -190,19 +191,19 @@ impl Znode {
         self
     }
 
-    /// Its data, which may be null; `None` if nothing is said of it.
+    /// Returns its data, which may be null; `None` if unspecified.
     #[must_use]
     pub fn data(&self) -> Option<Option<&[u8]>> {
         self.data.as_ref().map(Option::as_deref)
     }
 
-    /// Its lifetime, if given.
+    /// Returns its lifetime; `None` if unspecified.
     #[must_use]
     pub const fn lifetime(&self) -> Option<Lifetime> {
         self.lifetime
     }
 
-    /// The entries of its access list, if they are said.
+    /// Returns the entries of its access list; `None` if unspecified.
     #[must_use]
     pub fn access(&self) -> Option<&[String]> {
         self.access.as_deref()
@@ -259,8 +260,8 @@ impl fmt::Display for Lifetime {
     }
 }
 
-/// A [`Tree`], written down: `path => znode`, where a znode is text, bytes, `null`
-/// or a [`Znode`]. A last `..` says that [there may be more](crate::Tree::partial).
+/// Builds a [`Tree`] from `path => znode` pairs, where a znode is text, bytes, `null` or a [`Znode`].
+/// A final `..` makes the tree [partial](crate::Tree::partial).
 ///
 /// # Examples
 /// ```
@@ -284,7 +285,7 @@ macro_rules! tree {
     }};
 }
 
-/// One znode after the other.
+/// Inserts one znode after the other.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tree_znodes {

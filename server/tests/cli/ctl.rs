@@ -111,7 +111,7 @@ fn seed_that_makes_no_sense_keeps_the_program_from_starting() {
         (
             "bad_seed.json",
             "{\"/a\": 5}",
-            ": path \"/a\": 5 is no text, null or object",
+            ": path \"/a\": 5 is not text, null or an object",
         ),
         (
             "bad_path.yaml",

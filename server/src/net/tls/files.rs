@@ -1,4 +1,4 @@
-//! Certificates and keys, from PEM files.
+//! Reads certificates and keys from PEM files.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use tokio_rustls::{
 
 use crate::{config::Config, files};
 
-/// Why clients cannot be served over TLS.
+/// Why the server cannot serve clients over TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -36,14 +36,14 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// A file has no certificate in it.
-    #[error("{setting} {file:?} has no certificate in it; it must have at least one, in PEM form")]
+    #[error("{setting} {file:?} contains no certificate; it must have at least one, in PEM form")]
     NoCertificate {
         /// The setting that names it.
         setting: &'static str,
         /// The file.
         file: PathBuf,
     },
-    /// A certificate or key that cannot be used.
+    /// A certificate or key cannot be used.
     #[error("cannot use {setting} {file:?}")]
     Unusable {
         /// The setting that names its file.
@@ -61,7 +61,7 @@ pub enum TlsError {
     Tls(#[from] Error),
 }
 
-/// Makes TLS connections of sockets, with the files named in the settings.
+/// Creates the acceptor that turns sockets into TLS connections, from the configured files.
 pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = match &config.tls_client_ca {
@@ -77,7 +77,7 @@ pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
                 .map_err(TlsError::ClientCa)?
         }
     };
-    // Settings have been validated: both are there.
+    // The settings are validated: both files are set.
     let file = config.tls_key.clone().unwrap_or_default();
     let key = read(&file).and_then(|bytes| PrivateKeyDer::from_pem_slice(&bytes));
     let key = key.map_err(|source| TlsError::File {
@@ -91,8 +91,8 @@ pub(crate) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
         .map_err(unusable("tls_key", &file))?;
     let file = config.tls_certificate.clone().unwrap_or_default();
     let certified = CertifiedKey::new(certificates("tls_certificate", &file)?, key);
-    // The own certificate is for clients to judge. One of version 1, as tests like to make them, is
-    // more than can be read here, and serves with ZooKeeper.
+    // Only a mismatch of certificate and key is an error: clients judge the rest. rustls cannot parse
+    // certificates of version 1, which tests like to create and which ZooKeeper accepts.
     if let Err(source @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
         certified.keys_match()
     {

@@ -1,4 +1,5 @@
-//! TLS for clients: what is read from files, the handshake, and who has shown a certificate.
+//! TLS for clients: certificates and keys from files, the connection, and the subject of a client's
+//! certificate.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 9.12.
 

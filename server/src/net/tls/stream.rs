@@ -46,8 +46,8 @@ impl TlsStream {
         }
     }
 
-    /// Goes on with the handshake. The call that ends it gives the subject of the client's
-    /// certificate, if one was asked for; later ones give none.
+    /// Continues the handshake. The call that completes it returns the subject of the client's
+    /// certificate, if the client sent one; later calls return `None`.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl TlsStream {
             None => None,
             Some(certificate) => {
                 let certificate = EndEntityCert::try_from(certificate).map_err(io::Error::other)?;
-                let no_name = || io::Error::other("the certificate's subject is no name");
+                let no_name = || io::Error::other("cannot parse the subject of the certificate");
                 Some(subject::rfc2253(certificate.subject()).ok_or_else(no_name)?)
             }
         };
@@ -78,17 +78,18 @@ impl TlsStream {
             return Poll::Pending;
         };
         match ready!(pin!(stream.read_buf(buffer)).poll(cx)) {
-            // Frames tell their length, so an end without a farewell cuts nothing off unnoticed.
+            // Frames have a length prefix, so a missing close_notify cannot hide a truncation.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(0)),
             result => Poll::Ready(result),
         }
     }
 
-    /// Encrypts as much as rustls buffers, each frame in records of its own. [`poll_flush`] sends
-    /// all of them with one call.
+    /// Encrypts as much as rustls buffers, each frame in its own records. [`poll_flush`] sends all of
+    /// them with one call.
     ///
-    /// Clients rely on that, because ZooKeeper does it: kazoo reads one frame and then waits for
-    /// its socket, where OpenSSL, which decrypts whole records, has left nothing of a second one.
+    /// Clients rely on separate records, because ZooKeeper writes them: kazoo reads one frame and then
+    /// waits for its socket, but OpenSSL decrypts whole records and so has already taken a second
+    /// frame of the same record off the socket.
     ///
     /// [`poll_flush`]: Self::poll_flush
     pub(crate) fn poll_write(
@@ -123,7 +124,7 @@ impl TlsStream {
         }
     }
 
-    /// Sends close_notify, as far as the socket takes it at once. No caller waits for it.
+    /// Sends close_notify if the socket takes it at once; does not wait.
     pub(crate) fn close(&mut self, cx: &mut Context<'_>) {
         if let TlsState::Open(stream) = &mut self.state {
             let _ = Pin::new(stream).poll_shutdown(cx);
@@ -134,15 +135,15 @@ impl TlsStream {
 /// Finds where frames begin in the bytes that a connection sends.
 #[derive(Default)]
 struct Frames {
-    /// The rest of the frame that has begun. Unit: bytes.
+    /// The length of the rest of the current frame. Unit: bytes.
     left: usize,
 }
 
 impl Frames {
-    /// The start of `bytes`, up to the end of its first frame.
+    /// Returns the start of `bytes`, up to the end of its first frame.
     ///
-    /// Answers to four-letter words and HTTP are no frames. Their first four bytes, read as a
-    /// length, are more than 500 MB, so that they stay together.
+    /// Replies to four-letter words and HTTP are not frames. Their first four bytes read as a length
+    /// of more than 500 MB (160 MB if they begin with a newline), so they stay in one piece.
     fn piece<'bytes>(&mut self, bytes: &'bytes [u8]) -> &'bytes [u8] {
         if self.left == 0 {
             self.left = match bytes.first_chunk() {
@@ -156,7 +157,7 @@ impl Frames {
         &bytes[..self.left.min(bytes.len())]
     }
 
-    /// Notes that the start of a piece has been sent.
+    /// Records that this much of a piece has been sent.
     const fn advance(&mut self, taken: usize) {
         self.left -= taken;
     }
@@ -166,8 +167,8 @@ impl Frames {
 mod tests {
     use super::*;
 
-    /// Several frames went into one record, and kazoo waited for its socket while they lay
-    /// decrypted in OpenSSL.
+    /// Several frames went into one record: kazoo waited for its socket while the second frame was
+    /// already decrypted in OpenSSL.
     #[test]
     fn piece_ends_with_its_frame_however_little_is_taken() {
         let lengths = [0_u32, 1, 20_000, 0, 70_000, 3];
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_stays_in_one_piece() {
+    fn text_that_is_no_frame_stays_in_one_piece() {
         for text in ["imok", "HTTP/1.1 200 OK\r\n", "\nno", ""] {
             assert_eq!(Frames::default().piece(text.as_bytes()), text.as_bytes());
         }

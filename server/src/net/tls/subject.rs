@@ -1,6 +1,6 @@
-//! The subject of a certificate as text, in the form of RFC 2253 as Java writes it.
+//! Formats the subject of a certificate as in RFC 2253, with the details of Java.
 //!
-//! Source: `docs/zookeeper-protocol.md` section 9.12; ZooKeeper's `X500Principal.getName()`.
+//! Source: `docs/zookeeper-protocol.md` section 9.12; Java's `X500Principal.getName()`.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
-/// The types that RFC 2253 has names for, by their encoding; others are numbers.
+/// The attribute types that RFC 2253 names, by their encoding; others are written as numbers.
 const KEYWORDS: [(&[u8], &str); 9] = [
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 6], "C"),
@@ -21,7 +21,8 @@ const KEYWORDS: [(&[u8], &str); 9] = [
     (&[9, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
 ];
 
-/// The name whose DER encoding this is, without the outermost tag and length; none if it is none.
+/// Formats a name from its DER encoding without the outermost tag and length. Returns `None` if it is
+/// invalid.
 pub(super) fn rfc2253(mut name: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !name.is_empty() {
@@ -58,7 +59,7 @@ pub(super) fn rfc2253(mut name: &[u8]) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// Splits one value off the front: its tag and its content.
+/// Splits one value off the front. Returns its tag and its content.
 fn take<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let [tag, length, rest @ ..] = *bytes else {
         return None;
@@ -83,7 +84,7 @@ fn expect<'a>(bytes: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
         .map(|(_, content)| content)
 }
 
-/// A value that is text; none for other kinds of values.
+/// Decodes a text value. Returns `None` for other kinds of values.
 fn text(tag: u8, value: &[u8]) -> Option<String> {
     let latin = || value.iter().map(|&byte| char::from(byte)).collect();
     match tag {
@@ -103,7 +104,7 @@ fn text(tag: u8, value: &[u8]) -> Option<String> {
     }
 }
 
-/// With a backslash before what means something in a name, and before blanks at the ends.
+/// Puts a backslash before characters with a meaning in names, and before blanks at the ends.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     let is_blank = |c| c == ' ' || c == '\r';
@@ -122,7 +123,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// An object identifier with dots.
+/// Formats an object identifier as numbers with dots.
 fn numbers(encoding: &[u8]) -> Option<String> {
     let mut out = String::new();
     let mut number: u128 = 0;
@@ -176,7 +177,7 @@ mod tests {
             let bytes: Vec<_> = (0..encoding.len()).step_by(2).map(byte).collect();
             assert_eq!(super::rfc2253(&bytes[2..]).as_deref(), Some(text));
             for end in 3..bytes.len() {
-                // Cut anywhere it is no name, or a shorter one.
+                // A truncated encoding is invalid, or a shorter name.
                 assert_ne!(super::rfc2253(&bytes[2..end]).as_deref(), Some(text));
             }
         }

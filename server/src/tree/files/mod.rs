@@ -1,7 +1,7 @@
-//! Trees as text: JSON, and YAML, which says the same with less signs.
+//! Reads and writes trees as JSON, or as YAML, which needs less punctuation.
 //!
-//! An object by path. A znode is its data, text or null; or an object with `data` or
-//! `data_base64`, `acl`, `container` or `ttl_ms`.
+//! A tree is an object whose keys are paths. A znode is its data (text or null), or an object with
+//! `data` or `data_base64`, `acl`, and `container` or `ttl_ms`.
 
 mod yaml;
 
@@ -12,30 +12,30 @@ use serde_json::{Map, Value, json};
 
 use crate::tree::{Lifetime, Tree, Znode};
 
-/// An access list that need not be said.
+/// The default access list, which is not written.
 const OPEN: [&str; 1] = ["world:anyone:cdrwa"];
 
-/// Why a text is no [`Tree`].
+/// Why a text cannot be read as a [`Tree`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeFileError {
     /// It is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
-    /// It is no YAML, or says something in a way that trees are not said in.
+    /// It is not YAML, or uses a part of YAML that trees do not support.
     #[error("line {line}, column {column}: {what}")]
     Yaml {
-        /// Where, counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// The position in the line, counted from 1.
+        /// The column, counted from 1.
         column: usize,
         /// The fault.
         what: String,
     },
-    /// It is no object by path.
-    #[error("no object by path, as in {{\"/a\": \"data\"}}")]
+    /// It is not an object.
+    #[error("not an object that maps paths to znodes, such as {{\"/a\": \"data\"}}")]
     NoObject,
-    /// Something about a znode makes no sense.
+    /// A znode is invalid.
     #[error("path {path:?}: {what}")]
     Znode {
         /// Its path.
@@ -69,8 +69,8 @@ impl Tree {
         Self::from_value(&value.map_err(|error| TreeFileError::Json(error.to_string()))?)
     }
 
-    /// Reads YAML: version 1.2, one document, no aliases. Data is what is written, so `no` and
-    /// `0x10` are these letters; only `null`, `~` and nothing stand for null.
+    /// Reads YAML: version 1.2, one document, no aliases. Data is taken literally: `no` and `0x10` are
+    /// text. Only `null`, `~` and an empty value mean null.
     ///
     /// # Errors
     /// The position of the fault.
@@ -101,8 +101,8 @@ impl Tree {
         Self::from_value(&yaml::parse(text)?)
     }
 
-    /// Writes JSON, one znode per line; [`Tree::from_json`] reads it. Omits defaults: that a znode
-    /// is persistent, and open to all clients.
+    /// Writes JSON, one znode per line; [`Tree::from_json`] reads it. Omits defaults: persistent, and
+    /// open to all clients.
     #[must_use]
     pub fn to_json(&self) -> String {
         let lines: Vec<_> = self
@@ -115,8 +115,8 @@ impl Tree {
         format!("{{\n{}\n}}\n", lines.join(",\n"))
     }
 
-    /// Writes YAML, one znode a line; [`Tree::from_yaml`] reads it. What needs no saying is left
-    /// out, as in [`Tree::to_json`].
+    /// Writes YAML, one znode per line; [`Tree::from_yaml`] reads it. Omits the same defaults as
+    /// [`Tree::to_json`].
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let lines = self
@@ -160,13 +160,13 @@ fn to_znode(value: &Value) -> Result<Znode, String> {
         Value::Null => return Ok(Znode::null()),
         Value::String(data) => return Ok(data.as_str().into()),
         Value::Object(fields) => fields,
-        _ => return Err(format!("{value} is no text, null or object")),
+        _ => return Err(format!("{value} is not text, null or an object")),
     };
     let mut znode = Znode::any();
     for (name, value) in fields {
         let is_set = |is_set: bool| {
             is_set
-                .then(|| format!("{name} beside another field of its kind"))
+                .then(|| format!("{name} conflicts with another field"))
                 .map_or(Ok(()), Err)
         };
         match (name.as_str(), value) {
@@ -181,7 +181,7 @@ fn to_znode(value: &Value) -> Result<Znode, String> {
             }
             ("acl", Value::Array(entries)) => {
                 let texts: Option<Vec<_>> = entries.iter().map(Value::as_str).collect();
-                znode = znode.acl(texts.ok_or_else(|| format!("{name} is no list of texts"))?);
+                znode = znode.acl(texts.ok_or_else(|| format!("{name} is not a list of texts"))?);
             }
             ("container", Value::Bool(is_container)) => {
                 is_set(znode.lifetime.is_some())?;
@@ -195,7 +195,7 @@ fn to_znode(value: &Value) -> Result<Znode, String> {
             ("ttl_ms", Value::Number(_)) => {
                 is_set(znode.lifetime.is_some())?;
                 let ttl_ms = value.as_u64();
-                let ttl_ms = ttl_ms.ok_or_else(|| format!("{name} is no whole number"))?;
+                let ttl_ms = ttl_ms.ok_or_else(|| format!("{name} is not a whole number"))?;
                 znode = znode.time_to_live(Duration::from_millis(ttl_ms));
             }
             ("data" | "data_base64" | "acl" | "container" | "ttl_ms", value) => {
@@ -203,7 +203,7 @@ fn to_znode(value: &Value) -> Result<Znode, String> {
             }
             _ => {
                 return Err(format!(
-                    "no field {name:?}; there are data, data_base64, acl, container, ttl_ms"
+                    "unknown field {name:?}; one of data, data_base64, acl, container, ttl_ms"
                 ));
             }
         }
@@ -229,7 +229,7 @@ fn to_value(znode: &Znode) -> Value {
         },
     }
     match znode.lifetime() {
-        // Ephemerals cannot be seeded: they are written as plain znodes.
+        // Ephemerals cannot be seeded, so they are written as plain znodes.
         None | Some(Lifetime::Persistent | Lifetime::Ephemeral) => {}
         Some(Lifetime::Container) => {
             put("container", json!(true));

@@ -1,4 +1,4 @@
-//! YAML, as far as trees are said in it.
+//! Reads and writes the part of YAML that trees use.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::tree::files::TreeFileError;
 
-/// Trees are an object of objects with a list: deeper than that there is nothing to say.
+/// The deepest nesting: a tree is an object of objects with lists.
 const DEPTH_MAX: usize = 3;
 
-/// What a text says, with data as it is written.
+/// Parses a text; data stays as it is written.
 pub(super) fn parse(text: &str) -> Result<Value, TreeFileError> {
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Value, TreeFileError> {
             _ if value.is_some() => return Err(wrong(&span, "a second document")),
             event => {
                 let read = reader.value(event, &span, None, 0)?;
-                // A document without anything.
+                // An empty document is an empty tree.
                 value = Some(if read.is_null() {
                     Map::new().into()
                 } else {
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value that begins with this event. `field` is the name it has in an object.
+    /// Reads the value that begins with this event. `field` is its name in a znode's object.
     fn value(
         &mut self,
         event: Event<'a>,
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         depth: usize,
     ) -> Result<Value, TreeFileError> {
         if depth > DEPTH_MAX {
-            return Err(wrong(span, "nested too deep for a tree"));
+            return Err(wrong(span, "nested too deeply for a tree"));
         }
         let tag = match &event {
             Event::Scalar(.., tag) => tag.as_ref(),
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         if let Some(tag) = tag {
-            let what = format!("tag {tag} means nothing here; bytes are data_base64");
+            let what = format!("tag {tag} is not supported; write bytes as data_base64");
             return Err(wrong(span, &what));
         }
         match event {
@@ -93,20 +93,20 @@ impl<'a> Reader<'a> {
                     let name = match event {
                         Event::MappingEnd => return Ok(fields.into()),
                         Event::Scalar(name, _, _, None) => name.into_owned(),
-                        _ => return Err(wrong(&span, "a name that is no plain text")),
+                        _ => return Err(wrong(&span, "a name must be plain text")),
                     };
                     let (event, value_span) = self.next()?;
-                    // Inside a znode names have meanings; paths have not.
+                    // Names have a meaning inside a znode; paths do not.
                     let field = (depth > 0).then_some(name.as_str());
                     let value = self.value(event, &value_span, field, depth + 1)?;
                     if fields.contains_key(&name) {
-                        return Err(wrong(&span, &format!("{name:?} is there twice")));
+                        return Err(wrong(&span, &format!("duplicate {name:?}")));
                     }
                     fields.insert(name, value);
                 }
             }
-            Event::Alias(_) => Err(wrong(span, "aliases are not followed; write it out")),
-            _ => Err(wrong(span, "this is no tree")),
+            Event::Alias(_) => Err(wrong(span, "aliases are not supported; repeat the value")),
+            _ => Err(wrong(span, "not part of a tree")),
         }
     }
 }
@@ -136,7 +136,7 @@ fn wrong(span: &Span, what: &str) -> TreeFileError {
     }
 }
 
-/// A path and its znode, as a line.
+/// Formats a path and its znode as a line.
 pub(super) fn line(path: &str, znode: &Value) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
     let mut line = String::new();
@@ -151,7 +151,7 @@ pub(super) fn line(path: &str, znode: &Value) -> String {
     line
 }
 
-/// The JSON of a value, which is YAML too once what YAML does not print is escaped.
+/// Writes a value as JSON, which is also YAML once the characters that YAML cannot print are escaped.
 fn put(line: &mut String, value: &Value) {
     match value {
         Value::String(text) => put_text(line, text),
@@ -186,7 +186,7 @@ fn put_text(line: &mut String, text: &str) {
             '\n' => line.push_str("\\n"),
             '\t' => line.push_str("\\t"),
             '\r' => line.push_str("\\r"),
-            // Line breaks to YAML 1.1, the byte order mark, and what has no form.
+            // Line breaks in YAML 1.1, the byte order mark, and noncharacters.
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
                 // Writing to a string cannot fail.
                 let _ = write!(line, "\\u{:04x}", u32::from(c));
@@ -211,30 +211,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_told_with_its_place() {
-        assert_wrong("- a", "no object by path, as in {\"/a\": \"data\"}");
-        assert_wrong("/a: x\n/a: y", "line 2, column 1: \"/a\" is there twice");
+    fn invalid_tree_is_reported_with_its_position() {
+        assert_wrong(
+            "- a",
+            "not an object that maps paths to znodes, such as {\"/a\": \"data\"}",
+        );
+        assert_wrong("/a: x\n/a: y", "line 2, column 1: duplicate \"/a\"");
         assert_wrong(
             "/a: &x y\n/b: *x",
-            "line 2, column 5: aliases are not followed; write it out",
+            "line 2, column 5: aliases are not supported; repeat the value",
         );
         assert_wrong(
             "/a: !!binary aGk=",
-            "line 1, column 5: tag tag:yaml.org,2002:!binary means nothing here; bytes are data_base64",
+            "line 1, column 5: tag tag:yaml.org,2002:!binary is not supported; write bytes as data_base64",
         );
         assert_wrong(
             "/a: {x: 1}",
-            "path \"/a\": no field \"x\"; there are data, data_base64, acl, container, ttl_ms",
+            "path \"/a\": unknown field \"x\"; one of data, data_base64, acl, container, ttl_ms",
         );
         assert_wrong(
             "/a: {data: x, data_base64: aGk=}",
-            "path \"/a\": data_base64 beside another field of its kind",
+            "path \"/a\": data_base64 conflicts with another field",
         );
         assert_wrong("/a: {ttl_ms: -5}", "path \"/a\": ttl_ms cannot be \"-5\"");
         assert_wrong("/a: {acl: x}", "path \"/a\": acl cannot be \"x\"");
         assert_wrong(
             "/a: {acl: [[[[x]]]]}",
-            "line 1, column 13: nested too deep for a tree",
+            "line 1, column 13: nested too deeply for a tree",
         );
         assert_wrong("/a: x\n---\n/b: y", "line 3, column 1: a second document");
         assert_wrong(
