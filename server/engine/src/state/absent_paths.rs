@@ -1,4 +1,4 @@
-//! Watched paths that have no znode.
+//! Watched paths without a znode.
 
 use hashbrown::HashTable;
 use slab::Slab;
@@ -11,17 +11,17 @@ pub(crate) struct AbsentPaths {
     /// By path; never iterated.
     index: HashTable<u32>,
     hasher: TableHasher,
-    /// Paths and [`ENTRY_BYTES`] for each.
+    /// The total length of the paths, plus [`ENTRY_BYTES`] for each. Unit: bytes.
     bytes: usize,
 }
 
-/// What an entry is counted with beyond its path: its slots and the allocator's rounding.
+/// The counted size of an entry without its path: its slots and the allocator's rounding. Unit: bytes.
 const ENTRY_BYTES: usize = 64;
 
 #[derive(Debug)]
 struct AbsentPath {
     path: Box<[u8]>,
-    /// Head of the ring of watches on it.
+    /// The head of the ring of watches on the path.
     head: WatchId,
 }
 
@@ -36,7 +36,7 @@ impl AbsentPaths {
         }
     }
 
-    /// What the entries are counted with against `tree_bytes_max`.
+    /// Returns the size of the entries as counted against `tree_bytes_max`.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -51,7 +51,7 @@ impl AbsentPaths {
             .copied()
     }
 
-    /// Adds a path that is not there, without watches yet.
+    /// Adds a new path, without watches yet.
     pub(crate) fn add(&mut self, path: &[u8]) -> u32 {
         self.bytes += ENTRY_BYTES + path.len();
         let entry = AbsentPath {

@@ -1,4 +1,4 @@
-//! Access lists: stored once however many znodes share them, validated, and evaluated.
+//! Stores each access list once, however many znodes share it; validates and evaluates them.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 9.2 to 9.5 and 9.9; ZooKeeper's `fixupACL` and
 //! `checkACL`.
@@ -27,19 +27,19 @@ pub(crate) struct AclTable {
     /// By content; never iterated.
     index: HashTable<AclId>,
     hasher: TableHasher,
-    /// What the lists are counted with against `tree_bytes_max`, the two built-in ones left out.
+    /// The size of the lists as counted against `tree_bytes_max`, without the two built-in ones.
     bytes: usize,
     schemes: Schemes,
 }
 
-/// Which schemes mean something in access lists, and whether these are looked at.
+/// The schemes that are valid in access lists, and whether lists are enforced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schemes {
     pub(crate) digest: bool,
     pub(crate) sasl: bool,
     pub(crate) x509: bool,
     pub(crate) key: bool,
-    /// Off: every client may do everything; lists are only stored.
+    /// If false, lists are only stored, and every client may do everything.
     pub(crate) enforced: bool,
 }
 
@@ -58,7 +58,7 @@ impl Schemes {
 #[derive(Clone, Debug)]
 struct SharedList {
     list: AclList,
-    /// How many znodes and undo entries refer to it; not counted for the two built-in lists.
+    /// The number of znodes and undo entries that refer to it; not counted for the two built-in lists.
     users: usize,
 }
 
@@ -103,7 +103,7 @@ impl AclTable {
         self.index.find(self.hash(list), is_it).copied()
     }
 
-    /// The id of a list; counts one more use by the caller.
+    /// Returns the id of a list, which it adds if necessary, and counts a use by the caller.
     pub(crate) fn acquire(&mut self, list: &AclList) -> AclId {
         if list.is_world_all() {
             return AclId::WORLD_ALL;
@@ -117,12 +117,12 @@ impl AclTable {
         }
     }
 
-    /// What the lists are counted with against `tree_bytes_max`, each of them once.
+    /// Returns the size of the lists as counted against `tree_bytes_max`, each of them once.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// By how much one more use of a list adds to [`AclTable::bytes`].
+    /// Returns how much one more use of a list adds to [`AclTable::bytes`].
     pub(crate) fn cost(&self, list: &AclList) -> usize {
         if list.is_world_all() || self.find_list(list).is_some() {
             return 0;
@@ -130,7 +130,7 @@ impl AclTable {
         counted_bytes(list)
     }
 
-    /// Ends one use.
+    /// Ends a use, and removes the list with its last one.
     pub(crate) fn release(&mut self, id: AclId) {
         if id == AclId::WORLD_ALL || id == AclId::WORLD_READ {
             return;
@@ -151,12 +151,12 @@ impl AclTable {
         &self.lists[id.0 as usize].list
     }
 
-    /// The list of this id, if there is one.
+    /// Returns the list with this id, if there is one.
     pub(crate) fn find(&self, id: AclId) -> Option<&AclList> {
         self.lists.get(id.0 as usize).map(|shared| &shared.list)
     }
 
-    /// How often each list is used, for the check of the whole state.
+    /// Returns the number of uses of each list, for the check of the whole state.
     pub(crate) fn users(&self) -> impl Iterator<Item = (AclId, usize)> {
         self.lists.iter().skip(2).map(|(key, shared)| {
             (
@@ -167,40 +167,40 @@ impl AclTable {
     }
 }
 
-/// What a list is counted with beyond its wire form: slots and the allocator's rounding.
+/// The counted size of a list without its wire form: slots and the allocator's rounding. Unit: bytes.
 const LIST_BYTES: usize = 128;
 
 fn counted_bytes(list: &AclList) -> usize {
     LIST_BYTES + wire_of(list).len()
 }
 
-/// What a list is hashed by; no stored list is null.
+/// Returns the bytes by which a list is hashed; no stored list is null.
 fn wire_of(list: &AclList) -> &[u8] {
     list.as_wire().unwrap_or_default()
 }
 
-/// The most that a list takes after each entry `auth` was replaced. Unit: bytes.
+/// The maximum size of a list after its `auth` entries are replaced. Unit: bytes.
 const LIST_BYTES_MAX: usize = 1 << 20;
 
-/// Why a list is not stored.
+/// Why a list is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// It makes no sense.
+    /// It is invalid.
     Invalid(ErrorCode),
     /// It is too long.
     TooLong,
 }
 
-/// Checks a list a client wants to store, and brings it into the form that is stored.
+/// Validates a list from a client, and converts it to the form to store.
 ///
 /// Takes time and memory in proportion to the list that was sent, and to `entries_max`.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 9.5, ZooKeeper's `fixupACL`.
 ///
 /// # Errors
-/// INVALIDACL when the list is empty or an entry makes no sense here; MARSHALLINGERROR for a null
-/// id where one is needed, as ZooKeeper's internal error answers. Too long is a list of more
-/// than `entries_max` different entries, or if it has more after `auth` was replaced.
+/// INVALIDACL if the list is empty or an entry is invalid. MARSHALLINGERROR for a null id where one is
+/// needed, because ZooKeeper then replies with an internal error. Too long if the list has more than
+/// `entries_max` different entries, before or after its `auth` entries are replaced.
 pub(crate) fn fix_up(
     list: &AclList,
     table: &AclTable,
@@ -242,7 +242,7 @@ pub(crate) fn fix_up(
     Ok(fixed.entries.into_iter().collect())
 }
 
-/// The entries of a list to be stored, within their bounds.
+/// The entries of a list to store, within their limits.
 struct Fixed<'a> {
     entries: Vec<AclRef<'a>>,
     entries_max: usize,
@@ -268,7 +268,7 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// As ZooKeeper keeps strings: decoded, and encoded again when sent.
+/// Converts the strings of a list as ZooKeeper does, which decodes them and encodes them again.
 fn as_stored(list: &AclList) -> Cow<'_, AclList> {
     let is_ascii = |text: Option<&[u8]>| text.is_none_or(<[u8]>::is_ascii);
     let mut entries = list.entries_in_place();
@@ -289,7 +289,7 @@ fn as_stored(list: &AclList) -> Cow<'_, AclList> {
     Cow::Owned(entries.collect())
 }
 
-/// The different entries, each where it comes first.
+/// Returns the different entries of a list, each at its first position.
 fn without_duplicates<'a>(
     list: &'a AclList,
     hasher: &TableHasher,
@@ -316,7 +316,8 @@ fn without_duplicates<'a>(
     Ok(distinct)
 }
 
-/// What the word `auth` stands for: the identities that were proven, not the address.
+/// Returns the identities that replace an `auth` entry: those that were authenticated, not the
+/// address.
 fn authenticated(who: &Identities) -> impl Iterator<Item = (Scheme, &Ustring)> {
     who.added()
         .iter()
@@ -345,7 +346,7 @@ fn is_valid(scheme: &[u8], id: Option<&[u8]>, schemes: Schemes) -> Result<bool, 
     })
 }
 
-/// Split at colons, trailing empty parts dropped, exactly two parts are left.
+/// Whether exactly two parts are left after splitting at colons and dropping trailing empty parts.
 fn is_digest_id(id: &str) -> bool {
     id.trim_end_matches(':').split(':').count() == 2
 }
@@ -359,7 +360,7 @@ pub(crate) fn allows(
     acl: AclId,
     wanted: Perms,
 ) -> bool {
-    // Nearly every znode is open to every client; only that check is in the hot path.
+    // Nearly every znode is open to every client; only this check is on the hot path.
     acl == AclId::WORLD_ALL || looked_up(acls, identities.get(who), acl, wanted)
 }
 
@@ -374,9 +375,9 @@ fn looked_up(acls: &AclTable, who: &Identities, acl: AclId, wanted: Perms) -> bo
         || list.is_empty()
 }
 
-/// Whether an entry is about one of the identities.
+/// Whether an entry matches one of the identities.
 ///
-/// Takes a number of steps that grows with the logarithm of how many identities there are.
+/// The number of steps is logarithmic in the number of identities.
 fn is_meant(entry: &AclRef<'_>, who: &Identities) -> bool {
     work::visit();
     let (Some(scheme), Some(id)) = (entry.scheme, entry.id) else {
@@ -393,7 +394,7 @@ fn is_meant(entry: &AclRef<'_>, who: &Identities) -> bool {
     }
 }
 
-/// The list as someone without ADMIN sees it: of digest identities the name only.
+/// Returns the list that clients without ADMIN see: digest identities show only the name.
 pub(crate) fn masked(list: &AclList) -> AclList {
     let mask = |mut entry: Acl| {
         if entry
@@ -409,8 +410,8 @@ pub(crate) fn masked(list: &AclList) -> AclList {
     AclList::new(&list.entries().map(mask).collect::<Vec<_>>())
 }
 
-/// Replaces what follows a colon by an x, up to the end of the line: ZooKeeper's pattern `:.*`
-/// does not match across lines.
+/// Replaces the text between a colon and the end of the line by an x: ZooKeeper's pattern `:.*` does
+/// not match across lines.
 fn without_secrets(id: &str) -> String {
     let mut out = String::new();
     let mut is_secret = false;
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn fix_up_follows_the_reference() {
+    fn fix_up_accepts_the_ids_that_zookeeper_accepts() {
         let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
         for (scheme, id, valid) in [
             ("world", "anyone", true),
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_that_are_off_are_unknown() {
+    fn id_of_a_disabled_scheme_is_invalid() {
         let who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
         let off = Schemes {
             digest: false,
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn auth_stands_for_every_proven_identity() {
+    fn auth_is_replaced_by_every_authenticated_identity() {
         let mut who = Identities::of(core::net::Ipv4Addr::LOCALHOST.into());
         for (scheme, id) in [
             (Scheme::Super, ""),
@@ -536,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn list_goes_with_its_last_user() {
+    fn list_is_removed_with_its_last_use() {
         let mut table = table(ALL_SCHEMES);
         let (first, second) = (
             table.acquire(&list("digest", "a:b")),
@@ -551,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn mask_keeps_the_name_alone() {
+    fn mask_keeps_only_the_name() {
         // `docs/zookeeper-protocol.md` section 9.9; the second case is what Java's pattern leaves.
         for (id, masked) in [("bob:hash", "bob:x"), ("bob:ab\ncd", "bob:x\ncd")] {
             assert_eq!(without_secrets(id), masked);

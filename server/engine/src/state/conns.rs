@@ -1,6 +1,6 @@
-//! Connections: the session and the identities of each, in eight bytes.
+//! The session and the identities of each connection, in eight bytes.
 //!
-//! The watches of a connection are in `watches.rs`.
+//! `watches.rs` has the watches of a connection.
 
 use crate::{
     input::ConnId,
@@ -10,9 +10,9 @@ use crate::{
 /// One connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conn {
-    /// None before the handshake, and after the connection was parted from its session.
+    /// NONE before the handshake, and after the connection is detached from its session.
     pub(crate) session: SessionKey,
-    /// None once the connection was parted from its session.
+    /// NONE after the connection is detached from its session.
     pub(crate) identities: IdentitiesId,
 }
 
@@ -30,13 +30,13 @@ pub(crate) struct Conns {
 }
 
 impl Conns {
-    /// A connection that has a session.
+    /// Returns a connection if it has a session.
     pub(crate) fn get(&self, conn: ConnId) -> Option<Conn> {
         let conn = *self.table.get(conn.0 as usize)?;
         (conn.session != SessionKey::NONE).then_some(conn)
     }
 
-    /// A connection that was announced, with a session or without.
+    /// Returns a connection if it is known, with or without a session.
     pub(crate) fn announced(&self, conn: ConnId) -> Option<Conn> {
         let conn = *self.table.get(conn.0 as usize)?;
         (conn.identities != IdentitiesId::NONE).then_some(conn)
@@ -50,7 +50,7 @@ impl Conns {
         self.table[index] = to;
     }
 
-    /// Forgets what is known of a connection.
+    /// Removes and returns a connection's entry.
     pub(crate) fn take(&mut self, conn: ConnId) -> Conn {
         match self.table.get_mut(conn.0 as usize) {
             Some(entry) => std::mem::replace(entry, Conn::NONE),
@@ -58,7 +58,7 @@ impl Conns {
         }
     }
 
-    /// Every connection of which something is known.
+    /// Returns every known connection.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnId, Conn)> + '_ {
         (0..)
             .zip(&self.table)

@@ -1,9 +1,9 @@
 //! Sessions by deadline: one bucket per deadline, each a list of sessions.
 //!
-//! Deadlines are exact, or rounded up to the next tick. Rounded, a request nearly always finds its
-//! session in the right bucket already, and touching it is one division and one comparison. Exact,
-//! nearly every request moves a deadline: the new one is noted and the session stays in its bucket
-//! until that is due, so that touching it is one addition and one comparison.
+//! Deadlines are exact, or rounded up to the next tick. With rounding, the session of a request is
+//! nearly always in the right bucket already, and touching it takes one division and one comparison.
+//! Without, nearly every request moves a deadline: the new deadline is stored and the session stays
+//! in its bucket until that is due, so that touching it takes one addition and one comparison.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 14.1, ZooKeeper's `ExpiryQueue`.
 
@@ -13,18 +13,18 @@ use crate::state::keys::SessionKey;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ExpiryQueue {
-    /// What deadlines are rounded up to, if they are.
+    /// The tick to which deadlines are rounded up; `None` if they are exact.
     tick_ms: Option<u64>,
-    /// First session of each bucket that has any, by when the bucket is due.
+    /// The first session of each bucket, by the time at which the bucket is due.
     buckets: BTreeMap<u64, SessionKey>,
-    /// By session: its deadline, the bucket it is in and its neighbours there.
+    /// By session: its deadline, its bucket and its neighbours there.
     links: Vec<Link>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
     deadline_ms: u64,
-    /// When its bucket is due: never later than the session.
+    /// When its bucket is due, which is never later than the session.
     bucket_ms: u64,
     prev: SessionKey,
     next: SessionKey,
@@ -48,7 +48,8 @@ impl ExpiryQueue {
         }
     }
 
-    /// When a session heard of now is due: after its timeout, or at the next tick past it.
+    /// Returns the deadline of a session that sends a message now: after its timeout, or at the next
+    /// tick after that.
     const fn deadline_of(&self, elapsed_ms: u64, timeout_ms: u32) -> u64 {
         let deadline_ms = elapsed_ms + timeout_ms as u64;
         match self.tick_ms {
@@ -57,22 +58,23 @@ impl ExpiryQueue {
         }
     }
 
-    /// When a session is due, in milliseconds since the start.
+    /// Returns the deadline of a session, in milliseconds since the start.
     pub(crate) fn deadline_ms(&self, key: SessionKey) -> u64 {
         self.links[key.0 as usize].deadline_ms
     }
 
-    /// When the first bucket is due, in milliseconds since the start. No session is due earlier.
+    /// Returns when the first bucket is due, in milliseconds since the start. No session is due
+    /// earlier.
     pub(crate) fn first_bucket_ms(&self) -> Option<u64> {
         self.buckets.first_key_value().map(|(&bucket, _)| bucket)
     }
 
-    /// When the first session is due, in milliseconds since the start.
+    /// Returns the first deadline, in milliseconds since the start.
     pub(crate) fn next_deadline_ms(&mut self) -> Option<u64> {
         self.first_due(u64::MAX).map(|key| self.deadline_ms(key))
     }
 
-    /// The first session that is due by then.
+    /// Returns the first session that is due by this time.
     pub(crate) fn first_due(&mut self, elapsed_ms: u64) -> Option<SessionKey> {
         loop {
             let (&bucket_ms, &key) = self.buckets.first_key_value()?;
@@ -83,12 +85,12 @@ impl ExpiryQueue {
             if deadline_ms == bucket_ms {
                 return Some(key);
             }
-            // Heard of since it was put there.
+            // Touched since it was put into this bucket.
             self.relink(key, deadline_ms);
         }
     }
 
-    /// Takes up a session that has just been heard of for the first time.
+    /// Adds a session, whose first message has just arrived.
     pub(crate) fn insert(&mut self, key: SessionKey, elapsed_ms: u64, timeout_ms: u32) {
         let index = key.0 as usize;
         if index >= self.links.len() {
@@ -97,7 +99,7 @@ impl ExpiryQueue {
         self.link(key, self.deadline_of(elapsed_ms, timeout_ms));
     }
 
-    /// Moves the deadline of a session that has been heard of again.
+    /// Moves the deadline of a session that has sent another message.
     pub(crate) fn touch(&mut self, key: SessionKey, elapsed_ms: u64, timeout_ms: u32) {
         let deadline_ms = self.deadline_of(elapsed_ms, timeout_ms);
         let link = &mut self.links[key.0 as usize];
@@ -105,7 +107,7 @@ impl ExpiryQueue {
             return;
         }
         link.deadline_ms = deadline_ms;
-        // With ticks the order within a bucket is that in which sessions were heard of.
+        // With ticks, a bucket lists its sessions in the order in which they were touched.
         if self.tick_ms.is_some() || deadline_ms < link.bucket_ms {
             self.relink(key, deadline_ms);
         }
@@ -130,7 +132,7 @@ impl ExpiryQueue {
         }
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub(crate) fn remove(&mut self, key: SessionKey) {
         let Link {
             bucket_ms,
@@ -150,7 +152,7 @@ impl ExpiryQueue {
         }
     }
 
-    /// Every deadline, the first in front, with its sessions, the one heard of last in front.
+    /// Returns every deadline, the earliest first, with its sessions, the last one touched first.
     pub(crate) fn by_deadline(&self) -> BTreeMap<u64, Vec<SessionKey>> {
         let mut deadlines: BTreeMap<u64, Vec<SessionKey>> = BTreeMap::new();
         for &first in self.buckets.values() {
@@ -164,7 +166,7 @@ impl ExpiryQueue {
         deadlines
     }
 
-    /// Every session once, bucket by bucket; `None` if the links disagree.
+    /// Returns every session once, bucket by bucket; `None` if the links are inconsistent.
     pub(crate) fn sessions(&self) -> Option<Vec<SessionKey>> {
         let mut sessions = Vec::new();
         for (&bucket_ms, &first) in &self.buckets {
@@ -212,10 +214,10 @@ mod tests {
             wheel.remove(SessionKey(0));
         }
     }
-    /// Without ticks a timeout is what it says. However often a session is heard of, it is moved
-    /// only when the time it was first given is over.
+    /// Without ticks the timeout is exact. However often a session is touched, it moves to another
+    /// bucket only when its bucket is due.
     #[test]
-    fn exact_deadline_is_the_timeout_after_the_session_was_heard_of() {
+    fn exact_deadline_is_the_timeout_after_the_last_touch() {
         let (first, second) = (SessionKey(0), SessionKey(1));
         let mut wheel = ExpiryQueue::new(None);
         wheel.insert(first, 0, 2000);
@@ -235,7 +237,7 @@ mod tests {
         );
         wheel.remove(second);
         assert_eq!(wheel.next_deadline_ms(), Some(3500));
-        // A shorter timeout counts at once.
+        // A shorter timeout takes effect at once.
         wheel.touch(first, 1600, 100);
         assert_eq!(wheel.first_bucket_ms(), Some(1700));
         assert_eq!(wheel.first_due(1699), None);

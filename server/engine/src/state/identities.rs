@@ -1,7 +1,7 @@
-//! The identities that a connection has proven.
+//! The identities as which a connection is authenticated.
 //!
-//! Nearly all connections of a server have the same identities, an address and nothing more, so
-//! each distinct set is stored once and a connection holds its number.
+//! Nearly all connections of a server have the same identities, just an address, so each distinct set
+//! is stored once and a connection holds its index.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 6.1 and 9.1.
 
@@ -13,20 +13,20 @@ use slab::Slab;
 
 use crate::{hashing::TableHasher, state::keys::IdentitiesId, work};
 
-/// How an identity was proven. `world` and `auth` are words of access lists, not identities.
+/// How an identity was authenticated. `world` and `auth` occur in access lists, but are no identities.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Scheme {
-    /// The address the connection comes from.
+    /// By the client's address.
     Ip,
-    /// A name and a password, sent in an auth packet.
+    /// By a name and a password in an auth packet.
     Digest,
-    /// A SASL exchange.
+    /// By a SASL exchange.
     Sasl,
-    /// A certificate, shown when the connection was made.
+    /// By a client certificate in the TLS handshake.
     X509,
-    /// A multiple of the number in `/key`.
+    /// By a multiple of the number in `/key`.
     Key,
-    /// May do everything; comes with a digest, SASL or X.509 identity that is configured for it.
+    /// May do everything; added with a digest, SASL or X.509 identity that is configured for it.
     Super,
 }
 
@@ -43,18 +43,18 @@ impl Scheme {
     }
 }
 
-/// What identities are sorted by: most differ before their bytes are compared.
+/// The sort key of identities: most differ before their bytes are compared.
 type SortKey<'a> = (Scheme, usize, &'a [u8]);
 
 const fn key(scheme: Scheme, id: &[u8]) -> SortKey<'_> {
     (scheme, id.len(), id)
 }
 
-/// One identity, save the address, which every connection has.
+/// One identity other than the address, which every connection has.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identity {
     pub(crate) scheme: Scheme,
-    /// In the form in which ZooKeeper sends strings, see `Ustring::as_echoed`.
+    /// In the form in which ZooKeeper sends strings: see `Ustring::as_echoed`.
     pub(crate) id: Ustring,
 }
 
@@ -64,26 +64,27 @@ impl Identity {
     }
 }
 
-/// What a set is counted with against `tree_bytes_max`, and each identity beyond its id: slots and
-/// the allocator's rounding.
+/// The counted size of a set without its identities: slots and the allocator's rounding. Unit: bytes.
 const SET_BYTES: usize = 128;
+
+/// The counted size of an identity without its id. Unit: bytes.
 const IDENTITY_BYTES: usize = 96;
 
-/// The most that the ids of one connection take together. Unit: bytes.
+/// The maximum total length of the ids of one connection. Unit: bytes.
 pub(crate) const IDS_BYTES_MAX: usize = 64 << 10;
 
-/// Everything one connection has proven.
+/// All identities of one connection.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identities {
     pub(crate) address: IpAddr,
-    /// In the order they were added, each once.
+    /// In the order in which they were added, each once.
     added: Vec<Identity>,
-    /// Their places there, in the order of [`Identity::key`].
+    /// Indexes into `added`, in the order of [`Identity::key`].
     sorted: Vec<u32>,
 }
 
 impl Identities {
-    /// What a fresh connection has.
+    /// Returns the identities of a new connection: just its address.
     pub(crate) const fn of(address: IpAddr) -> Self {
         Self {
             address,
@@ -92,12 +93,12 @@ impl Identities {
         }
     }
 
-    /// In the order they were added, each once.
+    /// Returns all but the address, in the order in which they were added, each once.
     pub(crate) fn added(&self) -> &[Identity] {
         &self.added
     }
 
-    /// Adds an identity, unless it is there.
+    /// Adds an identity, unless it is already included.
     pub(crate) fn add(&mut self, identity: Identity) {
         if let Err(at) = self.search(identity.key()) {
             let place = u32::try_from(self.added.len()).expect("identities_max is far below");
@@ -106,7 +107,7 @@ impl Identities {
         }
     }
 
-    /// Whether this has been proven.
+    /// Whether this identity is included.
     pub(crate) fn has(&self, scheme: Scheme, id: &[u8]) -> bool {
         self.search(key(scheme, id)).is_ok()
     }
@@ -118,7 +119,7 @@ impl Identities {
         })
     }
 
-    /// What the ids take together, in bytes.
+    /// Returns the total length of the ids. Unit: bytes.
     pub(crate) fn ids_bytes(&self) -> usize {
         self.added
             .iter()
@@ -126,8 +127,8 @@ impl Identities {
             .sum()
     }
 
-    /// What the set is counted with against `tree_bytes_max`. An address alone is part of what a
-    /// connection takes.
+    /// Returns the size of the set as counted against `tree_bytes_max`. A set with only an address
+    /// counts as part of its connection.
     pub(crate) fn counted_bytes(&self) -> usize {
         if self.added.is_empty() {
             return 0;
@@ -140,7 +141,7 @@ impl Identities {
     }
 
     pub(crate) fn has_scheme(&self, scheme: Scheme) -> bool {
-        // The empty id comes first of its scheme.
+        // The empty id is the first of its scheme.
         let first = self.search(key(scheme, b"")).unwrap_or_else(|at| at);
         let found = self.sorted.get(first);
         scheme == Scheme::Ip
@@ -148,14 +149,14 @@ impl Identities {
     }
 }
 
-/// Every distinct set of identities, with the number of connections that have it.
+/// All distinct sets of identities, each with the number of connections that have it.
 #[derive(Debug)]
 pub(crate) struct IdentityTable {
     sets: Slab<SharedSet>,
     /// By content; never iterated.
     index: HashTable<IdentitiesId>,
     hasher: TableHasher,
-    /// What the sets are counted with against `tree_bytes_max`.
+    /// The size of the sets as counted against `tree_bytes_max`.
     bytes: usize,
 }
 
@@ -175,12 +176,12 @@ impl IdentityTable {
         }
     }
 
-    /// What the sets are counted with against `tree_bytes_max`.
+    /// Returns the size of the sets as counted against `tree_bytes_max`.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The number of a set; counts one more use by the caller.
+    /// Returns the index of a set, which it adds if necessary, and counts a use by the caller.
     pub(crate) fn acquire(&mut self, set: Identities) -> IdentitiesId {
         let hash = self.hasher.hash_one(&set);
         let is_it = |id: &IdentitiesId| *self.get(*id) == set;
@@ -197,7 +198,7 @@ impl IdentityTable {
         id
     }
 
-    /// Ends one use.
+    /// Ends a use, and removes the set with its last one.
     pub(crate) fn release(&mut self, id: IdentitiesId) {
         let shared = &mut self.sets[id.0 as usize];
         shared.users -= 1;
@@ -215,7 +216,7 @@ impl IdentityTable {
         &self.sets[id.0 as usize].set
     }
 
-    /// How often each set is used, for the check of the whole state.
+    /// Returns the number of uses of each set, for the check of the whole state.
     pub(crate) fn users(&self) -> impl Iterator<Item = (IdentitiesId, usize)> {
         self.sets.iter().map(|(key, shared)| {
             (
@@ -232,7 +233,7 @@ mod tests {
     use core::net::Ipv4Addr;
 
     #[test]
-    fn set_is_shared_and_goes_with_its_last_user() {
+    fn set_is_shared_and_removed_with_its_last_use() {
         let mut table = IdentityTable::new([0; 2]);
         let local = || Identities::of(Ipv4Addr::LOCALHOST.into());
         let (first, second) = (table.acquire(local()), table.acquire(local()));

@@ -1,25 +1,25 @@
 //! The order in which ZooKeeper lists children: that of a `java.util.HashSet` of their names.
 //!
-//! By where the hash of the name falls in the table; names that fall to one place come in the order
-//! of their creation. The table doubles when it is three quarters full, never shrinks, and while it
-//! has less than 64 places also doubles for the ninth name at one of them. From 64 places on more
-//! than eight names at one place become a tree in Java, whose order is not followed here: it takes
-//! names chosen for their hashes.
+//! Names are ordered by their bucket in the hash table; names in the same bucket are in order of
+//! creation. The table doubles when it is three quarters full, and never shrinks. While it has less
+//! than 64 buckets, it also doubles for the ninth name in a bucket. With 64 buckets or more, Java
+//! turns a bucket with more than eight names into a tree; its order is not followed here, because
+//! only names chosen for their hashes lead to it.
 //!
 //! Source: ZooKeeper's `DataNode.addChild`; OpenJDK 17's `HashMap`; compared with it in the tests.
 
 use crate::state::{keys::ZnodeId, tree::Tree};
 
-/// The table of a parent that has just got its first child.
+/// The size of the table of a parent with its first child, as an exponent of two.
 pub(crate) const EMPTY_TABLE_BITS: u8 = 3;
 
-/// Below this size a place with too many names makes the table grow.
+/// Below this size, a bucket with too many names makes the table grow. An exponent of two.
 const TREES_FROM_BITS: u8 = 6;
 
-/// How many names one place holds before.
+/// The maximum number of names in a bucket before that.
 const NAMES_AT_ONE_PLACE_MAX: usize = 8;
 
-/// Where a name falls in a table of this size.
+/// Returns the bucket of a name in a table of this size.
 fn place(name: &[u8], table_bits: u8) -> u32 {
     let hash = String::from_utf8_lossy(name)
         .encode_utf16()
@@ -29,7 +29,7 @@ fn place(name: &[u8], table_bits: u8) -> u32 {
     (hash ^ (hash >> 16)) & ((1 << table_bits) - 1)
 }
 
-/// How large the parent's table is once a child of this name was added.
+/// Returns the size of the parent's table after adding a child with this name, as an exponent of two.
 pub(crate) fn table_bits_with(tree: &Tree, parent: ZnodeId, name: &[u8]) -> u8 {
     let Some(family) = &tree[parent].family else {
         return EMPTY_TABLE_BITS;
@@ -46,7 +46,7 @@ pub(crate) fn table_bits_with(tree: &Tree, parent: ZnodeId, name: &[u8]) -> u8 {
     bits + u8::from(is_crowded)
 }
 
-/// The children in the order of a listing.
+/// Returns the children in the order of a listing.
 pub(crate) fn listed(tree: &Tree, parent: ZnodeId) -> Vec<ZnodeId> {
     let bits = tree[parent]
         .family
@@ -56,7 +56,7 @@ pub(crate) fn listed(tree: &Tree, parent: ZnodeId) -> Vec<ZnodeId> {
         .children(parent)
         .map(|child| (place(tree[child].name(), bits), child))
         .collect();
-    // Stable: names at one place keep the order of their creation.
+    // A stable sort: names in one bucket stay in order of creation.
     children.sort_by_key(|(place, _)| *place);
     children.into_iter().map(|(_, child)| child).collect()
 }

@@ -1,7 +1,7 @@
-//! Handles by which the tables refer to each other: indexes into arenas. A handle is stable while
-//! its thing lives, and is reused afterwards.
+//! Handles by which the tables refer to each other: indexes into arenas. A handle is stable while its
+//! object exists, and is reused afterwards.
 
-/// The place of a znode in the tree.
+/// A znode's index in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct ZnodeId(pub(crate) u32);
 
@@ -12,7 +12,7 @@ impl ZnodeId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// The place of a watch.
+/// A watch's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WatchId(pub(crate) u32);
 
@@ -21,16 +21,16 @@ impl WatchId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// The place of a session.
+/// A session's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionKey(pub(crate) u32);
 
 impl SessionKey {
-    /// No session: the end of a list.
+    /// No session: the end of a list, a connection without a session.
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// The place of an access list.
+/// An access list's index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct AclId(pub(crate) u32);
 
@@ -41,11 +41,11 @@ impl AclId {
     pub(crate) const WORLD_READ: Self = Self(1);
 }
 
-/// The place of a set of identities.
+/// The index of a set of identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IdentitiesId(pub(crate) u32);
 
 impl IdentitiesId {
-    /// No identities: a connection that is not served.
+    /// No identities: an unknown connection.
     pub(crate) const NONE: Self = Self(u32::MAX);
 }

@@ -1,9 +1,9 @@
 //! The whole state of a server, and every change it can undergo.
 //!
-//! [`State`] owns one table per kind of thing. A method that changes one of them keeps the others
-//! consistent with it: [`State::delete`], for example, updates the tree, the owner's ephemerals,
-//! the places of watches, quotas and the undo list. Which changes are allowed, and who gets an
-//! event, is decided in `ops`.
+//! [`State`] owns the tables below. A method that changes one of them keeps the others consistent
+//! with it: [`State::delete`], for example, updates the tree, the owner's ephemerals, the places of
+//! watches, quotas and the undo list. `ops` decides which changes are allowed and which connections
+//! get an event.
 //!
 //! | file | table |
 //! | --- | --- |
@@ -58,7 +58,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: Settings,
-    /// The newest change.
+    /// The zxid of the last change.
     pub(crate) zxid: Zxid,
     pub(crate) tree: Tree,
     pub(crate) sessions: Sessions,
@@ -67,25 +67,25 @@ pub(crate) struct State {
     pub(crate) identities: IdentityTable,
     pub(crate) conns: Conns,
     pub(crate) quotas: Quotas,
-    /// Containers and znodes with a time to live: what the server itself may have to delete.
+    /// Containers and znodes with a time to live, which the server itself may have to delete.
     pub(crate) collectables: BTreeSet<ZnodeId>,
     /// When to look for collectables that are due, in milliseconds since the start; `None` while
     /// there are none.
     pub(crate) cleanup_ms: Option<u64>,
-    /// Whether something has become due earlier than before.
+    /// Whether the next deadline has become earlier.
     pub(crate) deadline_moved: bool,
-    /// Containers of the current multi that were asked for as ephemerals: to the multi's later
-    /// operations ZooKeeper shows them as such.
+    /// Containers that the current multi has created with the flags of an ephemeral: ZooKeeper shows
+    /// them as ephemerals to the multi's later operations.
     pub(crate) looks_ephemeral: Vec<ZnodeId>,
-    /// What has changed since the running multi began, and since marks were set.
+    /// The changes since the running multi began, and since marks were set.
     pub(crate) undo: UndoList,
-    /// The limit the current request ran into.
+    /// The limit that the current request has reached.
     pub(crate) limit_hit: Option<Limit>,
     /// SASL exchanges under way.
     pub(crate) exchanges: BTreeMap<ConnId, Exchange>,
     /// The number of nonces issued.
     pub(crate) nonces: u64,
-    /// A buffer for final paths; kept to spare an allocation per create.
+    /// A buffer for final paths, kept to save an allocation per create.
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// The number of the next change (`docs/zookeeper-protocol.md` section 1.6).
+    /// Takes the zxid of the next change (`docs/zookeeper-protocol.md` section 1.6).
     pub(crate) const fn next_zxid(&mut self) -> Zxid {
         self.zxid = Zxid(self.zxid.0 + 1);
         self.zxid
@@ -142,7 +142,7 @@ impl State {
         self.conns.get(conn).map(|conn| conn.session)
     }
 
-    /// A connection is there, from this address.
+    /// Registers a connection from this address.
     pub(crate) fn open(&mut self, conn: ConnId, address: IpAddr) {
         self.detach(conn);
         let entry = Conn {
@@ -163,7 +163,7 @@ impl State {
         self.sessions[session].conn = Some(conn);
     }
 
-    /// Parts a connection from its session and forgets its watches and identities.
+    /// Detaches a connection from its session and drops its watches and identities.
     pub(crate) fn detach(&mut self, conn: ConnId) {
         if self.undo.is_on() {
             for id in self.watches.conn_watches(conn).collect::<Vec<_>>() {
@@ -181,14 +181,14 @@ impl State {
         }
     }
 
-    /// A handshake opens a session.
+    /// Opens a session for a handshake.
     pub(crate) fn open_session(&mut self, conn: ConnId, timeout_ms: u32, now: Now) -> SessionKey {
         let key = self.sessions.open(now, timeout_ms, conn);
         self.undo.note(|| Undo::SessionOpened(key));
         key
     }
 
-    /// Forgets a session that has lost its ephemerals and its connection.
+    /// Removes a session, whose ephemerals and connection are already removed.
     pub(crate) fn close_session(&mut self, key: SessionKey) -> SessionId {
         let session = self.sessions.close(key);
         let id = session.id;
@@ -201,7 +201,7 @@ impl State {
 
     // Identities and permissions.
 
-    /// Adds identities that the connection has proven, within the limits.
+    /// Adds identities as which the connection has authenticated, within the limits.
     ///
     /// # Errors
     /// When there are too many: none of them is added.
@@ -226,7 +226,7 @@ impl State {
         Ok(())
     }
 
-    /// The connection has proven one more identity.
+    /// Adds an identity as which the connection has authenticated.
     pub(crate) fn add_identity(&mut self, conn: ConnId, identity: Identity) {
         let Some(entry) = self.conns.announced(conn) else {
             return;
@@ -262,7 +262,7 @@ impl State {
             .ok_or(ErrorCode::NoAuth)
     }
 
-    /// The access lists of a znode and of its parent; the root has its own twice.
+    /// Returns the access lists of a znode and of its parent; for the root, its own twice.
     pub(crate) fn acls_at(&self, id: ZnodeId) -> (AclId, AclId) {
         let Znode { acl, parent, .. } = self.tree[id];
         if parent == ZnodeId::NONE {
@@ -271,7 +271,7 @@ impl State {
         (acl, self.tree[parent].acl)
     }
 
-    /// An access list as it is to be stored, see [`acl::fix_up`].
+    /// Returns an access list in the form to store: see [`acl::fix_up`].
     #[inline]
     pub(crate) fn fix_up(&mut self, caller: Caller, list: &AclList) -> Result<AclList, ErrorCode> {
         let who = self.identities.get(caller.identities);
@@ -319,7 +319,7 @@ impl State {
         }
     }
 
-    /// Sees to it that collectables are looked at, from the next full interval on.
+    /// Schedules the check of collectables, from the next full interval on.
     pub(crate) fn schedule_cleanup(&mut self, now: Now) {
         let interval_ms = u64::from(self.settings.container_check_interval_ms);
         if self.collectables.is_empty() || interval_ms == 0 {
@@ -334,7 +334,7 @@ impl State {
     /// anything.
     ///
     /// # Errors
-    /// MARSHALLINGERROR, with which ZooKeeper answers whatever it fails to make a reply of.
+    /// MARSHALLINGERROR, with which ZooKeeper replies when it cannot serialize a reply.
     #[inline]
     pub(crate) fn check_reply_bytes(&mut self, body_bytes: usize) -> Result<(), ErrorCode> {
         if body_bytes.saturating_add(ReplyHeader::BYTES) > self.settings.reply_bytes_max {
@@ -346,7 +346,7 @@ impl State {
 
     // Watches.
 
-    /// Registers a watch, unless there are too many.
+    /// Registers a watch, unless a limit is reached.
     pub(crate) fn register_watch(
         &mut self,
         conn: ConnId,
@@ -358,9 +358,9 @@ impl State {
             self.limit_hit = Some(Limit::Watches);
             return Err(ErrorCode::QuotaExceeded);
         }
-        // The empty path reads the root, but a watch on it is keyed by it and never fires.
+        // The empty path reads the root, but a watch on it is keyed by the empty path and never fires.
         let found = found.filter(|_| !path.is_empty());
-        // A path without a znode is kept for the watch alone, however long it is.
+        // A path without a znode is stored only for the watch, however long it is.
         if found.is_none() && !self.has_room(path.len()) {
             return Err(ErrorCode::QuotaExceeded);
         }
@@ -372,7 +372,7 @@ impl State {
         Ok(())
     }
 
-    /// Uses up the one-shot modes of a watch in one of the tables.
+    /// Removes the one-shot modes of a watch that has fired in one of the tables.
     pub(crate) fn use_up_watch(&mut self, id: WatchId, table: Table) {
         if self.undo.is_on() {
             self.note_watch_of(id);
@@ -380,7 +380,8 @@ impl State {
         self.watches.use_up(&mut self.tree, id, table);
     }
 
-    /// Removes such watches of the connection on exactly this path; whether there were any.
+    /// Removes the connection's watches of this kind on exactly this path. Returns whether there were
+    /// any.
     pub(crate) fn remove_watch(&mut self, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
         if self.undo.is_on() {
             let before = self.watches.modes(&self.tree, conn, path);
@@ -397,7 +398,7 @@ impl State {
         self.note_watch(conn, &path, before);
     }
 
-    /// Notes down in which modes a connection has watched a path so far.
+    /// Records in which modes a connection has watched a path so far.
     fn note_watch(&mut self, conn: ConnId, path: &[u8], (data, child): (Modes, Modes)) {
         let Some(session) = self.session_of(conn) else {
             return;
@@ -422,7 +423,7 @@ impl State {
         has_room
     }
 
-    /// Whether an access list is stored already, or there is room for it.
+    /// Whether an access list is already stored, or there is room for it.
     pub(crate) fn has_room_for_list(&mut self, list: &AclList) -> bool {
         let bytes = self.acls.cost(list);
         bytes == 0 || self.has_room(bytes)
@@ -432,7 +433,7 @@ impl State {
         self.counted_bytes() + bytes <= self.settings.tree_bytes_max
     }
 
-    /// Everything that is counted against `tree_bytes_max`.
+    /// Returns the size of everything that counts against `tree_bytes_max`.
     pub(crate) const fn counted_bytes(&self) -> usize {
         self.tree.bytes()
             + self.watches.absent_bytes()
@@ -459,9 +460,8 @@ impl State {
         let znode = Znode::new(path, data, owner, acl, zxid, now.wall_ms);
         let id = self.tree.insert(znode, parent);
         let family = self.tree[parent].family_mut();
-        // The counter sticks at its maximum, and then the parent's pzxid does too: ZooKeeper
-        // takes over both only together with a larger counter (`docs/zookeeper-protocol.md` section
-        // 11).
+        // At its maximum the counter stays, and so does the parent's pzxid: ZooKeeper updates both
+        // only if the counter grows (`docs/zookeeper-protocol.md` section 11).
         if family.created_children < i32::MAX {
             family.created_children += 1;
             family.pzxid = zxid;
@@ -479,8 +479,8 @@ impl State {
 
     /// Deletes a childless znode.
     ///
-    /// Its share of its access list passes to the caller, who has to send events first:
-    /// [`State::forget_acl`] ends it. If changes are noted down, the undo list keeps it instead.
+    /// The caller takes over the znode's use of its access list: it must first send events, then call
+    /// [`State::forget_acl`]. If changes are recorded, the undo list keeps the use instead.
     pub(crate) fn delete(&mut self, id: ZnodeId, zxid: Zxid) -> AclId {
         let parent = self.tree[id].parent;
         if self.quotas.are_kept() {
@@ -539,7 +539,7 @@ impl State {
         znode.mtime_ms = now.wall_ms;
     }
 
-    /// Sets the access list of a znode, which takes over the caller's share of it.
+    /// Sets the access list of a znode, which takes over the caller's use of it.
     pub(crate) fn set_acl(&mut self, id: ZnodeId, acl: AclId) {
         let znode = &mut self.tree[id];
         let aversion = znode.aversion;
@@ -555,7 +555,7 @@ impl State {
 
     // Quotas.
 
-    /// Whether the hard limits of quotas forbid a change.
+    /// Checks a change against the hard limits of quotas.
     #[inline]
     pub(crate) fn check_quota(&self, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
         if !self.settings.enforce_quota {
@@ -584,7 +584,7 @@ impl State {
 }
 
 impl State {
-    /// A copy of znodes, quotas and sessions, without connections and watches.
+    /// Copies znodes, quotas and sessions, without connections and watches.
     pub(crate) fn fork(&self, next_session_id: SessionId) -> Self {
         let mut tree = self.tree.clone();
         for (_, watch, _) in self.watches.iter(&self.tree) {
@@ -623,7 +623,7 @@ impl State {
 }
 
 impl State {
-    /// Forgets connections, and gives every session its first timeout, from now on.
+    /// Drops all connections, and restarts every session with the timeout it was opened with.
     pub(crate) fn start_anew(&mut self, now: Now) {
         self.forget_marks();
         let conns: Vec<_> = self.conns.iter().map(|(conn, _)| conn).collect();

@@ -1,7 +1,7 @@
-//! Quotas: limits kept in znodes below `/zookeeper/quota`, and what is counted against them.
+//! Quotas: limits in znodes below `/zookeeper/quota`, and the usage counted against them.
 //!
-//! A quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts in
-//! `zookeeper_stats` beside it. Only the deepest quota above a path counts.
+//! The quota of `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; the server counts the usage
+//! in its sibling `zookeeper_stats`. For a path only the deepest quota at or above it counts.
 //!
 //! Source: `docs/zookeeper-protocol.md` section 16; ZooKeeper's `Quotas`, `StatsTrack`, `DataTree`,
 //! `checkQuota`.
@@ -26,12 +26,12 @@ const STATS: &[u8] = b"zookeeper_stats";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quotas {
     limited: BTreeSet<Box<[u8]>>,
-    /// While a multi runs, what the quotas that it has changed were when it began, `None` for
-    /// those that were off: ZooKeeper checks each of its operations before it has applied any.
+    /// During a multi, the quotas that it has changed, as they were when it began; `None` for those
+    /// that were off. ZooKeeper checks all operations of a multi before it applies any.
     before: Option<BTreeMap<Box<[u8]>, Option<Quota>>>,
 }
 
-/// The two znodes of one quota, if they are there, and what they say if it makes sense.
+/// The parsed data of a quota's two znodes; `None` for a znode that does not exist.
 #[derive(Clone, Debug)]
 struct Quota {
     limits: Option<Result<Track, ErrorCode>>,
@@ -52,42 +52,42 @@ impl Quota {
     }
 }
 
-/// What the quotas in one part of the tree come to; -1 stands for no limit.
+/// The totals of the quotas in one part of the tree; -1 means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QuotaTotals {
-    /// Most znodes and most bytes of data, the hard limit if there is one.
+    /// The maximum number of znodes and of bytes of data; the hard limits where there are any.
     pub limits: Option<[i64; 2]>,
-    /// Znodes and bytes of data that are counted.
+    /// The counted number of znodes and of bytes of data.
     pub usage: Option<[i64; 2]>,
 }
 
-/// How much a change adds to what is counted; may be negative.
+/// How much a change adds to the usage; may be negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
     pub(crate) znodes: i64,
     pub(crate) bytes: i64,
 }
 
-/// What creating or deleting a znode means for quotas themselves.
+/// The effect of creating or deleting a znode on the quotas themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role<'a> {
     /// It switches the quota of this path on or off.
     Limits(&'a [u8]),
-    /// It counts for this path.
+    /// It holds the usage of this path.
     Stats(&'a [u8]),
-    /// Nothing.
+    /// None.
     Other,
 }
 
 impl<'a> Role<'a> {
-    /// The role of the znode at a path.
+    /// Returns the role of the znode at a path.
     pub(crate) fn of(path: &'a [u8]) -> Self {
         let Some(below) = path.strip_prefix(QUOTA) else {
             return Self::Other;
         };
         let subject = path::parent_of(below).filter(|subject| subject.starts_with(b"/"));
         match (subject, path::name_of(below)) {
-            // The root has no quota, but what it amounts to is counted when asked for.
+            // The root has no quota, but its usage is counted when its stats znode is created.
             (Some(subject), STATS) => Self::Stats(subject),
             (Some(subject), LIMITS) if subject.len() > 1 => Self::Limits(subject),
             _ => Self::Other,
@@ -101,22 +101,22 @@ impl Quotas {
         self.limited.is_empty()
     }
 
-    /// Switches the quota of a path on; whether it was off.
+    /// Switches the quota of a path on. Returns whether it was off.
     pub(crate) fn switch_on(&mut self, subject: &[u8]) -> bool {
         self.limited.insert(subject.into())
     }
 
-    /// Switches the quota of a path off; whether it was on.
+    /// Switches the quota of a path off. Returns whether it was on.
     pub(crate) fn switch_off(&mut self, subject: &[u8]) -> bool {
         self.limited.remove(subject)
     }
 
-    /// The paths that have a quota, in order.
+    /// Returns the paths that have a quota, in order.
     pub(crate) fn limited(&self) -> impl Iterator<Item = &[u8]> {
         self.limited.iter().map(AsRef::as_ref)
     }
 
-    /// What they come to below each child of the root, as far as there is room.
+    /// Returns the totals below each child of the root, as far as there is room.
     ///
     /// Source: ZooKeeper's `QuotaMetricsUtils`.
     pub(crate) fn totals(&self, tree: &Tree, room: Room) -> BTreeMap<String, QuotaTotals> {
@@ -151,12 +151,12 @@ impl Quotas {
         totals
     }
 
-    /// The deepest path with a quota that is the given one or above it.
+    /// Returns the deepest path with a quota at or above this path.
     pub(crate) fn over<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         ancestors(path).find(|path| self.limited.contains(*path))
     }
 
-    /// From here on [`Quotas::check`] looks at what quotas are now, until [`Quotas::end_multi`].
+    /// Makes [`Quotas::check`] use the quotas as they are now, until [`Quotas::end_multi`].
     pub(crate) fn begin_multi(&mut self) {
         self.before = Some(BTreeMap::new());
     }
@@ -165,12 +165,12 @@ impl Quotas {
         self.before = None;
     }
 
-    /// Whether a multi runs, so that [`Quotas::keep`] has to be called before changes.
+    /// Whether a multi runs, so that [`Quotas::keep`] must be called before changes.
     pub(crate) const fn are_kept(&self) -> bool {
         self.before.is_some()
     }
 
-    /// The znode at this path is about to change. If it is part of a quota, keeps what that was.
+    /// Keeps the quota that a znode is part of, if any, before the znode changes.
     pub(crate) fn keep(&mut self, tree: &Tree, path: &[u8]) {
         if let Role::Limits(subject) | Role::Stats(subject) = Role::of(path) {
             self.keep_quota(tree, subject);
@@ -186,11 +186,11 @@ impl Quotas {
         }
     }
 
-    /// Whether a change at a path keeps the hard limits.
+    /// Checks a change at a path against the hard limits.
     ///
     /// # Errors
-    /// QUOTAEXCEEDED when it does not; MARSHALLINGERROR when a quota's znode makes no sense, as
-    /// ZooKeeper's internal error answers.
+    /// QUOTAEXCEEDED if it exceeds one. MARSHALLINGERROR if a quota's znode cannot be parsed, because
+    /// ZooKeeper then replies with an internal error.
     pub(crate) fn check(&self, tree: &Tree, path: &[u8], growth: Growth) -> Result<(), ErrorCode> {
         let quota = ancestors(path).find_map(|subject| {
             let kept = self.before.as_ref().and_then(|before| before.get(subject));
@@ -228,10 +228,10 @@ fn add(total: &mut Option<[i64; 2]>, more: [i64; 2]) {
     *total = Some([znodes.wrapping_add(more[0]), bytes.wrapping_add(more[1])]);
 }
 
-/// Counting. What is written goes into znodes without their versions, zxids or watches noticing,
-/// and into the undo list.
+/// Counting. It writes the data of znodes, which changes no version or zxid and fires no watch, and
+/// records that in the undo list.
 impl Quotas {
-    /// Counts a created or deleted znode, and updates the quotas when it is itself part of one.
+    /// Counts a created or deleted znode, and updates the quotas if the znode is part of one.
     pub(crate) fn count(
         &mut self,
         tree: &mut Tree,
@@ -261,7 +261,7 @@ impl Quotas {
         self.grow(tree, undo, path, growth);
     }
 
-    /// Finds the quotas of a tree that was saved, and counts anew as ZooKeeper does at its start.
+    /// Finds the quotas of a loaded tree, and counts their usage anew as ZooKeeper does at its start.
     pub(crate) fn restore(&mut self, tree: &mut Tree) {
         for (_, znode) in tree.iter() {
             if let Role::Limits(subject) = Role::of(znode.path()) {
@@ -277,7 +277,7 @@ impl Quotas {
         }
     }
 
-    /// Adds to what is counted for the deepest quota over a path.
+    /// Adds to the usage of the deepest quota at or above a path.
     pub(crate) fn grow(
         &mut self,
         tree: &mut Tree,
@@ -290,7 +290,7 @@ impl Quotas {
         };
         self.keep_quota(tree, subject);
         let stats = [QUOTA, subject, b"/", STATS].concat();
-        // Leave malformed values alone; ZooKeeper would stop on one.
+        // Malformed data is left alone; ZooKeeper would stop on it.
         if let Some(id) = tree.find(&stats)
             && let Some(data) = tree[id].data()
             && let Ok(mut track) = Track::parse(data)
@@ -309,13 +309,13 @@ fn write(tree: &mut Tree, undo: &mut UndoList, id: ZnodeId, track: &Track) {
     tree.set_data(id, Some(track.to_string().as_bytes()));
 }
 
-/// The path, then everything above it save the root, which has no quota.
+/// Returns the path and its ancestors, without the root, which has no quota.
 fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(path), |path| path::parent_of(path))
         .take_while(|path| path.len() > 1)
 }
 
-/// What a path and everything below it amounts to: znodes, itself included, and bytes of data.
+/// Counts the znodes and the bytes of data at and below a path.
 pub(crate) fn usage(tree: &Tree, subject: &[u8]) -> Growth {
     let mut usage = Growth {
         znodes: 0,
@@ -330,7 +330,7 @@ pub(crate) fn usage(tree: &Tree, subject: &[u8]) -> Growth {
     usage
 }
 
-/// The length of data as it is counted.
+/// Returns the length of data as counted.
 pub(crate) fn bytes_of(data: Option<&[u8]>) -> i64 {
     counted(data.map_or(0, <[u8]>::len))
 }
@@ -344,21 +344,21 @@ const BYTES: &str = "bytes";
 const COUNT_HARD: &str = "countHardLimit";
 const BYTES_HARD: &str = "byteHardLimit";
 
-/// The text in a quota's znodes: `count=4,bytes=5=;byteHardLimit=9;countHardLimit=10`.
+/// The data of a quota's znodes: `count=4,bytes=5=;byteHardLimit=9;countHardLimit=10`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Track(BTreeMap<String, i64>);
 
 impl Track {
-    /// Exactly so much is there.
+    /// Returns the data for this usage.
     pub(crate) fn of(usage: Growth) -> Self {
         let entries = [(COUNT, usage.znodes), (BYTES, usage.bytes)];
         Self(entries.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
-    /// Reads the text.
+    /// Parses the data.
     ///
     /// # Errors
-    /// MARSHALLINGERROR when a part is not `key=number`.
+    /// MARSHALLINGERROR if a part is not `key=number`.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
         // A run of separators counts once, and Java drops trailing empty parts.
@@ -370,7 +370,7 @@ impl Track {
             }
             let mut pair = part.trim_end_matches('=').split('=');
             let (key, value) = (pair.next().unwrap_or_default(), pair.next());
-            // `key=` alone is -1 only when something follows the second equals sign.
+            // An empty value is -1, but only if something follows a second equals sign.
             let value = match value {
                 Some("") => -1,
                 Some(value) => value.parse().map_err(|_| ErrorCode::MarshallingError)?,
@@ -381,7 +381,7 @@ impl Track {
         Ok(Self(entries))
     }
 
-    /// A number, -1 if it is not there.
+    /// Returns a number; -1 if it is missing.
     fn get(&self, key: &str) -> i64 {
         self.0.get(key).copied().unwrap_or(-1)
     }
@@ -410,7 +410,7 @@ impl std::fmt::Display for Track {
             .0
             .iter()
             .filter(|(key, _)| *key != COUNT && *key != BYTES);
-        // The odd equals sign makes parsers before 3.7 stop there.
+        // The odd equals sign makes parsers before 3.7 stop at this point.
         let mut separator = "=;";
         for (key, value) in others {
             write!(f, "{separator}{key}={value}")?;
@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_zookeepers() {
+    fn data_is_parsed_and_printed_as_in_zookeeper() {
         // `docs/zookeeper-protocol.md` section 16, rule 2.
         for (text, printed) in [
             ("count=4,bytes=5", "count=4,bytes=5"),
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_by_name_and_place() {
+    fn role_depends_on_name_and_parent() {
         let path = b"/zookeeper/quota/a/b/zookeeper_limits";
         assert_eq!(Role::of(path), Role::Limits(b"/a/b"));
         for (path, subject) in [
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn deepest_quota_counts() {
+    fn deepest_quota_at_or_above_a_path_is_found() {
         let mut quotas = Quotas::default();
         for path in [&b"/a"[..], b"/a/b"] {
             quotas.switch_on(path);

@@ -20,15 +20,15 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// As negotiated by the handshake that attached the current connection.
+    /// The timeout negotiated by the last handshake.
     pub(crate) timeout_ms: u32,
-    /// As negotiated by the handshake that opened the session: this one is saved.
+    /// The timeout negotiated by the handshake that opened the session, which is the one saved.
     pub(crate) opened_timeout_ms: u32,
     /// The connection of the session; `None` between two connections.
     pub(crate) conn: Option<ConnId>,
-    /// Whether it has owned an ephemeral, be it deleted by now.
+    /// Whether it has ever owned an ephemeral, even one deleted since.
     pub(crate) had_ephemerals: bool,
-    /// Its ephemerals in the order of their creation, so that they go in that order too.
+    /// Its ephemerals in the order of creation, in which they are also deleted.
     pub(crate) ephemerals: BTreeSet<(Zxid, ZnodeId)>,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Sessions {
     index: HashTable<SessionKey>,
     hasher: TableHasher,
     expiry: ExpiryQueue,
-    /// The id of the next session that is opened.
+    /// The id of the next new session.
     pub(crate) next_id: SessionId,
-    /// The session touched last and when, since a batch touches one many times at once.
+    /// The session touched last and when, because a batch touches one session many times.
     touched: (SessionKey, u64),
 }
 
@@ -88,12 +88,12 @@ impl Sessions {
         self.insert(id, timeout_ms, Some(conn), now.elapsed_ms)
     }
 
-    /// Takes up a session of an earlier process: a whole timeout is left to it from the start.
+    /// Adds a session of an earlier process, with its full timeout from the start of this one.
     pub(crate) fn adopt(&mut self, id: SessionId, timeout_ms: u32) {
         self.insert(id, timeout_ms, None, 0);
     }
 
-    /// Takes up a session that another engine has opened.
+    /// Adds a session that another engine has opened.
     pub(crate) fn take_over(
         &mut self,
         id: SessionId,
@@ -104,7 +104,7 @@ impl Sessions {
         self.insert(id, timeout_ms, Some(conn), now.elapsed_ms)
     }
 
-    /// Takes back that a session was closed: a whole timeout is left to it from now on.
+    /// Undoes the close of a session, which has its full timeout from now on.
     pub(crate) fn restore(&mut self, session: Session, now: Now) -> SessionKey {
         self.store(session, now.elapsed_ms)
     }
@@ -146,7 +146,7 @@ impl Sessions {
         self.touch(key, now);
     }
 
-    /// Moves the deadline: the client has been heard.
+    /// Moves the deadline, because a message has arrived from the client.
     #[inline]
     pub(crate) fn touch(&mut self, key: SessionKey, now: Now) {
         if self.touched != (key, now.elapsed_ms) {
@@ -161,7 +161,7 @@ impl Sessions {
         self.expiry.touch(key, now.elapsed_ms, timeout_ms);
     }
 
-    /// Forgets a session. Its ephemerals are the caller's to delete first.
+    /// Removes a session. The caller deletes its ephemerals first.
     pub(crate) fn close(&mut self, key: SessionKey) -> Session {
         self.touched = (SessionKey::NONE, 0);
         self.expiry.remove(key);
@@ -173,7 +173,7 @@ impl Sessions {
         self.table.remove(key.0 as usize)
     }
 
-    /// Parts every session from its connection.
+    /// Detaches every session from its connection.
     pub(crate) fn part_all(&mut self) {
         for (_, session) in &mut self.table {
             session.conn = None;
@@ -184,12 +184,12 @@ impl Sessions {
         self.expiry.first_due(now.elapsed_ms)
     }
 
-    /// When to look for sessions that are due; that there is none then is possible.
+    /// Returns when to look for due sessions; there may be none then.
     pub(crate) fn look_ms(&self) -> Option<u64> {
         self.expiry.first_bucket_ms()
     }
 
-    /// When the first session is due.
+    /// Returns when the first session is due.
     pub(crate) fn next_deadline_ms(&mut self) -> Option<u64> {
         self.expiry.next_deadline_ms()
     }
@@ -198,7 +198,7 @@ impl Sessions {
         self.expiry.deadline_ms(key)
     }
 
-    /// Every session, in the order of the table.
+    /// Returns every session, in the order of the table.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Session)> {
         self.table.iter().map(|(key, session)| {
             (
@@ -213,11 +213,11 @@ impl Sessions {
     }
 }
 
-/// The password of a session: a fixed function of its id, so that nothing has to be stored and
-/// a session imported from ZooKeeper keeps working.
+/// Computes the password of a session: a fixed function of its id, so that it need not be stored, and
+/// a session imported from ZooKeeper stays valid.
 ///
-/// Source: `docs/zookeeper-protocol.md` section 6.7, ZooKeeper's `java.util.Random` seeded with the
-/// id.
+/// Source: `docs/zookeeper-protocol.md` section 6.7; ZooKeeper uses `java.util.Random`, seeded with
+/// the id.
 pub(crate) fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;

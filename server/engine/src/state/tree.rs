@@ -1,8 +1,8 @@
 //! The tree: an arena of znodes, an index by full path, and the links between relatives.
 //!
-//! Children hang in their parent in the order of their creation, each linked to the next, which
-//! costs eight bytes a znode, no comparison and no allocation. A listing comes in creation order,
-//! unless that of ZooKeeper is wanted, see `java_listing.rs`.
+//! Children are linked in the order of creation, which costs eight bytes per znode, no comparison and
+//! no allocation. Listings are in order of creation, unless ZooKeeper's order is configured: see
+//! `java_listing.rs`.
 
 use hashbrown::HashTable;
 use minikeeper_protocol::{Zxid, path};
@@ -18,25 +18,25 @@ use crate::{
     work,
 };
 
-/// What a znode is counted with beyond its path and data, in bytes: the arena's slot and its
-/// share of the index and of the allocator's rounding.
+/// The counted size of a znode without its path and data: its slot in the arena, and its share of the
+/// index and of the allocator's rounding. Unit: bytes.
 pub(crate) const ZNODE_BYTES: usize = 128;
 
 /// The parent path of all quotas.
 pub(crate) const QUOTA: &[u8] = b"/zookeeper/quota";
 
-/// The paths no client can delete. Source: `docs/zookeeper-protocol.md` section 5.4.
+/// The paths that clients cannot delete. Source: `docs/zookeeper-protocol.md` section 5.4.
 pub(crate) const SPECIAL: [&[u8]; 4] = [b"/", b"/zookeeper", QUOTA, b"/zookeeper/config"];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     arena: Slab<Znode>,
-    /// Whether children are listed in the order of ZooKeeper.
+    /// Whether children are listed in ZooKeeper's order.
     pub(crate) java_listing_order: bool,
     /// By path; never iterated, so its order reaches no output.
     index: HashTable<ZnodeId>,
     hasher: TableHasher,
-    /// Paths, data and [`ZNODE_BYTES`] for each znode.
+    /// The total size of paths and data, plus [`ZNODE_BYTES`] for each znode. Unit: bytes.
     bytes: usize,
     ephemerals: usize,
 }
@@ -56,7 +56,7 @@ impl std::ops::IndexMut<ZnodeId> for Tree {
 }
 
 impl Tree {
-    /// No znode, not even the root.
+    /// Returns a tree without any znode, even the root.
     pub(crate) fn empty(hash_seed: [u64; 2]) -> Self {
         Self {
             arena: Slab::new(),
@@ -68,7 +68,7 @@ impl Tree {
         }
     }
 
-    /// The tree of a fresh server.
+    /// Returns the tree of a new server.
     pub(crate) fn new(hash_seed: [u64; 2]) -> Self {
         let mut tree = Self::empty(hash_seed);
         for path in SPECIAL {
@@ -93,7 +93,7 @@ impl Tree {
         tree
     }
 
-    /// The number of znodes, the built-in ones included.
+    /// Returns the number of znodes, the built-in ones included.
     pub(crate) fn len(&self) -> usize {
         self.arena.len()
     }
@@ -106,15 +106,15 @@ impl Tree {
         self.ephemerals
     }
 
-    /// The znode at exactly this path.
+    /// Returns the znode at exactly this path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<ZnodeId> {
         self.index
             .find(self.hasher.hash_bytes(path), |id| self[*id].path() == path)
             .copied()
     }
 
-    /// As [`Tree::find`]; for reads the empty path is the root (`docs/zookeeper-protocol.md`
-    /// section 5.5).
+    /// Does the same as [`Tree::find`] for reads, where the empty path is the root
+    /// (`docs/zookeeper-protocol.md` section 5.5).
     pub(crate) fn find_for_read(&self, path: &[u8]) -> Option<ZnodeId> {
         if path.is_empty() {
             Some(ZnodeId::ROOT)
@@ -123,7 +123,7 @@ impl Tree {
         }
     }
 
-    /// Puts a znode below its parent, behind its siblings. The parent's counters stay.
+    /// Adds a znode to its parent, after its siblings. Does not change the parent's counters.
     pub(crate) fn insert(&mut self, mut znode: Znode, parent: ZnodeId) -> ZnodeId {
         let id = ZnodeId(
             u32::try_from(self.arena.vacant_key()).expect("tree_bytes_max is reached before"),
@@ -149,7 +149,7 @@ impl Tree {
         id
     }
 
-    /// Puts back a znode that [`Tree::remove`] took, between the siblings it had.
+    /// Puts back a znode that [`Tree::remove`] returned, between its former siblings.
     pub(crate) fn restore(&mut self, znode: Znode) -> ZnodeId {
         let (parent, prev, next) = (znode.parent, znode.prev, znode.next);
         let path_bytes = znode.path().len();
@@ -186,8 +186,8 @@ impl Tree {
         id
     }
 
-    /// Takes a childless znode out. The parent's counters stay, the znode keeps its links, so
-    /// that [`Tree::restore`] can put it back while nothing else has changed.
+    /// Removes a childless znode. Does not change the parent's counters. The znode keeps its links, so
+    /// that [`Tree::restore`] can put it back as long as nothing else has changed.
     pub(crate) fn remove(&mut self, id: ZnodeId) -> Znode {
         let hash = self.hasher.hash_bytes(self[id].path());
         self.index
@@ -216,7 +216,7 @@ impl Tree {
         znode
     }
 
-    /// Replaces the data and nothing else.
+    /// Replaces only the data.
     #[inline]
     pub(crate) fn set_data(&mut self, id: ZnodeId, data: Option<&[u8]>) -> &mut Znode {
         let znode = &mut self.arena[id.0 as usize];
@@ -226,7 +226,7 @@ impl Tree {
         znode
     }
 
-    /// The children, oldest first.
+    /// Returns the children, oldest first.
     pub(crate) fn children(&self, parent: ZnodeId) -> Children<'_> {
         let family = self[parent].family.as_deref();
         Children {
@@ -236,7 +236,7 @@ impl Tree {
         }
     }
 
-    /// The children, in the order of a listing.
+    /// Returns the children in the order of a listing.
     pub(crate) fn listing(&self, parent: ZnodeId) -> ChildListing<'_> {
         if self.java_listing_order {
             ChildListing::Java(java_listing::listed(self, parent).into_iter())
@@ -245,7 +245,7 @@ impl Tree {
         }
     }
 
-    /// The number of descendants of this znode.
+    /// Returns the number of descendants of a znode.
     pub(crate) fn count_descendants(&self, id: ZnodeId) -> usize {
         let mut waiting = vec![id];
         let mut count = 0;
@@ -256,7 +256,7 @@ impl Tree {
         count
     }
 
-    /// Every znode, in the order of the arena.
+    /// Returns every znode, in the order of the arena.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ZnodeId, &Znode)> {
         self.arena.iter().map(|(id, znode)| {
             (
@@ -297,9 +297,9 @@ impl ExactSizeIterator for Children<'_> {}
 
 /// Walks the children of a znode in the order of a listing.
 pub(crate) enum ChildListing<'a> {
-    /// That of their creation.
+    /// In order of creation.
     Created(Children<'a>),
-    /// That of ZooKeeper.
+    /// In ZooKeeper's order.
     Java(std::vec::IntoIter<ZnodeId>),
 }
 

@@ -1,12 +1,12 @@
-//! The undo list: takes back a failed multi, or every change since a mark.
+//! The undo list: undoes a failed multi, or every change since a mark.
 //!
 //! Changes are made in place, so later operations of a multi see them without a second tree; the
-//! list makes that safe. Without a multi and without a mark nothing is recorded. Returning to a
-//! mark costs what has changed since, however large the tree is.
+//! list makes that safe. Without a multi and without a mark nothing is recorded. Rewinding to a mark
+//! takes time in proportion to the changes since, not to the size of the tree.
 //!
 //! Restored: znodes with their stats, counters and access lists; sessions that have ended since,
-//! each without a connection and with its whole timeout; the watches of connected sessions.
-//! Removed: sessions opened since. Kept: time, the zxid (clients that have seen a newer one would
+//! each without a connection and with its full timeout; the watches of connected sessions.
+//! Removed: sessions opened since. Kept: the time, the zxid (a client that has seen a newer one would
 //! be refused), used session ids, connections and their identities.
 
 use minikeeper_protocol::{SessionId, Zxid};
@@ -29,7 +29,7 @@ use crate::{
 pub(crate) enum Undo {
     /// A znode was created.
     Created { id: ZnodeId, parent: Before },
-    /// A znode was deleted. The entry keeps its share of its access list.
+    /// A znode was deleted. The entry keeps its use of the access list.
     Deleted {
         id: ZnodeId,
         znode: Box<Znode>,
@@ -43,7 +43,7 @@ pub(crate) enum Undo {
         mzxid: Zxid,
         mtime_ms: i64,
     },
-    /// The access list was set. The entry keeps the share of the one before.
+    /// The access list was set. The entry keeps the use of the previous list.
     AclSet {
         id: ZnodeId,
         acl: AclId,
@@ -58,12 +58,12 @@ pub(crate) enum Undo {
     QuotaSwitched(Box<[u8]>),
     /// A session was opened.
     SessionOpened(SessionKey),
-    /// A session ended; it has lost its ephemerals and its connection.
+    /// A session ended, after its ephemerals and its connection were removed.
     SessionEnded {
         key: SessionKey,
         session: Box<Session>,
     },
-    /// A session's watch on a path was registered, used up or taken back.
+    /// A session's watch on a path was registered, fired or removed.
     Watched {
         session: SessionId,
         path: Box<[u8]>,
@@ -73,9 +73,9 @@ pub(crate) enum Undo {
 }
 
 impl Undo {
-    /// Its size as counted against `undo_bytes_max`.
+    /// Returns its size as counted against `undo_bytes_max`.
     fn bytes(&self) -> usize {
-        let behind = match self {
+        let boxed = match self {
             Self::Created { .. } | Self::AclSet { .. } | Self::SessionOpened(_) => 0,
             Self::Deleted { znode, .. } => size_of::<Znode>() + znode.body_bytes(),
             Self::DataSet { data, .. } | Self::StatsWritten { data, .. } => {
@@ -84,12 +84,12 @@ impl Undo {
             Self::QuotaSwitched(path) | Self::Watched { path, .. } => path.len(),
             Self::SessionEnded { .. } => size_of::<Session>(),
         };
-        size_of::<Self>() + behind
+        size_of::<Self>() + boxed
     }
 }
 
 impl Undo {
-    /// The access list that the entry has a share of.
+    /// Returns the access list that the entry uses, if any.
     pub(crate) fn kept_acl(&self) -> Option<AclId> {
         match self {
             Self::Deleted { znode, .. } => Some(znode.acl),
@@ -111,23 +111,23 @@ pub(crate) struct Before {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Mark(pub(crate) u64);
 
-/// The changes, and from where on they are needed.
+/// The recorded changes, with the positions of the running multi and of the marks.
 #[derive(Debug, Default)]
 pub(crate) struct UndoList {
     entries: Vec<Undo>,
     bytes: usize,
-    /// Where the running multi began.
+    /// The number of entries when the running multi began.
     multi_from: Option<usize>,
-    /// What can be gone back to, oldest first, and how many entries there were then.
+    /// The marks, oldest first, with the number of entries at each.
     marks: Vec<(Mark, usize)>,
     marks_made: u64,
-    /// Whether changes are noted down.
+    /// Whether changes are recorded.
     is_on: bool,
 }
 
 impl UndoList {
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "one byte looked at on every change")]
+    #[expect(clippy::inline_always, reason = "reads one byte on every change")]
     pub(crate) const fn is_on(&self) -> bool {
         self.is_on
     }
@@ -136,7 +136,7 @@ impl UndoList {
         self.multi_from.is_some()
     }
 
-    /// Whether there is nothing to be gone back to, and nothing left over of what there was.
+    /// Whether there are no marks, and nothing is left of former ones.
     pub(crate) fn is_clear(&self) -> bool {
         self.marks.is_empty() && self.entries.is_empty() && self.bytes == 0 && !self.is_on
     }
@@ -151,7 +151,7 @@ impl UndoList {
 
     /// Records a change, if changes are being recorded.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "one byte looked at on every change")]
+    #[expect(clippy::inline_always, reason = "reads one byte on every change")]
     pub(crate) fn note(&mut self, undo: impl FnOnce() -> Undo) {
         if self.is_on {
             self.push(undo());
@@ -170,7 +170,7 @@ impl UndoList {
         Some(undo)
     }
 
-    /// Returns the newest changes, newest first, down to this length.
+    /// Removes and returns the newest change, as long as there are more than `length`.
     pub(crate) fn pop_beyond(&mut self, length: usize) -> Option<Undo> {
         if self.entries.len() > length {
             self.pop()
@@ -186,7 +186,7 @@ impl UndoList {
         self.is_on = true;
     }
 
-    /// Ends the multi; returns where it began.
+    /// Ends the multi. Returns the number of entries when it began.
     pub(crate) fn end_multi(&mut self) -> usize {
         let from = self.multi_from.take().unwrap_or(self.entries.len());
         self.is_on = self.has_marks();
@@ -203,14 +203,15 @@ impl UndoList {
         mark
     }
 
-    /// Forgets the marks after this one; returns the number of entries when it was set.
+    /// Removes the marks after this one. Returns the number of entries when it was set; `None` if it
+    /// does not exist.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Option<usize> {
         let at = self.marks.iter().position(|(other, _)| *other == mark)?;
         self.marks.truncate(at + 1);
         Some(self.marks[at].1)
     }
 
-    /// Forgets a mark; returns whether it existed.
+    /// Removes a mark. Returns whether it existed.
     pub(crate) fn forget(&mut self, mark: Mark) -> bool {
         let before = self.marks.len();
         self.marks.retain(|(other, _)| *other != mark);
@@ -226,7 +227,7 @@ impl UndoList {
         self.marks_made = other.marks_made;
     }
 
-    /// Drops the entries that no mark needs any more.
+    /// Removes and returns the entries that no mark needs any more.
     pub(crate) fn shed(&mut self) -> Vec<Undo> {
         self.is_on = self.has_marks() || self.is_in_multi();
         let Some(&(_, needed_from)) = self.marks.first() else {
@@ -241,12 +242,12 @@ impl UndoList {
         unneeded
     }
 
-    /// The access lists that entries have a share of.
+    /// Returns the access lists that entries use.
     pub(crate) fn acls(&self) -> impl Iterator<Item = AclId> + '_ {
         self.entries.iter().filter_map(Undo::kept_acl)
     }
 
-    /// Notes nothing down while this is so: what takes changes back makes changes itself.
+    /// Pauses or resumes recording: undoing changes must not record changes.
     pub(crate) const fn pause(&mut self, is_paused: bool) {
         self.is_on = !is_paused;
     }
@@ -255,7 +256,7 @@ impl UndoList {
 impl State {
     // A multi.
 
-    /// From here on changes are noted down.
+    /// Begins a multi: from here on changes are recorded.
     pub(crate) fn begin(&mut self) {
         self.undo.begin_multi();
         if self.settings.enforce_quota {
@@ -269,13 +270,13 @@ impl State {
         self.undo.end_multi()
     }
 
-    /// Takes back everything since the beginning.
+    /// Ends the multi, which has failed, and undoes its changes.
     pub(crate) fn roll_back(&mut self) {
         let from = self.end();
         self.take_back(from, Now::default());
     }
 
-    /// Keeps everything: the multi has succeeded.
+    /// Ends the multi, which has succeeded, and keeps its changes.
     pub(crate) fn commit(&mut self) {
         self.end();
         if self.undo.has_marks() {
@@ -291,7 +292,7 @@ impl State {
         self.undo.mark()
     }
 
-    /// Rewinds to a mark; returns false if it no longer exists.
+    /// Rewinds to a mark. Returns false if the mark no longer exists.
     pub(crate) fn rewind(&mut self, mark: Mark, now: Now, effects: &mut impl Effects) -> bool {
         let Some(length) = self.undo.back_to(mark) else {
             return false;
@@ -299,14 +300,14 @@ impl State {
         for conn in self.take_back(length, now) {
             effects.close(conn, CloseReason::Rewound);
         }
-        // Another state than the one that had the last number, and saved under a name of its own.
+        // The state differs from the one with the last zxid, and is saved under a name of its own.
         self.next_zxid();
         self.schedule_cleanup(now);
         self.deadline_moved = true;
         true
     }
 
-    /// Forgets a mark; false if it was not there.
+    /// Removes a mark. Returns whether it existed.
     pub(crate) fn forget_mark(&mut self, mark: Mark) -> bool {
         let was_there = self.undo.forget(mark);
         self.shed();
@@ -318,7 +319,7 @@ impl State {
         self.shed();
     }
 
-    /// Forgets every mark when too much has changed since: memory is bounded, the past is not.
+    /// Removes all marks if too much has changed since, to bound the memory.
     pub(crate) fn bound_undo(&mut self) {
         if self.undo.bytes() > self.settings.undo_bytes_max && !self.undo.is_in_multi() {
             self.forget_marks();
@@ -333,8 +334,8 @@ impl State {
         }
     }
 
-    /// Takes the newest changes back, newest first; gives the connections that have lost their
-    /// session by it.
+    /// Undoes changes, newest first, down to this length. Returns the connections whose session this
+    /// has removed.
     fn take_back(&mut self, length: usize, now: Now) -> Vec<ConnId> {
         self.undo.pause(true);
         let mut parted = Vec::new();
@@ -343,11 +344,11 @@ impl State {
                 Undo::Created { id, parent } => self.uncreate(id, parent),
                 Undo::Deleted { id, znode, parent } => {
                     let parent_id = znode.parent;
-                    // The znode keeps its share of the access list while it waits here.
+                    // The undo list has kept the znode's use of its access list.
                     let restored = self.tree.restore(*znode);
                     assert_eq!(
                         restored, id,
-                        "undone in reverse, a znode gets its place back"
+                        "undone in reverse order, a znode gets its index back"
                     );
                     self.remember_owner(id);
                     self.watches.adopt(&mut self.tree, id);
@@ -382,7 +383,7 @@ impl State {
                     let restored = self.sessions.restore(*session, now);
                     assert_eq!(
                         restored, key,
-                        "undone in reverse, a session gets its place back"
+                        "undone in reverse order, a session gets its index back"
                     );
                 }
                 Undo::Watched {
@@ -391,7 +392,7 @@ impl State {
                     data,
                     child,
                 } => {
-                    // A client without a connection registers its watches when it reconnects.
+                    // A disconnected client registers its watches again when it reconnects.
                     let session = self.sessions.find(session);
                     if let Some(conn) = session.and_then(|key| self.sessions[key].conn) {
                         self.watches.set(&mut self.tree, conn, &path, data, child);

@@ -22,14 +22,14 @@ use crate::{
     },
 };
 
-/// Where the ring of a path hangs.
+/// The holder of a path's ring: its znode, or its entry among absent paths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Place {
     Znode(ZnodeId),
     Absent(u32),
 }
 
-/// With its slot in the index it is about 43 bytes; the goal is 80.
+/// With its slot in the index a watch takes about 43 bytes; the goal is 80.
 const _: () = assert!(size_of::<Watch>() == 32, "watches are counted in millions");
 
 #[derive(Debug)]
@@ -59,14 +59,14 @@ impl Watch {
     }
 }
 
-/// What `watches.rs` knows of a connection.
+/// The watch state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Watcher {
-    /// The watch registered last.
+    /// The newest watch.
     head: WatchId,
-    /// Whether it has held a data watch, be it fired by now.
+    /// Whether it has, or had, a data watch, even one that has fired.
     had_data: bool,
-    /// The last firing that reached it, so that none reaches it twice.
+    /// The last firing that reached it, so that one firing does not reach it twice.
     reached: u64,
 }
 
@@ -79,11 +79,11 @@ pub(crate) struct Watches {
     hasher: TableHasher,
     /// By connection number.
     watchers: Vec<Watcher>,
-    /// How many watches are recursive; while there are none, no ancestor is looked at.
+    /// The number of recursive watches. While it is 0, firing skips the ancestors of a path.
     recursive: usize,
-    /// How many watches are in both tables.
+    /// The number of watches in both tables.
     in_both: usize,
-    /// Counts firings, see [`Watcher::reached`].
+    /// The number of firings: see [`Watcher::reached`].
     firing: u64,
 }
 
@@ -106,7 +106,7 @@ impl Watches {
         self.arena.len()
     }
 
-    /// What watched paths without a znode are counted with against `tree_bytes_max`.
+    /// Returns the size of watched paths without a znode, as counted against `tree_bytes_max`.
     pub(crate) const fn absent_bytes(&self) -> usize {
         self.absent.bytes()
     }
@@ -123,7 +123,7 @@ impl Watches {
         &mut self.arena[id.0 as usize]
     }
 
-    // Where a path's ring hangs.
+    // The rings of paths.
 
     pub(crate) fn place(&self, tree: &Tree, path: &[u8]) -> Option<Place> {
         match tree.find(path) {
@@ -148,7 +148,7 @@ impl Watches {
         }
     }
 
-    /// The znode was created: watches on its path move from `absent` to it.
+    /// Moves the watches on a created znode's path from `absent` to the znode.
     pub(crate) fn adopt(&mut self, tree: &mut Tree, id: ZnodeId) {
         if self.absent.is_empty() {
             return;
@@ -162,7 +162,7 @@ impl Watches {
         self.move_ring(head, Place::Znode(id));
     }
 
-    /// The znode is about to go: watches on its path move from it to `absent`.
+    /// Moves the watches on a znode that is about to be deleted to `absent`.
     pub(crate) fn orphan(&mut self, tree: &mut Tree, id: ZnodeId) {
         let head = std::mem::replace(&mut tree[id].watched, WatchId::NONE);
         if head == WatchId::NONE {
@@ -235,9 +235,9 @@ impl Watches {
         &mut self.watchers[index]
     }
 
-    /// Registers interest of a connection in a path, whether a znode is there or not.
+    /// Registers a connection's watch on a path, whether a znode exists there or not.
     ///
-    /// `found` is what the tree has at exactly this path; the caller has looked already.
+    /// `found` is the znode at exactly this path, which the caller has already looked up.
     pub(crate) fn add(
         &mut self,
         tree: &mut Tree,
@@ -323,7 +323,7 @@ impl Watches {
         }
     }
 
-    /// Sets the modes of a watch, and forgets it when none is left.
+    /// Reduces the modes of a watch, and removes it if none is left.
     fn narrow(&mut self, tree: &mut Tree, id: WatchId, data: Modes, child: Modes) {
         if data.is_empty() && child.is_empty() {
             self.unlink(tree, id);
@@ -337,7 +337,7 @@ impl Watches {
         self.in_both -= usize::from(was_in_both && !is_in_both);
     }
 
-    /// Whether the connection has such a watch on exactly this path.
+    /// Whether the connection has a watch of this kind on exactly this path.
     pub(crate) fn has(&self, tree: &Tree, conn: ConnId, path: &[u8], kind: WatcherType) -> bool {
         let Some(id) = self
             .place(tree, path)
@@ -346,13 +346,13 @@ impl Watches {
             return false;
         };
         let (watch, what) = (self.at(id), Registration::of_type(kind));
-        // A persistent watch is looked for in the data table alone (`docs/zookeeper-protocol.md`
-        // section 12.7).
+        // ZooKeeper looks for a persistent watch only in the data table
+        // (`docs/zookeeper-protocol.md` section 12.7).
         let in_child = kind != WatcherType::Persistent && watch.child.has(what.child);
         watch.data.has(what.data) || in_child
     }
 
-    /// In which modes a connection watches exactly this path.
+    /// Returns the modes in which a connection watches exactly this path.
     pub(crate) fn modes(&self, tree: &Tree, conn: ConnId, path: &[u8]) -> (Modes, Modes) {
         let place = self.place(tree, path);
         match place.and_then(|place| self.find(conn, place)) {
@@ -361,7 +361,7 @@ impl Watches {
         }
     }
 
-    /// Sees to it that a connection watches a path in exactly these modes.
+    /// Makes a connection watch a path in exactly these modes.
     pub(crate) fn set(
         &mut self,
         tree: &mut Tree,
@@ -380,7 +380,8 @@ impl Watches {
         }
     }
 
-    /// Removes such watches of the connection on exactly this path; whether there were any.
+    /// Removes the connection's watches of this kind on exactly this path. Returns whether there were
+    /// any.
     pub(crate) fn remove(
         &mut self,
         tree: &mut Tree,
@@ -401,13 +402,13 @@ impl Watches {
         );
         let removed = data != watch.data || child != watch.child;
         self.narrow(tree, id, data, child);
-        // As ZooKeeper: its last watch taken back, a connection no longer counts as watching.
+        // As in ZooKeeper: once its last watch is removed, a connection no longer counts as a watcher.
         let watcher = self.watcher_mut(conn);
         watcher.had_data &= watcher.head != WatchId::NONE;
         removed
     }
 
-    /// Forgets every watch of a connection.
+    /// Removes every watch of a connection.
     pub(crate) fn drop_conn(&mut self, tree: &mut Tree, conn: ConnId) {
         let Some(watcher) = self.watchers.get_mut(conn.0 as usize) else {
             return;
@@ -421,7 +422,7 @@ impl Watches {
         }
     }
 
-    // For firing, see `ops/events.rs`.
+    // Firing: see `ops/events.rs`.
 
     /// Begins a firing: each connection is reached at most once until the next one begins.
     pub(crate) const fn begin_firing(&mut self) {
@@ -434,13 +435,13 @@ impl Watches {
         std::mem::replace(&mut self.watcher_mut(conn).reached, firing) != firing
     }
 
-    /// The first and the last watch on a path.
+    /// Returns the first and the last watch on a path.
     pub(crate) fn ends(&self, tree: &Tree, path: &[u8]) -> Option<(WatchId, WatchId)> {
         let head = self.head(tree, self.place(tree, path)?);
         (head != WatchId::NONE).then(|| (head, self.at(head).path_prev))
     }
 
-    /// Uses up the one-shot modes of a watch in one of the tables.
+    /// Removes the one-shot modes of a watch that has fired in one of the tables.
     pub(crate) fn use_up(&mut self, tree: &mut Tree, id: WatchId, table: Table) {
         let Watch { data, child, .. } = *self.at(id);
         match table {
@@ -451,7 +452,7 @@ impl Watches {
 }
 
 impl Watches {
-    /// Every watch with its number and path.
+    /// Returns every watch with its id and path.
     pub(crate) fn iter<'a>(
         &'a self,
         tree: &'a Tree,
@@ -469,7 +470,7 @@ impl Watches {
         }
     }
 
-    /// Walks the ring at a place; `None` if it does not come back to its head.
+    /// Walks the ring at a place. Returns `None` if it does not lead back to its head.
     pub(crate) fn ring(&self, tree: &Tree, place: Place) -> Option<Vec<WatchId>> {
         let head = self.head(tree, place);
         let mut ring = Vec::new();
@@ -488,7 +489,7 @@ impl Watches {
         Some(ring)
     }
 
-    /// The watches of a connection, newest first.
+    /// Returns the watches of a connection, newest first.
     pub(crate) fn conn_watches(&self, conn: ConnId) -> impl Iterator<Item = WatchId> {
         let mut id = match self.watchers.get(conn.0 as usize) {
             Some(watcher) => watcher.head,
@@ -499,18 +500,18 @@ impl Watches {
             id = self.at(this).conn_next;
             Some(this)
         })
-        // More only if the links are broken, which the check of the whole state then sees.
+        // One more than possible, so that the check of the whole state notices a broken list.
         .take(self.arena.len() + 1)
     }
 
-    /// The paths without a znode that are watched, with the places of their rings.
+    /// Returns the watched paths without a znode, with the places of their rings.
     pub(crate) fn absent_paths(&self) -> impl Iterator<Item = (Place, &[u8])> {
         self.absent
             .iter()
             .map(|(key, path)| (Place::Absent(key), path))
     }
 
-    /// Connections that hold a data watch or held one, in their order.
+    /// Returns the connections that have or had a data watch, by number.
     pub(crate) fn data_watchers(&self) -> impl Iterator<Item = ConnId> {
         let had = |(conn, watcher): (usize, &Watcher)| watcher.had_data.then_some(conn);
         let conns = self.watchers.iter().enumerate().filter_map(had);
@@ -530,7 +531,7 @@ impl Watches {
     }
 }
 
-/// How a watch was registered: a set of bits, for one path may be watched in several ways.
+/// How a watch was registered: a set of bits, because one path may be watched in several modes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Modes(u8);
 
@@ -557,7 +558,7 @@ impl Modes {
     }
 }
 
-/// The two tables a watch can be in.
+/// The two tables that a watch can be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Table {
     /// Set by reading data and asking for existence.
@@ -566,8 +567,8 @@ pub(crate) enum Table {
     Child,
 }
 
-/// The modes a request registers, in each of the two tables. Source: `docs/zookeeper-protocol.md`
-/// section 12.1.
+/// The modes that a request registers, in each of the two tables. Source:
+/// `docs/zookeeper-protocol.md` section 12.1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registration {
     pub(crate) data: Modes,
@@ -596,7 +597,7 @@ impl Registration {
         child: Modes::NONE,
     };
 
-    /// What removeWatches takes away. Source: `docs/zookeeper-protocol.md` section 12.7.
+    /// The modes that removeWatches removes. Source: `docs/zookeeper-protocol.md` section 12.7.
     pub(crate) const fn of_type(kind: WatcherType) -> Self {
         match kind {
             WatcherType::Children => Self::CHILD,

@@ -1,7 +1,7 @@
-//! One znode, packed: a million of them are the server's memory.
+//! One znode, packed, because a million of them fill the server's memory.
 //!
-//! Path and data lie in one allocation, and what only parents need lies behind a pointer that
-//! leaves do not have. Together with the index that is about 110 bytes above path and data.
+//! Path and data share one allocation, and the fields that only parents need are boxed; leaves have
+//! no box. With the index, a znode takes about 110 bytes in addition to its path and data.
 //!
 //! Source: `docs/zookeeper-protocol.md` sections 5.1 to 5.3, 5.6 and 11.
 
@@ -18,10 +18,10 @@ use crate::{
 /// The longest time to live: 40 bits of milliseconds.
 pub(crate) const TTL_MS_MAX: i64 = (1 << 40) - 1;
 
-/// What an owner begins with that is a time to live.
+/// The top byte of an owner that is a time to live.
 const TTL_MARK: i64 = 0xff << 56;
 
-/// How long a znode lives, in the form ZooKeeper stores it.
+/// The lifetime of a znode, in the form in which ZooKeeper stores it.
 ///
 /// Source: `docs/zookeeper-protocol.md` section 5.6, ZooKeeper's `EphemeralType`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ impl Owner {
         Self(session.0)
     }
 
-    /// Until `ttl_ms` milliseconds after the last change of its data.
+    /// Returns the owner of a znode that lives until `ttl_ms` milliseconds after its last change.
     pub(crate) const fn ttl(ttl_ms: i64) -> Self {
         Self(TTL_MARK | ttl_ms)
     }
@@ -44,7 +44,7 @@ impl Owner {
         self.0 != 0 && self.0 != Self::CONTAINER.0 && self.ttl_ms().is_none()
     }
 
-    /// The time to live, if the znode has one.
+    /// Returns the time to live, if the znode has one.
     pub(crate) const fn ttl_ms(self) -> Option<i64> {
         if self.0 & !TTL_MS_MAX == TTL_MARK {
             Some(self.0 & TTL_MS_MAX)
@@ -53,12 +53,12 @@ impl Owner {
         }
     }
 
-    /// Whether the server itself deletes the znode some time.
+    /// Whether the server itself may delete the znode: a container, or one with a time to live.
     pub(crate) const fn is_collectable(self) -> bool {
         self.0 == Self::CONTAINER.0 || self.ttl_ms().is_some()
     }
 
-    /// How long that is, for people and logs.
+    /// Returns the lifetime for reports and logs.
     pub(crate) const fn life(self) -> Life {
         if let Some(ms) = self.ttl_ms() {
             return Life::Ttl { ms };
@@ -70,7 +70,8 @@ impl Owner {
         }
     }
 
-    /// What the stat shows: sessions only, containers and times to live look persistent.
+    /// Returns the owner that the stat shows: only sessions. Containers and znodes with a time to live
+    /// look persistent.
     pub(crate) const fn on_the_wire(self) -> SessionId {
         if self.is_ephemeral() {
             SessionId(self.0)
@@ -80,10 +81,10 @@ impl Owner {
     }
 }
 
-/// What a znode with children, or that once had some, carries beyond a leaf.
+/// The additional fields of a znode that has children or once had some.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
-    /// The change that last created or deleted a child.
+    /// The zxid of the last change that created or deleted a child.
     pub(crate) pzxid: Zxid,
     /// The number of children ever created: the next sequential suffix
     /// (`docs/zookeeper-protocol.md` section 11).
@@ -93,12 +94,12 @@ pub(crate) struct Family {
     /// The total length of their paths, so that the length of a listing is known in advance.
     /// Unit: bytes.
     pub(crate) path_bytes: usize,
-    /// The oldest living child; the others follow by `Znode::next`.
+    /// The oldest existing child; the others follow by `Znode::next`.
     pub(crate) first: ZnodeId,
-    /// The youngest living child.
+    /// The youngest existing child.
     pub(crate) last: ZnodeId,
-    /// How large the hash table is in which ZooKeeper would keep the children, as the exponent of
-    /// two; followed only where listings come in that order.
+    /// The size of the hash table in which ZooKeeper would keep the children, as an exponent of two.
+    /// Updated only if listings are in that order.
     pub(crate) table_bits: u8,
 }
 
@@ -115,22 +116,22 @@ pub(crate) struct Znode {
     pub(crate) owner: Owner,
     pub(crate) version: i32,
     pub(crate) aversion: i32,
-    /// The length of the path in bytes; the top bit says that the data is null.
+    /// The length of the path in bytes; the top bit is set if the data is null.
     path_length: u32,
     pub(crate) acl: AclId,
     pub(crate) parent: ZnodeId,
-    /// The sibling created next.
+    /// The next younger sibling.
     pub(crate) next: ZnodeId,
-    /// The sibling created before.
+    /// The next older sibling.
     pub(crate) prev: ZnodeId,
-    /// Head of the ring of watches on this path.
+    /// The head of the ring of watches on this path.
     pub(crate) watched: WatchId,
 }
 
 const NULL_DATA: u32 = 1 << 31;
 
 impl Znode {
-    /// A leaf without relatives yet.
+    /// Creates a leaf that is not linked to other znodes yet.
     pub(crate) fn new(
         path: &[u8],
         data: Option<&[u8]>,
@@ -178,7 +179,7 @@ impl Znode {
         &self.body[..self.split()]
     }
 
-    /// The last component of the path; empty for the root.
+    /// Returns the last component of the path; empty for the root.
     pub(crate) fn name(&self) -> &[u8] {
         minikeeper_protocol::path::name_of(self.path())
     }
@@ -188,12 +189,12 @@ impl Znode {
         (self.path_length & NULL_DATA == 0).then(|| &self.body[self.split()..])
     }
 
-    /// The total length of the children's names. Unit: bytes.
+    /// Returns the total length of the children's names. Unit: bytes.
     pub(crate) fn names_bytes(&self) -> usize {
         let Some(family) = &self.family else {
             return 0;
         };
-        // In front of each name are this path and a slash, which are one in the root.
+        // Each child's path is this path, a slash and the name; the root's path is itself the slash.
         let before = match self.split() {
             1 => 1,
             length => length + 1,
@@ -201,13 +202,13 @@ impl Znode {
         family.path_bytes - before * family.count as usize
     }
 
-    /// The length of the data. Unit: bytes.
+    /// Returns the length of the data. Unit: bytes.
     #[inline]
     pub(crate) const fn data_bytes(&self) -> usize {
         self.body.len() - self.split()
     }
 
-    /// Path and data together, in bytes.
+    /// Returns the length of path and data together. Unit: bytes.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body.len()
     }
@@ -247,7 +248,7 @@ impl Znode {
             .map_or(self.czxid, |family| family.pzxid)
     }
 
-    /// The family, made on the first child.
+    /// Returns the family, created with the first child.
     pub(crate) fn family_mut(&mut self) -> &mut Family {
         let pzxid = self.czxid;
         self.family.get_or_insert_with(|| {
@@ -263,8 +264,7 @@ impl Znode {
         })
     }
 
-    /// The numbers as a client sees them. Source: `docs/zookeeper-protocol.md` sections 5.2 and
-    /// 5.3.
+    /// Returns the stat that clients see. Source: `docs/zookeeper-protocol.md` sections 5.2 and 5.3.
     pub(crate) fn stat(&self) -> Stat {
         let num_children = self.num_children().cast_signed();
         Stat {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn znode_is_96_bytes() {
-        // The memory goal of 260 bytes for a znode with 133 bytes of path and data rests on it.
+        // The memory goal depends on it: 260 bytes for a znode with 133 bytes of path and data.
         assert_eq!(size_of::<Znode>(), 96);
     }
 
